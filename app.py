@@ -8,7 +8,14 @@ import streamlit as st
 
 from masis.ui.admin.health_page import health_notice
 from masis.ui.shell.address import value
-from masis.ui.shell.frame import PAGE_ICON, crash_page, database_errors, demo_notice, styles, tab_title
+from masis.ui.shell.frame import (
+    PAGE_ICON,
+    crash_page,
+    database_errors,
+    demo_notice,
+    styles,
+    tab_title,
+)
 from masis.ui.shell.keys import page_keys
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
@@ -27,19 +34,43 @@ page = st.navigation(
     [
         st.Page(PAGES / "overview.py", title="Overview", icon=":material/home:", default=True),
         st.Page(PAGES / "queue.py", title="Queue", icon=":material/checklist:", url_path="queue"),
-        st.Page(PAGES / "review.py", title="Review", icon=":material/rate_review:", url_path="review"),
+        st.Page(
+            PAGES / "review.py", title="Review", icon=":material/rate_review:", url_path="review"
+        ),
         st.Page(PAGES / "new.py", title="New audit", icon=":material/add_circle:", url_path="new"),
-        st.Page(PAGES / "imports.py", title="Import", icon=":material/upload_file:", url_path="import"),
-        st.Page(PAGES / "screening.py", title="Screening", icon=":material/biotech:", url_path="screening"),
-        st.Page(PAGES / "compare.py", title="Compare", icon=":material/compare:", url_path="compare"),
-        st.Page(PAGES / "decisions.py", title="Decisions", icon=":material/gavel:", url_path="decisions"),
+        st.Page(
+            PAGES / "imports.py", title="Import", icon=":material/upload_file:", url_path="import"
+        ),
+        st.Page(
+            PAGES / "screening.py",
+            title="Screening",
+            icon=":material/biotech:",
+            url_path="screening",
+        ),
+        st.Page(
+            PAGES / "compare.py", title="Compare", icon=":material/compare:", url_path="compare"
+        ),
+        st.Page(
+            PAGES / "decisions.py", title="Decisions", icon=":material/gavel:", url_path="decisions"
+        ),
         st.Page(PAGES / "team.py", title="Team", icon=":material/group:", url_path="team"),
-        st.Page(PAGES / "metrics.py", title="Metrics", icon=":material/monitoring:", url_path="metrics"),
+        st.Page(
+            PAGES / "metrics.py", title="Metrics", icon=":material/monitoring:", url_path="metrics"
+        ),
         st.Page(PAGES / "trust.py", title="Trust", icon=":material/verified:", url_path="trust"),
-        st.Page(PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"),
+        st.Page(
+            PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"
+        ),
         st.Page(PAGES / "health.py", title="Health", url_path="health", visibility="hidden"),
-        st.Page(PAGES / "datasets.py", title="Dataset versions", url_path="datasets", visibility="hidden"),
-        st.Page(PAGES / "retention.py", title="Retention", url_path="retention", visibility="hidden"),
+        st.Page(
+            PAGES / "datasets.py",
+            title="Dataset versions",
+            url_path="datasets",
+            visibility="hidden",
+        ),
+        st.Page(
+            PAGES / "retention.py", title="Retention", url_path="retention", visibility="hidden"
+        ),
     ],
     position="top",
 )

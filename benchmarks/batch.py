@@ -1,11 +1,13 @@
-"""A batch of audits through a scripted model with a fixed latency: wall time against the least that is possible.
+"""A batch of audits through a scripted model with a fixed latency: wall time against the least that
+is possible.
 
 python benchmarks/batch.py                                   # 100 answers, 300 ms, 16 calls at once
 python benchmarks/batch.py --cases FILE --number 100 --concurrency 16 --latency-ms 300
 python benchmarks/batch.py --rounds 3                        # several times, since the machine has other work
 
-The least: max(longest chain of calls x latency, all calls x latency / concurrency). The server runs in a process of its
-own and answers sensibly (tests/serving_models.py). Also told: the CPU time of our own code for each iteration.
+The least: max(longest chain of calls x latency, all calls x latency / concurrency). The server runs
+in a process of its own and answers sensibly (tests/serving_models.py). Also told: the CPU time of
+our own code for each iteration.
 """
 
 from __future__ import annotations
@@ -44,7 +46,15 @@ from masis.settings import (
 @contextmanager
 def server(latency_ms: float) -> Iterator[str]:
     """The scripted server, in a process of its own; gives its address."""
-    command = [sys.executable, "-m", "tests.serving_models", "--latency-ms", str(latency_ms), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.serving_models",
+        "--latency-ms",
+        str(latency_ms),
+        "--port",
+        "0",
+    ]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -57,7 +67,9 @@ def server(latency_ms: float) -> Iterator[str]:
 
 
 def hundred(file: Path | None, number: int) -> list[Case]:
-    """That many answers: of a file, else the demo cases over and over, each time a case of its own."""
+    """That many answers: of a file, else the demo cases over and over, each time a case
+    of its own.
+    """
     if file is not None:
         found = [row.case for row in read_any(file) if row.case is not None]
         return [case for case in found if case.answer][:number]
@@ -70,7 +82,9 @@ def hundred(file: Path | None, number: int) -> list[Case]:
 
 
 def chain(run: Run) -> int:
-    """The longest way through the calls of a run: those side by side (verdicts, completeness) count once."""
+    """The longest way through the calls of a run: those side by side (verdicts, completeness) count
+    once.
+    """
     return sum(_chain(iteration) for iteration in run.iterations)
 
 
@@ -81,7 +95,9 @@ def _chain(iteration: Iteration) -> int:
 
 
 def probe(settings: Settings) -> None:
-    """One word, as ``masis audit`` asks for before it starts: what is imported and connected then is not measured."""
+    """One word, as ``masis audit`` asks for before it starts: what is imported and connected then
+    is not measured.
+    """
     asked = models_asked(settings)
     assert all(item.ok for item in asked), asked
 
@@ -90,7 +106,9 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
     """One batch into an empty database; prints its figures."""
     table = {"kind": "openai", "address": address, "concurrency": concurrency, "adapts": False}
     models = {role: f"here:m-{time.monotonic_ns()}" for role in ROLES}
-    settings = with_concurrency(Settings.model_validate({**models, "providers": {"here": table}}), concurrency)
+    settings = with_concurrency(
+        Settings.model_validate({**models, "providers": {"here": table}}), concurrency
+    )
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench.open(Path(folder) / "batch.db", settings)
         bench.cases.add(ANONYMOUS, cases)
@@ -112,12 +130,11 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
     longest = max(chain(run) for run in runs)
     least = max(longest * latency_s, calls * latency_s / concurrency)
     print(
-        f"{len(runs)} of {len(cases)} audited, {iterations} iterations, {calls} calls, {tokens:,} tokens "
-        f"({cached:,} from a cache)\n"
-        f"wall {wall:.2f} s; least {least:.2f} s (chain {longest} calls, {calls} calls / {concurrency}): "
-        f"{wall / least:.3f} times\n"
-        f"own CPU {own:.2f} s: {own / iterations * 1000:.1f} ms an iteration, {own / calls * 1000:.1f} ms a call; "
-        f"load {os.getloadavg()[0]:.1f}",
+        f"{len(runs)} of {len(cases)} audited, {iterations} iterations, {calls} calls, {tokens:,}"
+        f" tokens ({cached:,} from a cache)\nwall {wall:.2f} s; least {least:.2f} s (chain"
+        f" {longest} calls, {calls} calls / {concurrency}): {wall / least:.3f} times\nown CPU"
+        f" {own:.2f} s: {own / iterations * 1000:.1f} ms an iteration, {own / calls * 1000:.1f} ms"
+        f" a call; load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
 

@@ -2,8 +2,9 @@
 
     python benchmarks/citations.py [--answers N] [--data FOLDER]
 
-Cycles through the answers of ExpertQA (``expertqa_cases.jsonl`` in the folder), without --data through those of the
-demo cases. Prints answers a second, the time for 100,000, and how far memory grew after the first tenth.
+Cycles through the answers of ExpertQA (``expertqa_cases.jsonl`` in the folder), without --data
+through those of the demo cases. Prints answers a second, the time for 100,000, and how far memory
+grew after the first tenth.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ FLAT_MIB = 10.0
 
 def sources(data: Path | None) -> list[Path]:
     """The files to read answers from."""
-    return [data / "expertqa_cases.jsonl"] if data else sorted((ROOT / "data" / "cases").glob("*.jsonl"))
+    return (
+        [data / "expertqa_cases.jsonl"]
+        if data
+        else sorted((ROOT / "data" / "cases").glob("*.jsonl"))
+    )
 
 
 def read(files: Iterable[Path]) -> list[tuple[str, tuple[Evidence, ...]]]:
@@ -49,7 +54,9 @@ def peak_mib() -> float:
 
 def main() -> int:
     """Run and print; 1 if slower than the limit or if memory grew."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, help="folder with the public data sets")
     parser.add_argument("--answers", type=int, default=100_000)
     options = parser.parse_args()
@@ -61,7 +68,9 @@ def main() -> int:
     after_first_tenth = 0.0
     gc.collect()
     start, wall = time.process_time(), time.perf_counter()
-    for number, (answer, evidence) in enumerate(itertools.islice(itertools.cycle(cases), options.answers)):
+    for number, (answer, evidence) in enumerate(
+        itertools.islice(itertools.cycle(cases), options.answers)
+    ):
         audit = audit_citations(answer, evidence)
         citations += len(audit.citations)
         sentences += len(audit.sentences)
@@ -72,10 +81,14 @@ def main() -> int:
     per_100_000 = seconds / options.answers * 100_000
     print(f"{options.answers} answers, {sentences} sentences, {citations} citations")
     print(
-        f"{seconds:.1f} s of one core ({elapsed:.1f} s by the clock), {options.answers / seconds:.0f} answers a second"
+        f"{seconds:.1f} s of one core ({elapsed:.1f} s by the clock),"
+        f" {options.answers / seconds:.0f} answers a second"
     )
     print(f"100,000 answers: {per_100_000:.1f} s (limit {LIMIT_S:.0f} s)")
-    print(f"memory: {peak_mib():.1f} MiB at its highest, {grown:.1f} MiB more than after the first tenth")
+    print(
+        f"memory: {peak_mib():.1f} MiB at its highest, {grown:.1f} MiB more than after the first"
+        " tenth"
+    )
     return int(per_100_000 > LIMIT_S or grown > FLAT_MIB)
 
 

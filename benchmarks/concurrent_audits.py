@@ -1,4 +1,5 @@
-"""Many audits awaited at once with a scripted model: how many threads and how much memory they take.
+"""Many audits awaited at once with a scripted model: how many threads and how much memory they
+take.
 
 python benchmarks/concurrent_audits.py                          # 500 audits, 1 s a call
 python benchmarks/concurrent_audits.py --audits 100 --latency-ms 300
@@ -63,7 +64,9 @@ async def every(cases: list[Case], settings: Settings) -> list[Run]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--audits", type=int, default=500)
     parser.add_argument("--latency-ms", type=float, default=1000.0)
     options = parser.parse_args()
@@ -80,12 +83,14 @@ def main() -> None:
             runs = asyncio.run(every(cases, settings))
             wall, own = time.perf_counter() - began, time.process_time() - own
     calls = sum(run.usage.calls for run in runs)
-    failed = sum(call.outcome != "answered" for run in runs for it in run.iterations for call in it.calls)
+    failed = sum(
+        call.outcome != "answered" for run in runs for it in run.iterations for call in it.calls
+    )
     print(
-        f"{options.audits} audits at once, {calls:,} calls ({failed} without a reply) of {options.latency_ms:g} ms: "
-        f"{wall:.1f} s, CPU {own:.1f} s; "
-        f"threads {threads} before, {gauge.threads} at most; memory {memory:.0f} MB before, {gauge.memory_mb:.0f} MB "
-        f"at most ({(gauge.memory_mb - memory) / options.audits * 1000:.0f} KB an audit)"
+        f"{options.audits} audits at once, {calls:,} calls ({failed} without a reply) of"
+        f" {options.latency_ms:g} ms: {wall:.1f} s, CPU {own:.1f} s; threads {threads} before,"
+        f" {gauge.threads} at most; memory {memory:.0f} MB before, {gauge.memory_mb:.0f} MB at most"
+        f" ({(gauge.memory_mb - memory) / options.audits * 1000:.0f} KB an audit)"
     )
 
 

@@ -2,10 +2,10 @@
 
     python benchmarks/corpus.py [--abstracts 100000] --data FOLDER [--keep FOLDER]
 
-The corpus is put together at run time from sentences, titles and keywords of the public abstracts, drawn with a fixed
-seed; nothing of it is kept. Searched with the questions of ``benchmarks/questions.txt``, 20 and then 50 abstracts each.
-Prints the median and the worst of the questions by the clock, and this process's own time, which on a busy machine is
-the better figure.
+The corpus is put together at run time from sentences, titles and keywords of the public abstracts,
+drawn with a fixed seed; nothing of it is kept. Searched with the questions of
+``benchmarks/questions.txt``, 20 and then 50 abstracts each. Prints the median and the worst of the
+questions by the clock, and this process's own time, which on a busy machine is the better figure.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def material(data: Path) -> Material:
             record = json.loads(line)
             titles.append(record["title"])
             texts.append(record["abstract"])
-            keywords.append(tuple(word.strip() for word in record["keywords"].split("|") if word.strip()))
+            keywords.append(
+                tuple(word.strip() for word in record["keywords"].split("|") if word.strip())
+            )
     for line in (data / "pubmedqa_cases.jsonl").open(encoding="utf-8"):
         record = json.loads(line)
         titles.append(record["query"])
@@ -83,7 +85,8 @@ def abstracts(count: int, drawn_from: Material) -> Iterator[Abstract]:
             title=draw.choice(drawn_from.titles),
             text=" ".join(draw.choices(drawn_from.sentences, k=draw.choice(drawn_from.lengths))),
             keywords=draw.choice(drawn_from.keywords),
-            year=1980 + number % 45,  # two with the same title and another year are not the same study
+            # two with the same title and another year are not the same study
+            year=1980 + number % 45,
             pmid=str(number + 1),
             source="made",
         )
@@ -103,8 +106,13 @@ def timed(call: Callable[[], Result]) -> tuple[Result, Timed]:
 
 
 def searched(store: Store, asked: Sequence[str], limit: int) -> list[Timed]:
-    """Milliseconds of each question, as a reader meets them: from the question to the abstracts, first time asked."""
-    return [timed(functools.partial(store.corpora.search, "made", question, limit))[1] for question in asked]
+    """Milliseconds of each question, as a reader meets them: from the question to the abstracts,
+    first time asked.
+    """
+    return [
+        timed(functools.partial(store.corpora.search, "made", question, limit))[1]
+        for question in asked
+    ]
 
 
 def shown(name: str, times: Sequence[Timed]) -> bool:
@@ -113,19 +121,23 @@ def shown(name: str, times: Sequence[Timed]) -> bool:
     median = statistics.median(clock)
     met = "met" if median < TARGET_MS else "MISSED"
     print(
-        f"{name:<34} {median:8.1f} {max(clock):8.1f} {statistics.median(own):8.1f} {max(own):8.1f}   "
-        f"< {TARGET_MS:.0f} median: {met}"
+        f"{name:<34} {median:8.1f} {max(clock):8.1f} {statistics.median(own):8.1f} {max(own):8.1f} "
+        f"  < {TARGET_MS:.0f} median: {met}"
     )
     return median < TARGET_MS
 
 
 def main() -> int:
     """Build and search."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--abstracts", type=int, default=100_000)
     parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
     parser.add_argument(
-        "--keep", type=Path, help="a folder to keep the database in, and to take it from when it is there"
+        "--keep",
+        type=Path,
+        help="a folder to keep the database in, and to take it from when it is there",
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -133,8 +145,14 @@ def main() -> int:
         with Store.open(database) as store:
             build(store, options.abstracts, options.data)
             asked = questions()
-            print(f"{len(asked)} questions, ms              clock: median    worst   own: median    worst")
-            met = [shown(f"first {limit} abstracts", searched(store, asked, limit)) for limit in (20, 50)]
+            print(
+                f"{len(asked)} questions, ms              clock: median    worst   own: median   "
+                " worst"
+            )
+            met = [
+                shown(f"first {limit} abstracts", searched(store, asked, limit))
+                for limit in (20, 50)
+            ]
     return 0 if all(met) else 1
 
 
@@ -144,12 +162,14 @@ def build(store: Store, count: int, data: Path) -> None:
         return
     drawn_from = material(data)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done, spent = timed(lambda: store.corpora.add_many("made", abstracts(count, drawn_from), source="made"))
+    done, spent = timed(
+        lambda: store.corpora.add_many("made", abstracts(count, drawn_from), source="made")
+    )
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"imported {done.added:,} of {done.identified:,} abstracts in {spent.own / 1000:.1f} s own "
-        f"({spent.clock / 1000:.1f} s by the clock), {store.path.stat().st_size / 1e6:.0f} MB on disk, "
-        f"memory grew by {(after - before) / 1024:.0f} MB"
+        f"imported {done.added:,} of {done.identified:,} abstracts in {spent.own / 1000:.1f} s own"
+        f" ({spent.clock / 1000:.1f} s by the clock), {store.path.stat().st_size / 1e6:.0f} MB on"
+        f" disk, memory grew by {(after - before) / 1024:.0f} MB"
     )
 
 

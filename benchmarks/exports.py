@@ -2,8 +2,9 @@
 
     python benchmarks/exports.py [--cases 50000]
 
-Every case is a real offline audit of a demo case under a name of its own, decided by a person with two labels. Prints
-seconds by the clock and of this process, megabytes written, and the peak of memory for a tenth and for all.
+Every case is a real offline audit of a demo case under a name of its own, decided by a person with
+two labels. Prints seconds by the clock and of this process, megabytes written, and the peak of
+memory for a tenth and for all.
 """
 
 from __future__ import annotations
@@ -43,10 +44,16 @@ def fill(path: Path, count: int) -> None:
             for number in range(first, min(first + 1000, count)):
                 case, run = audited[number % len(audited)]
                 own = Case.model_validate(
-                    case.to_json_dict() | {"id": f"copy-{number}", "query": f"{case.query} In year {number}?"}
+                    case.to_json_dict()
+                    | {
+                        "id": f"copy-{number}",
+                        "query": f"{case.query} In year {number}?",
+                    }
                 )
                 store.cases.add(own)
-                named = run.model_copy(update={"id": f"run-{number}", "case_id": own.id, "case_digest": own.digest()})
+                named = run.model_copy(
+                    update={"id": f"run-{number}", "case_id": own.id, "case_digest": own.digest()}
+                )
                 store.runs.finish(named)
                 iteration = named.iterations[named.best or 0]
                 labels = [
@@ -74,20 +81,31 @@ def fill(path: Path, count: int) -> None:
 
 
 def measure(database: Path, form: str, encoding: str, dataset_size: int) -> None:
-    """Write one export and print what it took; runs in a process of its own, for its peak of memory."""
+    """Write one export and print what it took; runs in a process of its own, for its peak of
+    memory.
+    """
     with tempfile.TemporaryDirectory() as folder, Store.open(database) as store:
         clock, own = time.perf_counter(), time.process_time()
         written = write_file(
-            store, Path(folder) / "out", form, Selection(CaseFilter(reviewers=("Ada",))), encoding=encoding
+            store,
+            Path(folder) / "out",
+            form,
+            Selection(CaseFilter(reviewers=("Ada",))),
+            encoding=encoding,
         )
         clock, own = time.perf_counter() - clock, time.process_time() - own
         size = sum(each["bytes"] for each in written.manifest["files"]) / 1e6
-    status = Path("/proc/self/status").read_text()  # getrusage would tell the peak of the process that started this one
+    # getrusage would tell the peak of the process that started this one
+    status = Path("/proc/self/status").read_text()
     peak = int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) / 1024
-    late = "" if clock <= TARGET_S or dataset_size != 50_000 or not FORMATS[form].tabular else f"  over {TARGET_S} s"
+    late = (
+        ""
+        if clock <= TARGET_S or dataset_size != 50_000 or not FORMATS[form].tabular
+        else f"  over {TARGET_S} s"
+    )
     print(
-        f"{form:16} {encoding:8} {dataset_size:>9,} cases {written.rows:>9,} rows {clock:7.1f} s ({own:5.1f} s own) "
-        f"{size:8.1f} MB  peak {peak:6.0f} MB{late}",
+        f"{form:16} {encoding:8} {dataset_size:>9,} cases {written.rows:>9,} rows {clock:7.1f} s"
+        f" ({own:5.1f} s own) {size:8.1f} MB  peak {peak:6.0f} MB{late}",
         flush=True,
     )
 
@@ -97,7 +115,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=50_000)
     parser.add_argument("--formats", default=",".join(FORMATS))
-    parser.add_argument("--one", nargs=4, metavar=("DATABASE", "FORMAT", "ENCODING", "CASES"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--one",
+        nargs=4,
+        metavar=("DATABASE", "FORMAT", "ENCODING", "CASES"),
+        help=argparse.SUPPRESS,
+    )
     given = parser.parse_args()
     if given.one:
         measure(Path(given.one[0]), given.one[1], given.one[2], int(given.one[3]))
@@ -108,7 +131,15 @@ def main() -> None:
             fill(database, count)
             for form in given.formats.split(","):
                 for encoding in ENCODINGS[FORMATS[form].tabular]:
-                    command = [sys.executable, __file__, "--one", str(database), form, encoding, str(count)]
+                    command = [
+                        sys.executable,
+                        __file__,
+                        "--one",
+                        str(database),
+                        form,
+                        encoding,
+                        str(count),
+                    ]
                     subprocess.run(command, check=True)
 
 

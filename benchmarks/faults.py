@@ -1,10 +1,11 @@
-"""A thousand cases through a model's server that fails now and then, killed in the middle and taken up again.
+"""A thousand cases through a model's server that fails now and then, killed in the middle and taken
+up again.
 
 python benchmarks/faults.py                              # 1,000 cases, 5% faults, killed once
 python benchmarks/faults.py --number 200 --share 0.2
 
-Checked: every case ends in a documented state with one run, none is audited twice, the database is whole; told: what
-the faults came to, the memory of the process as it went, the time.
+Checked: every case ends in a documented state with one run, none is audited twice, the database is
+whole; told: what the faults came to, the memory of the process as it went, the time.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ def audit(cases: Path, database: Path, config: Path, concurrency: int) -> subpro
         [*map(str, command), "--model", "here:m", "--concurrency", str(concurrency)],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "MASIS_CONFIG": str(config), "SCRIPTED_KEY": "k"},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "MASIS_CONFIG": str(config),
+            "SCRIPTED_KEY": "k",
+        },
     )
 
 
@@ -55,7 +61,9 @@ def finished(database: Path) -> int:
     if not database.exists():
         return 0
     states = Workbench.open(database).store.cases.states()
-    return sum(count for state, count in states.items() if state not in ("new", "running", "interrupted"))
+    return sum(
+        count for state, count in states.items() if state not in ("new", "running", "interrupted")
+    )
 
 
 def watched(process: subprocess.Popen[str], database: Path, until: int | None) -> list[float]:
@@ -85,12 +93,15 @@ def checked(database: Path, ids: list[str]) -> None:
         for iteration in run.iterations:
             scored = iteration.critique.unscored is None
             assert scored or iteration.quality_score is None
-            assert all(check.verdict != "unscored" or check.support is None for check in iteration.claims)
+            assert all(
+                check.verdict != "unscored" or check.support is None for check in iteration.claims
+            )
     check = bench.store.check()
     assert check.problems == ()
     assert check.log.intact
     print(
-        f"{len(ids)} cases, one finished run each: {dict(ends)}; runs with {dict(codes)}; {calls} calls, {tries} tries"
+        f"{len(ids)} cases, one finished run each: {dict(ends)}; runs with {dict(codes)}; {calls}"
+        f" calls, {tries} tries"
     )
 
 
@@ -104,17 +115,33 @@ def main() -> None:
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cases, database, config = folder / "cases.jsonl", folder / "faults.db", folder / "masis.toml"
+        cases, database, config = (
+            folder / "cases.jsonl",
+            folder / "faults.db",
+            folder / "masis.toml",
+        )
         all_cases = hundred(None, given.number)
-        cases.write_text("".join(json.dumps(case.model_dump(mode="json")) + "\n" for case in all_cases))
-        serve = ["-m", "tests.serving_models", "--latency-ms", str(given.latency_ms), "--fault-share", str(given.share)]
-        server = subprocess.Popen([sys.executable, *serve], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        cases.write_text(
+            "".join(json.dumps(case.model_dump(mode="json")) + "\n" for case in all_cases)
+        )
+        serve = [
+            "-m",
+            "tests.serving_models",
+            "--latency-ms",
+            str(given.latency_ms),
+            "--fault-share",
+            str(given.share),
+        ]
+        server = subprocess.Popen(
+            [sys.executable, *serve], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
         try:
             assert server.stdout is not None
             found = re.search(r"http://\S+", server.stdout.readline())
             assert found
             config.write_text(
-                f'[providers.here]\nkind = "openai"\naddress = "{found.group()}"\nkey_env = "SCRIPTED_KEY"\n'
+                f'[providers.here]\nkind = "openai"\naddress = "{found.group()}"\nkey_env ='
+                ' "SCRIPTED_KEY"\n'
             )
             began = time.perf_counter()
             first = audit(cases, database, config, given.concurrency)

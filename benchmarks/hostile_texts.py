@@ -1,10 +1,12 @@
-"""Whether time grows with the length of a text, or with its square: hostile texts at a quarter and at full length.
+"""Whether time grows with the length of a text, or with its square: hostile texts at a quarter and
+at full length.
 
     python benchmarks/hostile_texts.py [--characters 40000] [READER ...]
 
-Everything that reads text from outside is given texts made to be hard: one unit, repeated. What is compared is the
-processor time for a text with that for a quarter of it, in the same run: four times as much is linear, sixteen times
-is quadratic. Prints the worst unit of each reader; exits 1 where one grows by more than the limit.
+Everything that reads text from outside is given texts made to be hard: one unit, repeated. What is
+compared is the processor time for a text with that for a quarter of it, in the same run: four times
+as much is linear, sixteen times is quadratic. Prints the worst unit of each reader; exits 1 where
+one grows by more than the limit.
 """
 
 from __future__ import annotations
@@ -39,9 +41,57 @@ MOST = 10.0
 LEAST_S = 0.03
 """What takes less at full length is too short to be compared."""
 UNITS = (
-    *("a", "a ", "a. ", ". ", "A. ", "[", "[a. ", "(", "( ", "`", "```\n", "\n", " ", "-\n", "1.", "1,", "1 ", "= "),
-    *("[1]", "[1-", "[1, ", "【1†", "[^1]:", "[a](", "http://", "www.", "sk-", "@", "{", '{"a":', '{"a":[', '"', "\\"),
-    *("/*", "//\n", "<<<END ", "<|", "word ", "not ", "and the ", "by the X of Y ", "May ", "A of ", "twenty ", "$"),
+    *(
+        "a",
+        "a ",
+        "a. ",
+        ". ",
+        "A. ",
+        "[",
+        "[a. ",
+        "(",
+        "( ",
+        "`",
+        "```\n",
+        "\n",
+        " ",
+        "-\n",
+        "1.",
+        "1,",
+        "1 ",
+        "= ",
+    ),
+    *(
+        "[1]",
+        "[1-",
+        "[1, ",
+        "【1†",
+        "[^1]:",
+        "[a](",
+        "http://",
+        "www.",
+        "sk-",
+        "@",
+        "{",
+        '{"a":',
+        '{"a":[',
+        '"',
+        "\\",
+    ),
+    *(
+        "/*",
+        "//\n",
+        "<<<END ",
+        "<|",
+        "word ",
+        "not ",
+        "and the ",
+        "by the X of Y ",
+        "May ",
+        "A of ",
+        "twenty ",
+        "$",
+    ),
     *(
         "5 of 9 in 3 ",
         "more than 5 km, ",
@@ -55,7 +105,10 @@ UNITS = (
         "|",
     ),
 )
-EVIDENCE = (Evidence(id="1", text="The bridge is 120 metres long."), Evidence(id="u", source="https://a.b/c"))
+EVIDENCE = (
+    Evidence(id="1", text="The bridge is 120 metres long."),
+    Evidence(id="u", source="https://a.b/c"),
+)
 
 
 def replied(text: str) -> None:
@@ -119,7 +172,9 @@ def growth(reader: Callable[[str], object], unit: str, characters: int) -> Growt
 
 def main() -> int:
     """Measure and print; 1 where time grows too fast."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--characters", type=int, default=40_000)
     parser.add_argument("readers", nargs="*", metavar="READER", help=", ".join(READERS))
     options = parser.parse_args()
@@ -130,8 +185,14 @@ def main() -> int:
         worst, slowest = max(found), max(found, key=lambda each: each.seconds)
         wrong += worst.factor > MOST
         grown = f"{worst.factor:.1f} times" if worst.factor else "too short"
-        print(f"{name:26}{grown:>14}{worst.unit!r:>18}{slowest.seconds:>10.2f} s{slowest.unit!r:>18}", flush=True)
-    print(f"A text {FACTOR} times as long may take {MOST:.0f} times as long; {wrong} readers take longer.")
+        print(
+            f"{name:26}{grown:>14}{worst.unit!r:>18}{slowest.seconds:>10.2f} s{slowest.unit!r:>18}",
+            flush=True,
+        )
+    print(
+        f"A text {FACTOR} times as long may take {MOST:.0f} times as long; {wrong} readers take"
+        " longer."
+    )
     return 1 if wrong else 0
 
 

@@ -2,10 +2,10 @@
 
     python benchmarks/ingestion.py [--seconds 60] [--rate 50] [--reviewers 2]
 
-Starts `masis ingest` on a new database. Eight clients send cases at the rate in all, a case a request; reviewers list
-the queue, open a case and decide about it, again and again, in processes of their own. Prints how long requests and
-reviewers waited, and compares what was acknowledged with what is stored. Exits 1 where something is lost or doubled,
-or the rate was missed.
+Starts `masis ingest` on a new database. Eight clients send cases at the rate in all, a case a
+request; reviewers list the queue, open a case and decide about it, again and again, in processes of
+their own. Prints how long requests and reviewers waited, and compares what was acknowledged with
+what is stored. Exits 1 where something is lost or doubled, or the rate was missed.
 """
 
 from __future__ import annotations
@@ -47,10 +47,16 @@ def a_case(name: str) -> dict[str, object]:
 def send(base: str, name: str) -> tuple[int, float]:
     """Send one case; returns the status and how long it took, in seconds."""
     body = json.dumps(a_case(name)).encode()
-    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json", "idempotency-key": name}
+    headers = {
+        "authorization": f"Bearer {TOKEN}",
+        "content-type": "application/json",
+        "idempotency-key": name,
+    }
     began = time.perf_counter()
     try:
-        with urllib.request.urlopen(urllib.request.Request(f"{base}/v1/cases", body, headers), timeout=30) as reply:
+        with urllib.request.urlopen(
+            urllib.request.Request(f"{base}/v1/cases", body, headers), timeout=30
+        ) as reply:
             return reply.status, time.perf_counter() - began
     except OSError as error:
         return getattr(error, "code", 0), time.perf_counter() - began
@@ -68,7 +74,8 @@ def review(path: Path, name: str, seconds: float, answer: Connection) -> None:
             if rows:
                 view = workbench.cases.open(rows[hash((name, decided)) % len(rows)].id)
                 workbench.reviews.submit(
-                    Actor(name=name), Decision(reviewer=name, case_id=view.case.id, run_id=None, verdict="approve")
+                    Actor(name=name),
+                    Decision(reviewer=name, case_id=view.case.id, run_id=None, verdict="approve"),
                 )
                 decided += 1
         except Exception as error:  # noqa: BLE001 (every error is a finding)
@@ -82,23 +89,38 @@ def shown(waits: list[float]) -> str:
     """Return median, 99th of a hundred and worst, in milliseconds."""
     ordered = sorted(waits)
     late = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
-    return f"median {statistics.median(ordered) * 1e3:.0f}, 99% {late * 1e3:.0f}, worst {ordered[-1] * 1e3:.0f} ms"
+    return (
+        f"median {statistics.median(ordered) * 1e3:.0f}, 99% {late * 1e3:.0f}, worst"
+        f" {ordered[-1] * 1e3:.0f} ms"
+    )
 
 
 def main() -> int:
     """Run it; 1 where something is lost, doubled or too slow."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--rate", type=float, default=50.0, help="requests a second, all clients together")
+    parser.add_argument(
+        "--rate", type=float, default=50.0, help="requests a second, all clients together"
+    )
     parser.add_argument("--reviewers", type=int, default=2)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path, sources, port = Path(folder) / "b.db", Path(folder) / "sources.toml", free_port()
         sources.write_text(
-            f'[sources.load]\ntoken_sha256 = "{DIGEST}"\nrequests_per_minute = 600000\nburst = 10000\n',
+            f'[sources.load]\ntoken_sha256 = "{DIGEST}"\nrequests_per_minute = 600000\nburst ='
+            " 10000\n",
             encoding="utf-8",
         )
-        command = [sys.executable, "-m", "masis.cli", "ingest", "--port", str(port), "--sources", str(sources)]
+        command = [
+            sys.executable,
+            "-m",
+            "masis.cli",
+            "ingest",
+            "--port",
+            str(port),
+            "--sources",
+            str(sources),
+        ]
         server = subprocess.Popen([*command, "--db", str(path)], stderr=subprocess.DEVNULL)
         base = f"http://127.0.0.1:{port}"
         try:
@@ -151,13 +173,26 @@ def measure(given: argparse.Namespace, base: str, path: Path) -> int:
         f"{len(results)} requests in {took:.1f} s ({len(results) / took:.1f} a second), "
         f"{len(acknowledged)} acknowledged"
     )
-    print(f"requests: {shown([wait for *_, wait in results])}; the last was read {max(0.0, read_after):.1f} s later")
-    print(f"{given.reviewers} reviewers: {decided} decisions, {shown([w for _, ws, _ in reviews for w in ws])}")
-    print(f"lost {len(lost)}, doubled {doubled}, log of {log.length} entries {'intact' if log.intact else 'BROKEN'}")
+    print(
+        f"requests: {shown([wait for *_, wait in results])}; the last was read"
+        f" {max(0.0, read_after):.1f} s later"
+    )
+    print(
+        f"{given.reviewers} reviewers: {decided} decisions,"
+        f" {shown([w for _, ws, _ in reviews for w in ws])}"
+    )
+    print(
+        f"lost {len(lost)}, doubled {doubled}, log of {log.length} entries"
+        f" {'intact' if log.intact else 'BROKEN'}"
+    )
     for error in sorted(set(errors))[:5]:
         print(f"reviewers met {errors.count(error)} of: {error}")
     slow = len(results) / took < given.rate * 0.98
-    return 1 if lost or doubled or errors or slow or log.length != decided or len(acknowledged) < total else 0
+    return (
+        1
+        if lost or doubled or errors or slow or log.length != decided or len(acknowledged) < total
+        else 0
+    )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""A database of a million cases, made in minutes: some thousand real ones, and copies of their rows under other ids.
+"""A database of a million cases, made in minutes: some thousand real ones, and copies of their rows
+under other ids.
 
     python benchmarks/large_database.py FILE [--cases 1000000]
 
-The first 10,000 cases go in as cases do: the demo, audited, and small cases of made-up words, seven in ten audited, of
-which two are decided by a person, three accepted by the policy, and two wait. Their rows are then copied with other
-ids, numbers, dates, scores and digests, one day later each time; the log is chained entry by entry. So a fifth of all
-cases have a person's decision, and `masis health` finds the result in order. A million cases take about 6.5 GB.
+The first 10,000 cases go in as cases do: the demo, audited, and small cases of made-up words, seven
+in ten audited, of which two are decided by a person, three accepted by the policy, and two wait.
+Their rows are then copied with other ids, numbers, dates, scores and digests, one day later each
+time; the log is chained entry by entry. So a fifth of all cases have a person's decision, and
+`masis health` finds the result in order. A million cases take about 6.5 GB.
 """
 
 from __future__ import annotations
@@ -71,8 +73,16 @@ def cases(count: int) -> Iterator[Case]:
             {
                 "id": f"case-{number:06}",
                 "query": f"What about {text[0]}?",
-                "answer": ". ".join(f"{sentence} [{index}]" for index, sentence in enumerate(text[1:5], 1)) + ".",
-                "evidence": [{"id": str(index), "text": sentence} for index, sentence in enumerate(text[4:], 1)],
+                "answer": (
+                    ". ".join(
+                        f"{sentence} [{index}]" for index, sentence in enumerate(text[1:5], 1)
+                    )
+                    + "."
+                ),
+                "evidence": [
+                    {"id": str(index), "text": sentence}
+                    for index, sentence in enumerate(text[4:], 1)
+                ],
                 "metadata": {"field": draw.choice(FIELDS), "dataset": f"set-{number % 4}"},
             }
         )
@@ -82,7 +92,9 @@ def a_run(case: Case, draw: random.Random, sentences: int) -> Run:
     """A run of two iterations with a claim a sentence."""
     answer = case.answer or ""
     bad = draw.random() < 0.3
-    iterations = tuple(_iteration(number, answer, sentences, draw, bad and number == 1) for number in (1, 2))
+    iterations = tuple(
+        _iteration(number, answer, sentences, draw, bad and number == 1) for number in (1, 2)
+    )
     return Run(
         id=f"run-{case.id}",
         case_id=case.id,
@@ -102,13 +114,18 @@ def a_run(case: Case, draw: random.Random, sentences: int) -> Run:
         termination_reason="convergence",
         needs_review=bad,
         acceptance=Acceptance(
-            rule=RULE_VERSION, checks=(AcceptanceCheck(name="confidence", passed=not bad, detail="of a benchmark"),)
+            rule=RULE_VERSION,
+            checks=(AcceptanceCheck(name="confidence", passed=not bad, detail="of a benchmark"),),
         ),
-        review_reasons=(ReviewReason(code="low_confidence", message="Confidence is low."),) if bad else (),
+        review_reasons=(
+            (ReviewReason(code="low_confidence", message="Confidence is low."),) if bad else ()
+        ),
     )
 
 
-def _iteration(number: int, answer: str, sentences: int, draw: random.Random, bad: bool) -> Iteration:
+def _iteration(
+    number: int, answer: str, sentences: int, draw: random.Random, bad: bool
+) -> Iteration:
     quality, confidence, overall = (round(draw.random(), 4) for _ in range(3))
     text = answer[:80]
     return Iteration(
@@ -118,7 +135,9 @@ def _iteration(number: int, answer: str, sentences: int, draw: random.Random, ba
             mode="standard",
             citations=(),
             sentences=tuple(
-                Sentence(start=0, end=80, text=text, citation_ids=("1",), status="cited", why="cites 1")
+                Sentence(
+                    start=0, end=80, text=text, citation_ids=("1",), status="cited", why="cites 1"
+                )
                 for _ in range(sentences)
             ),
             invalid_citations=("9",) if bad else (),
@@ -128,7 +147,12 @@ def _iteration(number: int, answer: str, sentences: int, draw: random.Random, ba
             penalty_factor=0.5 if bad else 1.0,
         ),
         claims=tuple(
-            ClaimCheck(claim=Claim(text=text, start=0, end=80), verdict="supported", support=0.9, confidence=0.8)
+            ClaimCheck(
+                claim=Claim(text=text, start=0, end=80),
+                verdict="supported",
+                support=0.9,
+                confidence=0.8,
+            )
             for _ in range(sentences)
         ),
         claim_report=ClaimReport(confidence=0.9, facts_checked=sentences, facts_verified=sentences),
@@ -171,10 +195,14 @@ def make_base(store: Store, count: int) -> None:
                 part = draw.randrange(10)
                 if part >= 7:
                     continue
-                run = a_run(case, draw, sentences=4).model_copy(update={"needs_review": part not in (2, 3, 4)})
+                run = a_run(case, draw, sentences=4).model_copy(
+                    update={"needs_review": part not in (2, 3, 4)}
+                )
                 store.runs.finish(run)
                 if part < 5:
-                    store.decisions.append(_entry(case.id, run.id, part < 2, draw), "2026-01-01T12:00:00.000Z")
+                    store.decisions.append(
+                        _entry(case.id, run.id, part < 2, draw), "2026-01-01T12:00:00.000Z"
+                    )
 
 
 def _entry(case_id: str, run_id: str, person: bool, draw: random.Random) -> Decision:
@@ -198,26 +226,40 @@ def _entry(case_id: str, run_id: str, person: bool, draw: random.Random) -> Deci
 
 
 COPIED = (
-    *("cases", "case_payloads", "case_work", "jobs", "job_parts", "run_measures", "iteration_measures"),
+    *(
+        "cases",
+        "case_payloads",
+        "case_work",
+        "jobs",
+        "job_parts",
+        "run_measures",
+        "iteration_measures",
+    ),
     *("executions", "decision_log", "decision_payloads"),
 )
 
 
 class Copier:
-    """Copies everything that a store of ``BASE`` cases holds about them, on a connection of its own.
+    """Copies everything that a store of ``BASE`` cases holds about them, on a connection of its
+    own.
 
-    It goes past what keeps a database in use safe and in step: nothing waits for the disk, and indexes and triggers are
-    made at the end.
+    It goes past what keeps a database in use safe and in step: nothing waits for the disk, and
+    indexes and triggers are made at the end.
     """
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, isolation_level=None)
-        for pragma in ("synchronous = OFF", "cache_size = -1000000", "foreign_keys = OFF", "secure_delete = OFF"):
+        for pragma in (
+            "synchronous = OFF",
+            "cache_size = -1000000",
+            "foreign_keys = OFF",
+            "secure_delete = OFF",
+        ):
             self.connection.execute(f"PRAGMA {pragma}")
         names = ", ".join(f"'{name}'" for name in COPIED)
         self.later = self.connection.execute(
-            "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('index', 'trigger') "
-            f"AND tbl_name IN ({names})"
+            "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND type IN ('index',"
+            f" 'trigger') AND tbl_name IN ({names})"
         ).fetchall()
         for kind, name, _sql in self.later:
             self.connection.execute(f"DROP {kind} {name}")
@@ -229,20 +271,26 @@ class Copier:
             "decision_seq": self._last("decision_log"),
             "measures_seq": self._last("run_measures"),
         }
-        self.contents = [json.loads(row[0]) for row in self._all("SELECT payload FROM case_payloads ORDER BY case_seq")]
+        self.contents = [
+            json.loads(row[0])
+            for row in self._all("SELECT payload FROM case_payloads ORDER BY case_seq")
+        ]
         self.digests = [row[0] for row in self._all("SELECT digest FROM cases ORDER BY seq")]
         self.runs = self._all("SELECT seq, id, case_seq, payload FROM runs ORDER BY seq")
         self.results = [unpack(row[3]) for row in self.runs]
         self.iterations: dict[int, list[str]] = {}
         for seq, payload in self._all(
-            "SELECT job_seq, payload FROM job_parts WHERE kind = 'iteration' ORDER BY job_seq, number"
+            "SELECT job_seq, payload FROM job_parts WHERE kind = 'iteration' ORDER BY job_seq,"
+            " number"
         ):
             self.iterations.setdefault(seq, []).append(unpack(payload))
         self.log = self._all(
-            "SELECT log.case_seq, log.run_seq, kind, source, verdict, reviewer, payload FROM decision_log AS log "
-            "JOIN decision_payloads ON entry_seq = log.seq ORDER BY log.seq"
+            "SELECT log.case_seq, log.run_seq, kind, source, verdict, reviewer, payload FROM"
+            " decision_log AS log JOIN decision_payloads ON entry_seq = log.seq ORDER BY log.seq"
         )
-        self.head = LogHead(*self._all("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1")[0])
+        self.head = LogHead(
+            *self._all("SELECT seq, digest FROM decision_log ORDER BY seq DESC LIMIT 1")[0]
+        )
 
     def copy(self, number: int) -> None:
         """Write copy ``number``, from 1, in one transaction."""
@@ -253,8 +301,13 @@ class Copier:
         texts = [self._run(place, number, cases, day) for place in range(len(self.runs))]
         self._cases(number, own, cases)
         self._copy("case_work", number)
-        marks = self._copy("jobs", number, {"payload", "case_digest"}, {"started_at": day, "ended_at": day})
-        packed = ((pack(text), cases[run[2] - 1], run[0]) for text, run in zip(texts, self.runs, strict=True))
+        marks = self._copy(
+            "jobs", number, {"payload", "case_digest"}, {"started_at": day, "ended_at": day}
+        )
+        packed = (
+            (pack(text), cases[run[2] - 1], run[0])
+            for text, run in zip(texts, self.runs, strict=True)
+        )
         self.connection.executemany(
             f"INSERT INTO jobs SELECT {marks} FROM jobs WHERE seq = ?3",
             ((digest, payload, seq) for payload, digest, seq in packed),
@@ -267,10 +320,12 @@ class Copier:
         self.connection.execute("COMMIT")
 
     def finish(self) -> None:
-        """Give runs the figures that their cases were given, and make indexes and triggers again."""
+        """Give runs the figures that their cases were given, and make indexes and
+        triggers again.
+        """
         self.connection.execute(
-            "UPDATE jobs SET risk = cases.risk, disagreement = cases.disagreement, doubt = cases.doubt "
-            "FROM cases WHERE cases.run_seq = jobs.seq"
+            "UPDATE jobs SET risk = cases.risk, disagreement = cases.disagreement, doubt ="
+            " cases.doubt FROM cases WHERE cases.run_seq = jobs.seq"
         )
         for _kind, _name, sql in self.later:
             self.connection.execute(sql)
@@ -280,9 +335,16 @@ class Copier:
     def _cases(self, number: int, own: list[dict[str, Any]], digests: list[str]) -> None:
         draw, first = random.Random(number), number * self.steps["case_seq"] + 1
         columns = self._copy("cases", number, {"digest", "risk", "disagreement", "doubt"})
-        moved = ((digest, draw.uniform(-0.05, 0.05), place) for place, digest in enumerate(digests, 1))
-        self.connection.executemany(f"INSERT INTO cases SELECT {columns} FROM cases WHERE seq = ?3", moved)
-        rows = ((first + place, json.dumps(content, ensure_ascii=False)) for place, content in enumerate(own))
+        moved = (
+            (digest, draw.uniform(-0.05, 0.05), place) for place, digest in enumerate(digests, 1)
+        )
+        self.connection.executemany(
+            f"INSERT INTO cases SELECT {columns} FROM cases WHERE seq = ?3", moved
+        )
+        rows = (
+            (first + place, json.dumps(content, ensure_ascii=False))
+            for place, content in enumerate(own)
+        )
         self.connection.executemany("INSERT INTO case_payloads VALUES (?, ?)", rows)
         self.connection.executemany(
             "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)",
@@ -300,7 +362,9 @@ class Copier:
         _seq, run_id, case_seq, _payload = self.runs[place]
         case_id = self.contents[case_seq - 1]["id"]
         text = self.results[place].replace(self.digests[case_seq - 1], digests[case_seq - 1])
-        text = text.replace(f'"id":"{run_id}"', f'"id":"{run_id}-{number}"').replace("2026-01-01T", f"{day}T")
+        text = text.replace(f'"id":"{run_id}"', f'"id":"{run_id}-{number}"').replace(
+            "2026-01-01T", f"{day}T"
+        )
         return text.replace(f'"case_id":"{case_id}"', f'"case_id":"{case_id}-{number}"')
 
     def _decide(self, number: int, digests: list[str], texts: list[str], at: str) -> None:
@@ -309,25 +373,48 @@ class Copier:
             both = f'"iterations":[{",".join(self.iterations[run_seq])}]'
             about = json.loads(payload)["about"]
             text = payload.replace(about["case"], digests[case_seq - 1])
-            text = text.replace(about["run"], sha256(texts[place].replace('"iterations":[]', both, 1)))
-            for name, old in (("case_id", self.contents[case_seq - 1]["id"]), ("run_id", self.runs[place][1])):
+            text = text.replace(
+                about["run"], sha256(texts[place].replace('"iterations":[]', both, 1))
+            )
+            for name, old in (
+                ("case_id", self.contents[case_seq - 1]["id"]),
+                ("run_id", self.runs[place][1]),
+            ):
                 text = text.replace(f'"{name}":"{old}"', f'"{name}":"{old}-{number}"')
             entry = place_after(self.head, at, sha256(text))
             self.head = LogHead(entry.seq, entry.digest)
-            case, run = case_seq + number * self.steps["case_seq"], run_seq + number * self.steps["run_seq"]
+            case, run = (
+                case_seq + number * self.steps["case_seq"],
+                run_seq + number * self.steps["run_seq"],
+            )
             self.connection.execute(
-                "INSERT INTO decision_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
+                "INSERT INTO decision_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL,"
+                " NULL)",
                 [
                     *(entry.seq, entry.id, at, entry.payload_digest, entry.previous, entry.digest),
                     *(case, run, kind, source, verdict),
                 ],
             )
-            self.connection.execute("INSERT INTO decision_payloads VALUES (?, ?, ?)", [entry.seq, reviewer, text])
+            self.connection.execute(
+                "INSERT INTO decision_payloads VALUES (?, ?, ?)", [entry.seq, reviewer, text]
+            )
 
-    def _copy(self, table: str, number: int, given: Collection[str] = (), at: Mapping[str, str] | None = None) -> str:
-        """Copy the first rows of a table; with columns ``given``, return what selects them, those as parameters."""
+    def _copy(
+        self,
+        table: str,
+        number: int,
+        given: Collection[str] = (),
+        at: Mapping[str, str] | None = None,
+    ) -> str:
+        """Copy the first rows of a table; with columns ``given``, return what selects them, those
+        as parameters.
+        """
         columns = [row[1] for row in self._all(f"PRAGMA table_info({table})")]
-        own = "seq" if "seq" in columns else next(column for column in columns if column in self.steps)
+        own = (
+            "seq"
+            if "seq" in columns
+            else next(column for column in columns if column in self.steps)
+        )
         last = self.steps.setdefault(table, self._last(table, own))
         selected = []
         for column in columns:
@@ -345,7 +432,9 @@ class Copier:
             else:
                 selected.append(f"{column} + {step * number}" if step else column)
         if not given:
-            copied = f"SELECT {', '.join(selected)} FROM {table} WHERE {own} <= {last} ORDER BY {own}"
+            copied = (
+                f"SELECT {', '.join(selected)} FROM {table} WHERE {own} <= {last} ORDER BY {own}"
+            )
             self.connection.execute(f"INSERT INTO {table} {copied}")
         return ", ".join(selected)
 
@@ -357,7 +446,9 @@ class Copier:
 
 
 def make(path: Path, count: int) -> None:
-    """Make the database of so many cases; one that is there is left alone. Raises SystemExit for half of one."""
+    """Make the database of so many cases; one that is there is left alone. Raises SystemExit for
+    half of one.
+    """
     base = min(BASE, count)
     if count % base:
         raise SystemExit(f"The number of cases has to be a multiple of {BASE:,}.")
@@ -372,7 +463,10 @@ def make(path: Path, count: int) -> None:
     for number in range(1, count // base):
         copier.copy(number)
         if number % 10 == 9:
-            print(f"{(number + 1) * base:,} cases after {time.perf_counter() - began:,.0f} s", flush=True)
+            print(
+                f"{(number + 1) * base:,} cases after {time.perf_counter() - began:,.0f} s",
+                flush=True,
+            )
     copier.finish()
 
 

@@ -1,11 +1,13 @@
-"""How many damaged replies BAML's parser mends, and whether any is mended into what was not written.
+"""How many damaged replies BAML's parser mends, and whether any is mended into what was not
+written.
 
     pip install '.[baml]' pytest hypothesis
     PYTHONPATH=. python benchmarks/mending.py [--replies 4000] [--seed 1]
 
-Replies to all prompts, damaged at random places: in their form alone, where whatever is read has to be equal to what
-was damaged; and anywhere, where texts may differ by the damage but no item may be lost or gained. What strict reading
-takes is not counted as mended. The figures of docs/frameworks.md.
+Replies to all prompts, damaged at random places: in their form alone, where whatever is read has to
+be equal to what was damaged; and anywhere, where texts may differ by the damage but no item may be
+lost or gained. What strict reading takes is not counted as mended. The figures of
+docs/frameworks.md.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def outcome(draw: random.Random, kinds: tuple[str, ...]) -> str:
     """One damaged reply: read strictly, mended rightly or wrongly, or refused."""
     role = draw.choice(made.ROLES)
     value, shape = made.tame(made.FULL[role]), made.SHAPE[role]
-    damages = [(draw.choice(kinds), draw.randrange(10_000)) for _ in range(draw.choice((1, 1, 2, 3)))]
+    damages = [
+        (draw.choice(kinds), draw.randrange(10_000)) for _ in range(draw.choice((1, 1, 2, 3)))
+    ]
     damage = damaged_in_form if kinds is FORM else damaged
     text = damage(json.dumps(value, indent=draw.choice((None, 2))), damages)
     if strictly(text, shape) is not None:
@@ -61,16 +65,30 @@ def outcome(draw: random.Random, kinds: tuple[str, ...]) -> str:
 
 
 def damaged_in_form(text: str, damages: list[tuple[str, int]]) -> str:
-    """The text with signs of the form dropped, doubled or added, and nothing done to what stands in quotes."""
+    """The text with signs of the form dropped, doubled or added, and nothing done to what stands in
+    quotes.
+    """
     for kind, where in damages:
-        changes = kind in ("drop", "double")  # what is put before a closing quote would be in the text
-        inside = ((found.start() + 1, found.end() - changes) for found in re.finditer(r'"(?:[^"\\]|\\.)*"', text))
+        # what is put before a closing quote would be in the text
+        changes = kind in ("drop", "double")
+        inside = (
+            (found.start() + 1, found.end() - changes)
+            for found in re.finditer(r'"(?:[^"\\]|\\.)*"', text)
+        )
         quoted = {at for start, end in inside for at in range(start, end)}
-        places = [at for at in range(len(text)) if at not in quoted and (not changes or text[at] in ',"}]:{[')]
+        places = [
+            at
+            for at in range(len(text))
+            if at not in quoted and (not changes or text[at] in ',"}]:{[')
+        ]
         if not places:
             return text
         at = places[where % len(places)]
-        text = text[:at] + {"drop": "", "double": text[at] * 2}.get(kind, kind + text[at]) + text[at + 1 :]
+        text = (
+            text[:at]
+            + {"drop": "", "double": text[at] * 2}.get(kind, kind + text[at])
+            + text[at + 1 :]
+        )
     return text
 
 
@@ -107,7 +125,9 @@ def strictly(text: str, shape: type[BaseModel]) -> BaseModel | None:
 
 
 def said(value: Any) -> Any:
-    """What a record says: a sign of the form that went into a text or around a number is in the text as written."""
+    """What a record says: a sign of the form that went into a text or around a number is in the
+    text as written.
+    """
     if isinstance(value, dict):
         return {key: said(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -119,12 +139,18 @@ def said(value: Any) -> Any:
 
 
 def outline(value: Any) -> Any:
-    """A record without its texts: what it holds, how many of it, every verdict and, but for a digit hit, score."""
+    """A record without its texts: what it holds, how many of it, every verdict and, but for a digit
+    hit, score.
+    """
     if isinstance(value, dict):
         return {re.sub(r"\W", "", key).lower()[:3]: outline(each) for key, each in value.items()}
     if isinstance(value, list):
         return [outline(each) for each in value]
-    return type(value).__name__ if not isinstance(value, int | float) or isinstance(value, bool) else "number"
+    return (
+        type(value).__name__
+        if not isinstance(value, int | float) or isinstance(value, bool)
+        else "number"
+    )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python benchmarks/metrics.py [--runs 100000]
 
-Prints milliseconds: for everything the page shows over all runs and over the last thirty days, for a list of runs, and
-for one run's figures as they are written. The median by the clock, the median of this process's own time (on a busy
-machine the better figure), and the target for the clock.
+Prints milliseconds: for everything the page shows over all runs and over the last thirty days, for
+a list of runs, and for one run's figures as they are written. The median by the clock, the median
+of this process's own time (on a busy machine the better figure), and the target for the clock.
 """
 
 from __future__ import annotations
@@ -33,11 +33,17 @@ SENTENCES = 8
 
 
 def fill(path: Path, runs: int) -> None:
-    """Figures of made-up runs over a year, straight into the tables: their texts play no part here."""
+    """Figures of made-up runs over a year, straight into the tables: their texts play
+    no part here.
+    """
     draw = random.Random(11)
     with sqlite3.connect(path) as connection:
         for number in range(1, runs + 1):
-            at = (NOW - timedelta(days=draw.random() * DAYS)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            at = (
+                (NOW - timedelta(days=draw.random() * DAYS))
+                .isoformat(timespec="milliseconds")
+                .replace("+00:00", "Z")
+            )
             iterations = draw.choice((1, 2, 2, 3))
             model = draw.choice(MODELS)
             connection.execute(
@@ -47,8 +53,20 @@ def fill(path: Path, runs: int) -> None:
                        hallucination, revision, claim_confidence, claims)
                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
                 [
-                    *(number, f"{draw.getrandbits(128):032x}", at, f"set-{number % 4}", *[model] * 5),
-                    *(draw.lognormvariate(9, 1), iterations, draw.random() < 0.4, "convergence", draw.random() < 0.6),
+                    *(
+                        number,
+                        f"{draw.getrandbits(128):032x}",
+                        at,
+                        f"set-{number % 4}",
+                        *[model] * 5,
+                    ),
+                    *(
+                        draw.lognormvariate(9, 1),
+                        iterations,
+                        draw.random() < 0.4,
+                        "convergence",
+                        draw.random() < 0.6,
+                    ),
                     *(draw.gauss(10, 20), draw.random(), draw.random(), draw.random(), 8, 8),
                     *(draw.randrange(20_000), 0, draw.randrange(2_000), draw.random() / 10),
                     *(draw.random() < 0.3, draw.random() < 0.5, draw.random(), draw.randrange(12)),
@@ -61,8 +79,20 @@ def fill(path: Path, runs: int) -> None:
                    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, 0, 0, 1, 0.5, 0.5, 0.5, 0.5, 0.5)""",
                 (
                     [
-                        *(number, each, draw.lognormvariate(8, 0.7), draw.lognormvariate(8, 0.7), 900.0),
-                        *(draw.lognormvariate(9, 0.6), draw.random(), draw.gauss(0.1, 0.1), draw.randrange(9), 0.5),
+                        *(
+                            number,
+                            each,
+                            draw.lognormvariate(8, 0.7),
+                            draw.lognormvariate(8, 0.7),
+                            900.0,
+                        ),
+                        *(
+                            draw.lognormvariate(9, 0.6),
+                            draw.random(),
+                            draw.gauss(0.1, 0.1),
+                            draw.randrange(9),
+                            0.5,
+                        ),
                     ]
                     for each in range(1, iterations + 1)
                 ),
@@ -87,28 +117,54 @@ def timed(name: str, work: Callable[[], object], target_ms: float | None = None)
 
 def main() -> int:
     """Measure; 1 where a target was missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=100_000)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with Store.open(folder / "metrics.db") as store:
             fill(folder / "metrics.db", given.runs)
-            all_runs, month = MeasureFilter(), MeasureFilter(since=(NOW - timedelta(days=30)).date().isoformat())
+            all_runs, month = (
+                MeasureFilter(),
+                MeasureFilter(since=(NOW - timedelta(days=30)).date().isoformat()),
+            )
             print(f"{given.runs:,} runs{'':<36} {'clock ms':>9} {'own ms':>9}")
             met = [
-                timed("the report, all runs, by week", lambda: store.measures.report(all_runs, "week"), 2500),
-                timed("the report, all runs, by day", lambda: store.measures.report(all_runs, "day"), 2500),
-                timed("the report, the last thirty days", lambda: store.measures.report(month, "day"), 500),
-                timed("one distribution of a run", lambda: store.measures.distributions(all_runs, ("loop_ms",))),
+                timed(
+                    "the report, all runs, by week",
+                    lambda: store.measures.report(all_runs, "week"),
+                    2500,
+                ),
+                timed(
+                    "the report, all runs, by day",
+                    lambda: store.measures.report(all_runs, "day"),
+                    2500,
+                ),
+                timed(
+                    "the report, the last thirty days",
+                    lambda: store.measures.report(month, "day"),
+                    500,
+                ),
+                timed(
+                    "one distribution of a run",
+                    lambda: store.measures.distributions(all_runs, ("loop_ms",)),
+                ),
                 timed(
                     "one distribution of an iteration",
                     lambda: store.measures.distributions(all_runs, ("critic_ms",)),
                 ),
-                timed("a list of runs", lambda: store.measures.runs(all_runs, Pick(rate="hallucination")), 200),
+                timed(
+                    "a list of runs",
+                    lambda: store.measures.runs(all_runs, Pick(rate="hallucination")),
+                    200,
+                ),
                 timed(
                     "a list of runs with a slow iteration",
-                    lambda: store.measures.runs(all_runs, Pick(measure="critic_ms", above=15_000.0)),
+                    lambda: store.measures.runs(
+                        all_runs, Pick(measure="critic_ms", above=15_000.0)
+                    ),
                     800,
                 ),
                 timed("the names of models", lambda: store.measures.names("critic"), 100),

@@ -2,11 +2,11 @@
 
     python benchmarks/million.py [--cases 1000000] [--folder FOLDER]
 
-Small cases are made as JSON Lines while ``masis import`` reads them into a scratch database; then ``masis export
---format cases`` writes them, each command in a process of its own. Prints seconds by the clock, seconds of
-CPU, and the most memory of that process in the first tenth of the cases, in the last tenth, and at all. Exits 1 where a
-case is missing or other bytes come out than went in. A million take 3 GB in FOLDER (default: where
-temporary files go).
+Small cases are made as JSON Lines while ``masis import`` reads them into a scratch database; then
+``masis export --format cases`` writes them, each command in a process of its own. Prints seconds by
+the clock, seconds of CPU, and the most memory of that process in the first tenth of the cases, in
+the last tenth, and at all. Exits 1 where a case is missing or other bytes come out than went in. A
+million take 3 GB in FOLDER (default: where temporary files go).
 """
 
 from __future__ import annotations
@@ -43,8 +43,18 @@ def lines(count: int) -> Iterator[bytes]:
             "query": f"How long is the {place}, and when was it opened?",
             "answer": f"The {place} is {length} metres long [1]. It was opened in {year} [2].",
             "evidence": [
-                {"id": "1", "text": f"The {place} is {length} metres long and carries {number % 7 + 1} lanes."},
-                {"id": "2", "text": f"The {place} was opened in {year} after {number % 9 + 2} years of work."},
+                {
+                    "id": "1",
+                    "text": (
+                        f"The {place} is {length} metres long and carries {number % 7 + 1} lanes."
+                    ),
+                },
+                {
+                    "id": "2",
+                    "text": (
+                        f"The {place} was opened in {year} after {number % 9 + 2} years of work."
+                    ),
+                },
             ],
             "metadata": {"dataset": "million", "field": _WORDS[number % len(_WORDS)]},
         }
@@ -62,14 +72,18 @@ class Measured(NamedTuple):
 
 
 class Memory:
-    """The memory of a process by how far it has come: the most in the first tenth of its work, and in the last."""
+    """The memory of a process by how far it has come: the most in the first tenth of its work, and
+    in the last.
+    """
 
     def __init__(self, pid: int, count: int) -> None:
         self._status = Path(f"/proc/{pid}/status")
         self._count, self.first, self.last, self.peak = count, 0.0, 0.0, 0.0
 
     def ask(self, done: int) -> None:
-        """Note what the process holds now that so many cases are done; nothing where it has ended."""
+        """Note what the process holds now that so many cases are done; nothing where it
+        has ended.
+        """
         try:
             status = self._status.read_text()
         except (FileNotFoundError, ProcessLookupError):
@@ -84,15 +98,21 @@ class Memory:
             self.last = max(self.last, now)
 
 
-def measured(arguments: list[str], count: int, follow: Callable[[subprocess.Popen[bytes], Memory], None]) -> Measured:
-    """Run a command in a process of its own, which must succeed; ``follow`` feeds or reads it and asks for memory."""
+def measured(
+    arguments: list[str], count: int, follow: Callable[[subprocess.Popen[bytes], Memory], None]
+) -> Measured:
+    """Run a command in a process of its own, which must succeed; ``follow`` feeds or reads it and
+    asks for memory.
+    """
     began = time.perf_counter()
     process = subprocess.Popen(
         [*MASIS, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stderr is not None
     said: list[bytes] = []
-    listening = threading.Thread(target=lambda stream=process.stderr: said.extend(stream), daemon=True)
+    listening = threading.Thread(
+        target=lambda stream=process.stderr: said.extend(stream), daemon=True
+    )
     listening.start()
     memory = Memory(process.pid, count)
     follow(process, memory)
@@ -144,7 +164,9 @@ def _stored(database: Path) -> int:
 
 
 def exported(database: Path, count: int) -> tuple[Measured, str, int]:
-    """Export; returns what it took, the digest of the bytes written, and how many lines they are."""
+    """Export; returns what it took, the digest of the bytes written, and how many lines
+    they are.
+    """
     digest, written = hashlib.sha256(), 0
 
     def follow(process: subprocess.Popen[bytes], memory: Memory) -> None:
@@ -166,8 +188,9 @@ def exported(database: Path, count: int) -> tuple[Measured, str, int]:
 def show(name: str, count: int, took: Measured) -> None:
     """Print a line of the table."""
     print(
-        f"{name:14} {count:>9,} cases {took.wall_s:8.1f} s {took.cpu_s:8.1f} s CPU   memory: first tenth "
-        f"{took.first_tenth:5.0f} MB, last {took.last_tenth:5.0f} MB, peak {took.peak:5.0f} MB",
+        f"{name:14} {count:>9,} cases {took.wall_s:8.1f} s {took.cpu_s:8.1f} s CPU   memory: first"
+        f" tenth {took.first_tenth:5.0f} MB, last {took.last_tenth:5.0f} MB, peak"
+        f" {took.peak:5.0f} MB",
         flush=True,
     )
 

@@ -1,10 +1,12 @@
-"""What models are asked to audit one ordinary answer: calls, tokens, and how much of it a cache of prompts has seen.
+"""What models are asked to audit one ordinary answer: calls, tokens, and how much of it a cache of
+prompts has seen.
 
 python benchmarks/model_calls.py                 # demo answers of 4 to 6 sentences with 4 to 6 chunks, by depth
 python benchmarks/model_calls.py --cases FILE    # those of a file (JSON Lines), of any size
 
-Tokens are characters / 4 of frame, instructions, texts, schema and reply; the schema comes first, as in OpenAI's cache.
-The replies are those of a scripted server on loopback, shorter than a model's. No answer is revised.
+Tokens are characters / 4 of frame, instructions, texts, schema and reply; the schema comes first,
+as in OpenAI's cache. The replies are those of a scripted server on loopback, shorter than a
+model's. No answer is revised.
 """
 
 from __future__ import annotations
@@ -35,11 +37,15 @@ from tests.serving_models import ModelServer
 ORDINARY = range(4, 7)
 """Chunks, and sentences that assert something, of an ordinary answer."""
 PREFIX_LEAST = 4_000
-"""Characters of a beginning that count as seen before: some 1,000 tokens, from which vendors' caches serve it."""
+"""Characters of a beginning that count as seen before: some 1,000 tokens, from which vendors'
+caches serve it.
+"""
 
 
 class Figures(NamedTuple):
-    """The means over the answers: calls, tokens sent and received, and the share sent that was seen before."""
+    """The means over the answers: calls, tokens sent and received, and the share sent that was seen
+    before.
+    """
 
     calls: float
     sent: float
@@ -64,7 +70,10 @@ def ordinary(case: Case) -> bool:
 
 def alike(one: str, other: str) -> int:
     """How many characters two texts have in common from their beginning on."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
 
 
 def measure(cases: Sequence[Case], depth: str | None) -> Figures:
@@ -75,10 +84,17 @@ def measure(cases: Sequence[Case], depth: str | None) -> Figures:
         requests.append(request)
 
     with ModelServer(note, issues="none") as server:
-        table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY", "adapts": False}
+        table = {
+            "kind": "openai",
+            "address": server.address,
+            "key_env": "SCRIPTED_KEY",
+            "adapts": False,
+        }
         model = f"here:{secrets.token_hex(4)}"
         chosen = {"max_iterations": 1} | ({"depth": depth} if depth else {})
-        settings = Settings.model_validate({**dict.fromkeys(ROLES, model), "providers": {"here": table}, **chosen})
+        settings = Settings.model_validate(
+            {**dict.fromkeys(ROLES, model), "providers": {"here": table}, **chosen}
+        )
         for case in cases:
             run_audit(case, settings)
     before: list[str] = []
@@ -106,7 +122,9 @@ def main() -> None:
     cases = [case for case in cases if case.answer]
     depths = ("quick", "standard", "thorough") if "depth" in Settings.model_fields else (None,)
     found = [measure(cases, depth) for depth in depths]
-    print(f"{len(cases)} answers{'':24}" + "".join(f"{depth or 'all roles':>12}" for depth in depths))
+    print(
+        f"{len(cases)} answers{'':24}" + "".join(f"{depth or 'all roles':>12}" for depth in depths)
+    )
     for name, value in ROWS:
         print(f"{name:35}" + "".join(f"{value(each):>12}" for each in found))
 

@@ -1,9 +1,11 @@
-"""What a call to a model costs on our side: CPU time and milliseconds over the server's own latency.
+"""What a call to a model costs on our side: CPU time and milliseconds over the server's own
+latency.
 
     python benchmarks/models.py
 
-A scripted server runs in a process of its own; prompts are of the size of a critic's with ten chunks of evidence. CPU
-time is this process's, so it does not depend on what else the machine does; it includes the SDK and the sockets.
+A scripted server runs in a process of its own; prompts are of the size of a critic's with ten
+chunks of evidence. CPU time is this process's, so it does not depend on what else the machine does;
+it includes the SDK and the sockets.
 """
 
 from __future__ import annotations
@@ -48,7 +50,11 @@ from tests.served_replies import filled
 CALLS = 200
 LATENCY_MS = 100
 EVIDENCE = tuple(
-    Evidence(id=str(n), text=f"Chunk {n} says what it says about the matter. " * 25, source=f"report-{n}.pdf")
+    Evidence(
+        id=str(n),
+        text=f"Chunk {n} says what it says about the matter. " * 25,
+        source=f"report-{n}.pdf",
+    )
     for n in range(1, 11)
 )
 ANSWER = "It is as the chunks say, in other words [1]. And there is more to it [2]. " * 5
@@ -57,7 +63,15 @@ ANSWER = "It is as the chunks say, in other words [1]. And there is more to it [
 @contextmanager
 def server(latency_ms: float) -> Iterator[str]:
     """A scripted server in another process; its address."""
-    command = [sys.executable, "-m", "tests.serving_models", "--latency-ms", str(latency_ms), "--issues", "none"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.serving_models",
+        "--latency-ms",
+        str(latency_ms),
+        "--issues",
+        "none",
+    ]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -70,7 +84,10 @@ def server(latency_ms: float) -> Iterator[str]:
 def prompt() -> Prompt:
     """A critic's."""
     return compose(
-        "critic", "0123456789abcdef" * 2, question_and_evidence("What is the matter?", EVIDENCE), [answer(ANSWER)]
+        "critic",
+        "0123456789abcdef" * 2,
+        question_and_evidence("What is the matter?", EVIDENCE),
+        [answer(ANSWER)],
     )
 
 
@@ -106,7 +123,9 @@ def our_own() -> None:
     began = time.process_time()
     for _ in range(CALLS):
         asked.ask(sent, CritiqueReply, max_tokens=2000)
-    print(f"without SDK and sockets: {(time.process_time() - began) * 1000 / CALLS:.2f} ms CPU a call")
+    print(
+        f"without SDK and sockets: {(time.process_time() - began) * 1000 / CALLS:.2f} ms CPU a call"
+    )
 
 
 def one_after_the_other(address: str, wire: Wire) -> None:
@@ -122,8 +141,9 @@ def one_after_the_other(address: str, wire: Wire) -> None:
         wall.append((time.perf_counter() - at) * 1000)
     size = sum(map(len, sent[:3]))
     print(
-        f"{wire:10} {size:,} characters: {statistics.median(cpu):.2f} ms CPU a call "
-        f"(p95 {sorted(cpu)[-CALLS // 20]:.2f}), {statistics.median(wall):.1f} ms in all, a server that answers at once"
+        f"{wire:10} {size:,} characters: {statistics.median(cpu):.2f} ms CPU a call (p95"
+        f" {sorted(cpu)[-CALLS // 20]:.2f}), {statistics.median(wall):.1f} ms in all, a server that"
+        " answers at once"
     )
 
 
@@ -137,8 +157,9 @@ def side_by_side(address: str, wire: Wire, at_once: int = 16) -> None:
         cpu, wall = time.process_time() - began, time.perf_counter() - at
     least = CALLS * LATENCY_MS / 1000 / at_once
     print(
-        f"{wire:10} {CALLS} calls, {at_once} at once, {LATENCY_MS} ms latency: {wall:.2f} s, {wall / least:.2f} times "
-        f"the least possible ({least:.2f} s); {cpu * 1000 / CALLS:.2f} ms CPU a call"
+        f"{wire:10} {CALLS} calls, {at_once} at once, {LATENCY_MS} ms latency: {wall:.2f} s,"
+        f" {wall / least:.2f} times the least possible ({least:.2f} s); {cpu * 1000 / CALLS:.2f} ms"
+        " CPU a call"
     )
 
 

@@ -1,13 +1,15 @@
-"""How long from the key that approves a case to the next case drawn, with 10,000 cases in the store.
+"""How long from the key that approves a case to the next case drawn, with 10,000 cases in the
+store.
 
     python benchmarks/next_case.py [--cases 10000] [--decide 20] [--folder FOLDER]
 
-A real Chromium works on a real server by keyboard alone: it opens the queue, names the reviewer, and presses ``A``
-once a case. The clock runs in the page, from the press to the frame in which question, answer and decision form are
-those of the next case. Between two presses the page comes to rest, as while somebody reads. The store holds the demo
-cases over and over with other numbers and scores, three in ten of them audited; it is made anew in FOLDER (default:
-where temporary files go). Exits 1 where the median misses its target, or where not every press made one decision on a
-case of its own. Compare runs on an otherwise idle machine only.
+A real Chromium works on a real server by keyboard alone: it opens the queue, names the reviewer,
+and presses ``A`` once a case. The clock runs in the page, from the press to the frame in which
+question, answer and decision form are those of the next case. Between two presses the page comes to
+rest, as while somebody reads. The store holds the demo cases over and over with other numbers and
+scores, three in ten of them audited; it is made anew in FOLDER (default: where temporary files go).
+Exits 1 where the median misses its target, or where not every press made one decision on a case of
+its own. Compare runs on an otherwise idle machine only.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ TIMED = """() => {
     requestAnimationFrame(look)
   }, { capture: true })
 }"""
-"""Puts the milliseconds of the last press of A into ``took``: until question, answer and form are of another case."""
+"""Puts the milliseconds of the last press of A into ``took``: until question, answer and form are
+of another case.
+"""
 
 
 def start(page: Page, base: str) -> None:
@@ -87,7 +91,10 @@ def approve(page: Page) -> float:
 
 def measured(database: Path, folder: Path, count: int) -> list[float]:
     """Approve so many cases; returns the milliseconds of each."""
-    with serving("serve", "--db", str(database), folder=folder) as served, sync_playwright() as playwright:
+    with (
+        serving("serve", "--db", str(database), folder=folder) as served,
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(executable_path=installed_browser(), args=FLAGS)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         start(page, served.base)
@@ -102,7 +109,9 @@ def decided(database: Path) -> Counter[str]:
     with Store.open(database) as store:
         decisions = (entry.decision for entry in store.decisions.iterate())
         return Counter(
-            each.case_id for each in decisions if each and each.reviewer == REVIEWER and each.verdict == "approve"
+            each.case_id
+            for each in decisions
+            if each and each.reviewer == REVIEWER and each.verdict == "approve"
         )
 
 
@@ -122,8 +131,9 @@ def main() -> int:
         made = decided(database)
     median, high = statistics.median(took), took[round(0.95 * (len(took) - 1))]
     print(
-        f"{len(took)} cases approved by one key each, {chosen.cases:,} in the store: from the press to the next case "
-        f"drawn median {median:.0f} ms, 95% {high:.0f} ms, most {took[-1]:.0f} ms (target: median {TARGET_MS} ms)"
+        f"{len(took)} cases approved by one key each, {chosen.cases:,} in the store: from the press"
+        f" to the next case drawn median {median:.0f} ms, 95% {high:.0f} ms, most {took[-1]:.0f} ms"
+        f" (target: median {TARGET_MS} ms)"
     )
     wrong = len(made) != chosen.decide or set(made.values()) != {1}
     if wrong:

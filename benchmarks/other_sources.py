@@ -1,8 +1,10 @@
-"""Measure the offline checks on claims of kinds that they were not built on: AttributionBench, BEGIN, QAGS.
+"""Measure the offline checks on claims of kinds that they were not built on: AttributionBench,
+BEGIN, QAGS.
 
     python benchmarks/other_sources.py --data FOLDER      # reads nli/pairs.jsonl; prints a JSON object a source
 
-A pair is a passage and a claim with a label by people: the passage supports the claim, or it doesn't.
+A pair is a passage and a claim with a label by people: the passage supports the claim, or it
+doesn't.
 """
 
 from __future__ import annotations
@@ -22,8 +24,12 @@ SOURCES = ("AttributionBench", "BEGIN", "QAGS")
 
 def main() -> None:
     """Verify each claim of the sources against its passage, and count by label and verdict."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder that holds nli/pairs.jsonl")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, help="the folder that holds nli/pairs.jsonl"
+    )
     given = parser.parse_args()
     counted = {source: Counter[str]() for source in SOURCES}
     with (given.data / "nli" / "pairs.jsonl").open(encoding="utf-8") as rows:
@@ -33,7 +39,13 @@ def main() -> None:
             if source:
                 (check,) = masis.verify_claims([row["hypothesis"]], [row["premise"]])
                 accused = check.verdict in ("contradicted", "unsupported")
-                verdict = "confirmed" if check.verdict == "supported" else "accused" if accused else "open"
+                verdict = (
+                    "confirmed"
+                    if check.verdict == "supported"
+                    else "accused"
+                    if accused
+                    else "open"
+                )
                 counted[source][f"{'true' if row['label'] == 0 else 'faulty'} {verdict}"] += 1
     for source, counts in counted.items():
         print(json.dumps({"source": source, **counts}))

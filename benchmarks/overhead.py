@@ -1,12 +1,13 @@
-"""What our own code costs an iteration of an audit with models: everything but the SDK, the wire and the model.
+"""What our own code costs an iteration of an audit with models: everything but the SDK, the wire
+and the model.
 
 python benchmarks/overhead.py                    # 60 demo answers, kept in a database as always
 python benchmarks/overhead.py --threads          # with the threads that wait for replies, and what switching costs
 python benchmarks/overhead.py --cases FILE --number 100
 
-A provider in the process replies at once, with --threads after 20 ms (tests/served_replies.py); the CPU time that it
-takes itself is left out. Counted are prompts, schemas, reading replies, locating quotes, citations, rules, events, and
-keeping it all in SQLite.
+A provider in the process replies at once, with --threads after 20 ms (tests/served_replies.py); the
+CPU time that it takes itself is left out. Counted are prompts, schemas, reading replies, locating
+quotes, citations, rules, events, and keeping it all in SQLite.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ from tests.served_replies import Request, sensible
 
 T = TypeVar("T")
 LATENCY_S = 0.02
-"""Calls side by side wait side by side, as they do for a model; without that, they would contend for the processor."""
+"""Calls side by side wait side by side, as they do for a model; without that, they would contend
+for the processor.
+"""
 
 
 class Instant:
@@ -64,10 +67,15 @@ class Instant:
     def answer(self, call: Call) -> Reply:
         """A sensible reply."""
         began = time.thread_time()
-        messages = [{"role": "user", "content": text} for text in (call.prompt.system, call.prompt.shared, call.task())]
+        messages = [
+            {"role": "user", "content": text}
+            for text in (call.prompt.system, call.prompt.shared, call.task())
+        ]
         schema = {"name": call.schema.name, "schema": call.schema.schema}
         form = {"type": "json_schema", "json_schema": schema}
-        text = json.dumps(sensible(Request("openai", {}, {"messages": messages, "response_format": form})))
+        text = json.dumps(
+            sensible(Request("openai", {}, {"messages": messages, "response_format": form}))
+        )
         with self._lock:
             self.cpu_s += time.thread_time() - began
         if self.latency_s:
@@ -75,7 +83,9 @@ class Instant:
         return Reply(text, call.model, Tokens(prompt=1000, completion=100))
 
 
-def in_this_thread(work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None) -> Future[T]:
+def in_this_thread(
+    work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None
+) -> Future[T]:
     """In place of ``start_in_thread``: the same work, done at once."""
     future: Future[T] = Future()
     future.set_result(work())
@@ -102,7 +112,9 @@ def main() -> None:
         verifier.run_concurrently = one_by_one  # type: ignore[attr-defined]
     registry._made = lambda reached: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
-    settings = Settings.model_validate({**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}})
+    settings = Settings.model_validate(
+        {**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}}
+    )
     cases = hundred(given.cases, given.number)
     each = []
     with tempfile.TemporaryDirectory() as folder:
@@ -116,8 +128,9 @@ def main() -> None:
             each.append(spent * 1000 / max(1, run.total_iterations))
     worst = sorted(each)[int(len(each) * 0.95)]
     print(
-        f"{len(each)} audits: our own CPU an iteration, median {statistics.median(each):.1f} ms, mean "
-        f"{statistics.fmean(each):.1f} ms, 95 of 100 under {worst:.1f} ms; load {os.getloadavg()[0]:.1f}"
+        f"{len(each)} audits: our own CPU an iteration, median {statistics.median(each):.1f} ms,"
+        f" mean {statistics.fmean(each):.1f} ms, 95 of 100 under {worst:.1f} ms; load"
+        f" {os.getloadavg()[0]:.1f}"
     )
 
 

@@ -1,9 +1,11 @@
-"""What retention does to a database of 10,000 runs half of which are decided, and how long it takes.
+"""What retention does to a database of 10,000 runs half of which are decided, and how long it
+takes.
 
     PYTHONPATH=. python benchmarks/retention.py [--runs 10000]
 
-Another process saves what somebody types every 20 ms meanwhile, and tells how long that waited. Fails where anything
-else goes than the rule says, the chain does not verify or the file does not shrink.
+Another process saves what somebody types every 20 ms meanwhile, and tells how long that waited.
+Fails where anything else goes than the rule says, the chain does not verify or the file does not
+shrink.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def _type(path: Path, over: Event) -> None:
 
 def main() -> None:
     """Fill, look, purge, shrink, verify."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=10_000)
     runs = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "many.db") as store:
@@ -66,17 +70,28 @@ def main() -> None:
         store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         show(f"{runs:,} runs written, {store.path.stat().st_size / 1e6:.1f} MB")
         plan = store.retention.plan(RULE)
-        show(f"dry run: {plan.runs:,} runs, {plan.parts.iterations:,} iterations, {plan.bytes / 1e6:.1f} MB go")
+        show(
+            f"dry run: {plan.runs:,} runs, {plan.parts.iterations:,} iterations,"
+            f" {plan.bytes / 1e6:.1f} MB go"
+        )
         with typing(store.path):
             done = store.retention.remove(RULE, by="benchmark", how="command")
         show("removed and recorded")
         shrunk = store.shrink()
-        show(f"file rewritten: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB after")
+        show(
+            f"file rewritten: {shrunk.before / 1e6:.1f} MB before, {shrunk.after / 1e6:.1f} MB"
+            " after"
+        )
         check = store.check()
-        show(f"checked: chain of {check.log.length:,} entries {'intact' if check.log.intact else 'BROKEN'}")
+        show(
+            f"checked: chain of {check.log.length:,} entries"
+            f" {'intact' if check.log.intact else 'BROKEN'}"
+        )
         undecided = {f"run-{number}" for number in range(1, runs, 2)}
         assert done is not None
-        assert {each.id for each in store.purges.removals(done.seq)} == undecided, "other runs went than the rule says"
+        assert {each.id for each in store.purges.removals(done.seq)} == undecided, (
+            "other runs went than the rule says"
+        )
         assert check.ok, check.problems
         assert shrunk.after < shrunk.before * 0.75, shrunk
 

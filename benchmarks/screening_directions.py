@@ -2,8 +2,9 @@
 
     PYTHONPATH=. python benchmarks/screening_directions.py --data FOLDER
 
-PubMedQA names for each question the answer that the authors' conclusion gives: yes, no or maybe. An effect as asked is
-a yes, no clear effect or the opposite a no. The rules were written on the odd rows; the even ones are what to report.
+PubMedQA names for each question the answer that the authors' conclusion gives: yes, no or maybe. An
+effect as asked is a yes, no clear effect or the opposite a no. The rules were written on the odd
+rows; the even ones are what to report.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ ANSWERS = {"effect": "yes", "no_clear_effect": "no", "opposite": "no", "unclear"
 
 
 def main(data: Path) -> None:
-    """Print how often the direction is right, on the half that the rules were written on and on the other."""
+    """Print how often the direction is right, on the half that the rules were written on and on the
+    other.
+    """
     path = data / "pubmedqa_cases.jsonl"
     if not path.exists():
         raise SystemExit(f"skipped: no pubmedqa_cases.jsonl in {data}")
@@ -32,15 +35,27 @@ def main(data: Path) -> None:
             abstract = Abstract(id=case["id"], text=f"{text}\nCONCLUSIONS: {case['answer']}")
             found = finding(case["query"], abstract).direction
             table[case["labels"]["final_decision"], ANSWERS[found]] += 1
-        stated = [(label, read) for (label, read), count in table.items() for _ in range(count) if read != "maybe"]
+        stated = [
+            (label, read)
+            for (label, read), count in table.items()
+            for _ in range(count)
+            if read != "maybe"
+        ]
         right = sum(label == read for label, read in stated)
         share = f"right in {right} ({right / len(stated):.1%})"
         print(f"{name}: {len(half)} conclusions, a direction in {len(stated)}, {share}")
         for label in ("yes", "no", "maybe"):
-            print(f"  {label:6}" + "".join(f"  read as {read} {table[label, read]}" for read in ("yes", "no", "maybe")))
+            print(
+                f"  {label:6}"
+                + "".join(
+                    f"  read as {read} {table[label, read]}" for read in ("yes", "no", "maybe")
+                )
+            )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
     main(parser.parse_args().data)

@@ -2,9 +2,10 @@
 
     PYTHONPATH=. python benchmarks/screening_grading.py [--abstracts 10000] [--data FOLDER]
 
-Each abstract is one of the labelled files (without --data of the demo corpus), its sentences in an order drawn with a
-fixed seed, so that no two are the same text and nothing remembered helps. Prints seconds of this process's own time and
-by the clock, and exits with 1 where the own time is over a minute. One process, one core.
+Each abstract is one of the labelled files (without --data of the demo corpus), its sentences in an
+order drawn with a fixed seed, so that no two are the same text and nothing remembered helps. Prints
+seconds of this process's own time and by the clock, and exits with 1 where the own time is over a
+minute. One process, one core.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def material(data: Path | None) -> list[tuple[str, str]]:
     if data is None:
         rows = [json.loads(line) for line in DEMO.read_text(encoding="utf-8").splitlines()]
         return [(row["title"], row["text"]) for row in rows]
-    lines = [line for name in FILES for line in (data / name).read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line for name in FILES for line in (data / name).read_text(encoding="utf-8").splitlines()
+    ]
     rows = [json.loads(line) for line in lines]
     return [(row["title"], row["abstract"]) for row in rows]
 
@@ -60,7 +63,9 @@ def spent(work: Callable[[], object]) -> tuple[float, float]:
 
 def main() -> int:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--abstracts", type=int, default=10_000)
     parser.add_argument("--data", type=Path, help="folder with the labelled abstracts")
     chosen = parser.parse_args()
@@ -73,10 +78,18 @@ def main() -> int:
     }
     for name, work in steps.items():
         own, clock = spent(work)
-        print(f"{name}: {1000 * own / len(sample):.2f} ms an abstract ({own:.1f} s own, {clock:.1f} s by the clock)")
+        print(
+            f"{name}: {1000 * own / len(sample):.2f} ms an abstract ({own:.1f} s own, {clock:.1f} s"
+            " by the clock)"
+        )
     votes: Counter[str] = Counter()
-    own, clock = spent(lambda: votes.update(grade.recommendation for grade in grader.grade(QUESTION, sample)))
-    print(f"grading whole: {1000 * own / len(sample):.2f} ms an abstract ({own:.1f} s own, {clock:.1f} s by the clock)")
+    own, clock = spent(
+        lambda: votes.update(grade.recommendation for grade in grader.grade(QUESTION, sample))
+    )
+    print(
+        f"grading whole: {1000 * own / len(sample):.2f} ms an abstract ({own:.1f} s own,"
+        f" {clock:.1f} s by the clock)"
+    )
     length = sum(len(each.text) for each in sample) / len(sample)
     print(f"{len(sample):,} abstracts of {length:.0f} characters: {dict(votes)}")
     print(f"target {TARGET:.0f} s: {'met' if own < TARGET else 'MISSED'}")

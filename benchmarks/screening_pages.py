@@ -2,9 +2,9 @@
 
     PYTHONPATH=. python benchmarks/screening_pages.py --data FOLDER
 
-Twelve questions as reviewers ask them, over all abstracts of ``pubmedqa_cases.jsonl``, at pages of 8, 20, 60 and all at
-once (``masis screen --all``). The verdicts at 20 and more are to be equal, and a page of 8 is never to say "sufficient"
-where 20 doesn't. Exits with 1 where that is not so.
+Twelve questions as reviewers ask them, over all abstracts of ``pubmedqa_cases.jsonl``, at pages of
+8, 20, 60 and all at once (``masis screen --all``). The verdicts at 20 and more are to be equal, and
+a page of 8 is never to say "sufficient" where 20 doesn't. Exits with 1 where that is not so.
 """
 
 from __future__ import annotations
@@ -50,12 +50,24 @@ def verdicts(question: str, pool: list[Abstract], grader: CachingGrader) -> dict
     source = InMemoryRetriever(pool)
     found = {
         str(size): run_to_completion(
-            screen(question, [source], grader, Settings(screening_retrieve=size), screening_id=str(size))
+            screen(
+                question,
+                [source],
+                grader,
+                Settings(screening_retrieve=size),
+                screening_id=str(size),
+            )
         )
         for size in PAGES
     }
     whole = screen(
-        question, [FixedSetRetriever(pool)], grader, Settings(), screening_id="all", limit=len(pool), given_whole=True
+        question,
+        [FixedSetRetriever(pool)],
+        grader,
+        Settings(),
+        screening_id="all",
+        limit=len(pool),
+        given_whole=True,
     )
     return {**found, "all": run_to_completion(whole)}
 
@@ -67,7 +79,11 @@ def main(data: Path) -> int:
         raise SystemExit(f"skipped: no pubmedqa_cases.jsonl in {data}")
     cases = [json.loads(line) for line in path.open(encoding="utf-8")]
     pool = [
-        Abstract(id=case["id"], title=case["query"], text="\n".join(chunk["text"] for chunk in case["evidence"]))
+        Abstract(
+            id=case["id"],
+            title=case["query"],
+            text="\n".join(chunk["text"] for chunk in case["evidence"]),
+        )
         for case in cases
     ]
     grader = CachingGrader(offline_grader(), Grades())  # type: ignore[arg-type]  # a dictionary does for one process
@@ -79,15 +95,22 @@ def main(data: Path) -> int:
         safe += said["20"] or not said["8"]
         print(question)
         for size, each in found.items():
-            last = next((r for r in each.rounds if r.ruling.decision == "sufficient"), each.rounds[-1])
+            last = next(
+                (r for r in each.rounds if r.ruling.decision == "sufficient"), each.rounds[-1]
+            )
             tally = last.ruling.tally
             print(f"  {size:>3}: {each.outcome:22} {len(each.rounds)} rounds, {tally.keep} of {tally.votes} keep, "
                   f"average {last.ruling.average or 0:.3f}{', too few' if last.ruling.too_few else ''}")  # fmt: skip
-    print(f"of {len(QUESTIONS)} questions {equal} equal at 20 and more, {safe} at 8 no more lenient than at 20")
+    print(
+        f"of {len(QUESTIONS)} questions {equal} equal at 20 and more, {safe} at 8 no more lenient"
+        " than at 20"
+    )
     return 0 if equal == safe == len(QUESTIONS) else 1
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
     sys.exit(main(parser.parse_args().data))

@@ -2,10 +2,11 @@
 
     PYTHONPATH=. python benchmarks/screening_thresholds.py --data FOLDER
 
-Every second question of ``pubmedqa_cases.jsonl`` is screened on all its abstracts (authors' conclusions and titles left
-out), and each demo question on the demo abstracts, four times: with the required averages of the settings, with those
-moved by the bound of memory either way, and with the first one required in every round. Counted is what ends otherwise.
-Without the data only the demo questions are screened.
+Every second question of ``pubmedqa_cases.jsonl`` is screened on all its abstracts (authors'
+conclusions and titles left out), and each demo question on the demo abstracts, four times: with the
+required averages of the settings, with those moved by the bound of memory either way, and with the
+first one required in every round. Counted is what ends otherwise. Without the data only the demo
+questions are screened.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def moved(by: float) -> Thresholds:
     """Return the thresholds as memory moves them."""
     least = SETTINGS.screening_required_least
     averages = tuple(max(least, round(each + by, 6)) for each in OWN.required_average)
-    return OWN.model_copy(update={"required_average": averages, "own_average": OWN.required_average, "adapted_by": by})
+    return OWN.model_copy(
+        update={"required_average": averages, "own_average": OWN.required_average, "adapted_by": by}
+    )
 
 
 WAYS = {
@@ -62,10 +65,15 @@ WAYS = {
 
 def measure(name: str, questions: Iterable[str], abstracts: Sequence[Abstract]) -> None:
     """Print what ends otherwise with other requirements."""
-    source, grader = InMemoryRetriever(abstracts, name=name), CachingGrader(offline_grader(), GradesByKey())
+    source, grader = (
+        InMemoryRetriever(abstracts, name=name),
+        CachingGrader(offline_grader(), GradesByKey()),
+    )
 
     def one(question: str, thresholds: Thresholds) -> Screening:
-        steps = screen(question, (source,), grader, SETTINGS, screening_id="b", thresholds=thresholds)
+        steps = screen(
+            question, (source,), grader, SETTINGS, screening_id="b", thresholds=thresholds
+        )
         return run_to_completion(steps)
 
     asked = tuple(questions)
@@ -76,7 +84,10 @@ def measure(name: str, questions: Iterable[str], abstracts: Sequence[Abstract]) 
         other = {question: one(question, thresholds) for question in asked}
         decision = [q for q in asked if other[q].decision != usual[q].decision]
         rounds = [q for q in asked if len(other[q].rounds) != len(usual[q].rounds)]
-        print(f"  {way}: {len(decision)} end with another decision, {len(rounds)} after another number of rounds")
+        print(
+            f"  {way}: {len(decision)} end with another decision, {len(rounds)} after another"
+            " number of rounds"
+        )
         for question in decision[:3]:
             print(f"    {question}: {usual[question].outcome} -> {other[question].outcome}")
 
@@ -86,13 +97,20 @@ def main(data: Path) -> None:
     measure("demo", (each.question for each in demo_questions()), tuple(demo_abstracts()))
     path = data / "pubmedqa_cases.jsonl"
     if not path.exists():
-        raise SystemExit(f"no pubmedqa_cases.jsonl in {data}: only the demo questions were screened")
+        raise SystemExit(
+            f"no pubmedqa_cases.jsonl in {data}: only the demo questions were screened"
+        )
     cases = [json.loads(line) for line in path.open(encoding="utf-8")]
-    texts = tuple(Abstract(id=case["id"], text=" ".join(each["text"] for each in case["evidence"])) for case in cases)
+    texts = tuple(
+        Abstract(id=case["id"], text=" ".join(each["text"] for each in case["evidence"]))
+        for case in cases
+    )
     measure("PubMedQA", (case["query"] for case in cases[::2]), texts)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
     main(parser.parse_args().data)

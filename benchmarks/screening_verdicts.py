@@ -1,11 +1,13 @@
-"""How the offline grader judges real abstracts: what it discards, what it leaves open, and how that compares by hand.
+"""How the offline grader judges real abstracts: what it discards, what it leaves open, and how that
+compares by hand.
 
     PYTHONPATH=. python benchmarks/screening_verdicts.py --data FOLDER
 
-Three measurements. Every abstract of ``pubmedqa_cases.jsonl`` against its own question (authors' conclusions and titles
-left out): shares of each recommendation and of unknown designs. The 60 weak or off-topic pairs of
-``screening_labels.jsonl``: the share discarded. Its sample of 60 pairs judged by hand: precision and recall of each
-recommendation. The labels name abstracts by id; without the data the command says so and stops.
+Three measurements. Every abstract of ``pubmedqa_cases.jsonl`` against its own question (authors'
+conclusions and titles left out): shares of each recommendation and of unknown designs. The 60 weak
+or off-topic pairs of ``screening_labels.jsonl``: the share discarded. Its sample of 60 pairs judged
+by hand: precision and recall of each recommendation. The labels name abstracts by id; without the
+data the command says so and stops.
 """
 
 from __future__ import annotations
@@ -49,17 +51,30 @@ def main(data: Path) -> None:
     print(f"{len(own)} PubMedQA abstracts, each with its own question")
     print("  " + ", ".join(f"{name} {votes[name] / len(own):.1%}" for name in RECOMMENDATIONS))
     print(
-        "  rules: " + ", ".join(f"{rule} {count}" for rule, count in Counter(each.rule for each in own).most_common())
+        "  rules: "
+        + ", ".join(
+            f"{rule} {count}" for rule, count in Counter(each.rule for each in own).most_common()
+        )
     )
     designs = Counter(each.design for each in own)
-    print(f"  unknown design {designs['other'] / len(own):.1%}; " + str(dict(designs.most_common())))
+    print(
+        f"  unknown design {designs['other'] / len(own):.1%}; " + str(dict(designs.most_common()))
+    )
 
     labels = rows(LABELS)
-    found = [(row, grade(row.get("question") or cases[row["question_of"]]["query"], row["abstract"])) for row in labels]
+    found = [
+        (row, grade(row.get("question") or cases[row["question_of"]]["query"], row["abstract"]))
+        for row in labels
+    ]
     for why in ("off_topic", "weak"):
-        chosen = [each for row, each in found if row["set"] != "sample" and row["why"].startswith(why)]
+        chosen = [
+            each for row, each in found if row["set"] != "sample" and row["why"].startswith(why)
+        ]
         away = sum(each.recommendation == "discard" for each in chosen)
-        print(f"{why}: {away} of {len(chosen)} discarded; {dict(Counter(each.rule for each in chosen))}")
+        print(
+            f"{why}: {away} of {len(chosen)} discarded;"
+            f" {dict(Counter(each.rule for each in chosen))}"
+        )
     pairs = [(row["label"], each.recommendation) for row, each in found if row["set"] == "sample"]
     print(f"sample of {len(pairs)} judged by hand: {sum(a == b for a, b in pairs)} alike")
     for name in RECOMMENDATIONS:
@@ -69,6 +84,8 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
     main(parser.parse_args().data)

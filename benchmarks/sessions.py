@@ -2,10 +2,11 @@
 
     python benchmarks/sessions.py [--sessions 20] [--seconds 60]
 
-Sessions speak over a web socket what a browser's page would (tools/session.py); drawing is the browsers' own affair.
-Each does what a reviewer does: opens the queue, filters, sorts and turns pages, opens cases, changes the iteration,
-types into the decision. Counted is the time by the clock from asking to the end of the script, as the person waits for
-it, and beside it how busy the server was. Two audits of large cases run in its worker processes all the while.
+Sessions speak over a web socket what a browser's page would (tools/session.py); drawing is the
+browsers' own affair. Each does what a reviewer does: opens the queue, filters, sorts and turns
+pages, opens cases, changes the iteration, types into the decision. Counted is the time by the clock
+from asking to the end of the script, as the person waits for it, and beside it how busy the server
+was. Two audits of large cases run in its worker processes all the while.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ LARGE = 3_000
 
 
 def prepared(path: Path) -> list[str]:
-    """The demo, audited, and large cases to audit meanwhile; returns the ids of the audited ones."""
+    """The demo, audited, and large cases to audit meanwhile; returns the ids of the
+    audited ones.
+    """
     bench = Workbench.open(path)
     bench.cases.add(ANONYMOUS, demo_cases())
     for case in demo_cases():
@@ -55,12 +58,29 @@ def prepared(path: Path) -> list[str]:
 def large(number: int) -> Case:
     """A case whose audit takes a while."""
     draw = random.Random(number)
-    text = ["The ", "bridge ", "tower ", "harbour ", "is ", "was ", "rebuilt ", "opened ", "in ", "metres "]
+    text = [
+        "The ",
+        "bridge ",
+        "tower ",
+        "harbour ",
+        "is ",
+        "was ",
+        "rebuilt ",
+        "opened ",
+        "in ",
+        "metres ",
+    ]
     evidence = [
-        {"id": f"chunk_{place}", "text": f"{''.join(draw.choices(text, k=12))} {draw.randrange(9999)} long."}
+        {
+            "id": f"chunk_{place}",
+            "text": f"{''.join(draw.choices(text, k=12))} {draw.randrange(9999)} long.",
+        }
         for place in range(LARGE)
     ]
-    says = [f"The tower {place} is {draw.randrange(9999)} metres high [chunk_{place}]." for place in range(60)]
+    says = [
+        f"The tower {place} is {draw.randrange(9999)} metres high [chunk_{place}]."
+        for place in range(60)
+    ]
     return Case.model_validate(
         {
             "id": f"large-{number:02}",
@@ -76,17 +96,27 @@ def acts(case_ids: list[str], seed: int) -> Iterator[tuple[str, str, dict[str, s
     draw = random.Random(seed)
     while True:
         yield "queue", "queue", {"state": "needs_review"}
-        yield "filter", "queue", {"state": "needs_review", "flag": draw.choice(("uncited", "contradicted", "partial"))}
+        yield (
+            "filter",
+            "queue",
+            {"state": "needs_review", "flag": draw.choice(("uncited", "contradicted", "partial"))},
+        )
         yield "sort", "queue", {"order": draw.choice(("least_confident", "newest", "random"))}
         yield "page", "queue", {"page": "2"}
         for _ in range(3):
             case_id = draw.choice(case_ids)
             yield "case", "review", {"case": case_id, "state": "needs_review"}
-            yield "iteration", "review", {"case": case_id, "state": "needs_review", "iteration": "2"}
+            yield (
+                "iteration",
+                "review",
+                {"case": case_id, "state": "needs_review", "iteration": "2"},
+            )
             yield "typing", "review", {"case": case_id}
 
 
-async def one(base: str, case_ids: list[str], seed: int, until: float, spent: dict[str, list[float]]) -> None:
+async def one(
+    base: str, case_ids: list[str], seed: int, until: float, spent: dict[str, list[float]]
+) -> None:
     """One person, from a moment of their own within the first two seconds."""
     await asyncio.sleep(EVERY_S * random.Random(seed).random())
     session = await Session.open(base)
@@ -99,7 +129,12 @@ async def one(base: str, case_ids: list[str], seed: int, until: float, spent: di
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         if name == "typing":
             fields = {"verdict": "reject", "note": f"A note of {due:.0f}"}
-            typed = {"case": parameters["case"], "mount": f"{seed}", "seq": int(due), "fields": fields}
+            typed = {
+                "case": parameters["case"],
+                "mount": f"{seed}",
+                "seq": int(due),
+                "fields": fields,
+            }
             answer: Answer = await session.post("decision-", "draft", typed)
         else:
             answer = await session.go(page, **parameters)
@@ -110,7 +145,9 @@ async def one(base: str, case_ids: list[str], seed: int, until: float, spent: di
 
 
 async def keep_auditing(base: str, path: Path, until: float) -> int:
-    """Two audits under way all the time, begun from a page as a person would; returns how many were begun."""
+    """Two audits under way all the time, begun from a page as a person would; returns how many were
+    begun.
+    """
     session = await Session.open(base)
     begun = 0
     with Store.open(path) as store:
@@ -125,7 +162,9 @@ async def keep_auditing(base: str, path: Path, until: float) -> int:
     return begun
 
 
-async def measured(served: Served, path: Path, case_ids: list[str], sessions: int, seconds: float) -> bool:
+async def measured(
+    served: Served, path: Path, case_ids: list[str], sessions: int, seconds: float
+) -> bool:
     """Print a line for each kind of act; whether the 95th percentile of all meets the target."""
     warm = await Session.open(served.base)
     for page in ("queue", "review"):
@@ -141,13 +180,19 @@ async def measured(served: Served, path: Path, case_ids: list[str], sessions: in
     print(f"{'milliseconds by the clock':<28} {'acts':>6} {'median':>8} {'p95':>8} {'worst':>8}")
     every = list(itertools.chain.from_iterable(spent.values()))
     for name, times in [*sorted(spent.items()), ("all", every)]:
-        print(f"{name:<28} {len(times):6} {statistics.median(times):8.0f} {p95(times):8.0f} {max(times):8.0f}")
+        print(
+            f"{name:<28} {len(times):6} {statistics.median(times):8.0f} {p95(times):8.0f}"
+            f" {max(times):8.0f}"
+        )
     print(
-        f"{len(every) / took:.1f} acts a second; the server used {(served.cpu_seconds() - before) / took:.2f} of "
-        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {audits} large audits begun meanwhile"
+        f"{len(every) / took:.1f} acts a second; the server used"
+        f" {(served.cpu_seconds() - before) / took:.2f} of {os.cpu_count()} cores, load"
+        f" {os.getloadavg()[0]:.1f}; {audits} large audits begun meanwhile"
     )
     kept = p95(every) <= TARGET_MS
-    print(f"95th percentile {p95(every):.0f} ms, target {TARGET_MS:.0f}  {'' if kept else 'MISSED'}")
+    print(
+        f"95th percentile {p95(every):.0f} ms, target {TARGET_MS:.0f}  {'' if kept else 'MISSED'}"
+    )
     return kept
 
 

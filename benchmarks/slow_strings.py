@@ -1,9 +1,11 @@
-"""The processor time that 100,000 hostile characters take to be parsed, marked and verified; the worst come first.
+"""The processor time that 100,000 hostile characters take to be parsed, marked and verified; the
+worst come first.
 
     python benchmarks/slow_strings.py [--characters 100000] [--limit 5] [JOB ...]
 
-Each job runs in a process of its own that is ended after four times the limit. Exits 1 where one takes longer than the
-limit in seconds. The units are those of hostile_texts.py and some that were found to be slow.
+Each job runs in a process of its own that is ended after four times the limit. Exits 1 where one
+takes longer than the limit in seconds. The units are those of hostile_texts.py and some that were
+found to be slow.
 """
 
 from __future__ import annotations
@@ -62,7 +64,10 @@ MORE_UNITS = (
         "> ",
     ),
 )
-SEEDS = ("The bridge is 120 metres long [1]. It was opened in 1931 [2]. ", "Aspirin reduces pain in adults [1], but ")
+SEEDS = (
+    "The bridge is 120 metres long [1]. It was opened in 1931 [2]. ",
+    "Aspirin reduces pain in adults [1], but ",
+)
 
 
 class Took(NamedTuple):
@@ -136,7 +141,8 @@ def audit(text: str) -> None:
     from masis.settings import Settings
 
     run_audit(
-        Case(id="slow", query="How long is the bridge?", answer=text, evidence=_evidence()), Settings(max_iterations=1)
+        Case(id="slow", query="How long is the bridge?", answer=text, evidence=_evidence()),
+        Settings(max_iterations=1),
     )
 
 
@@ -165,7 +171,9 @@ def took(job: str, unit: str, characters: int, limit: float) -> Took:
     """Run one job on one text in a process of its own."""
     text = (unit * (characters // len(unit) + 1))[:characters]
     here, there = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=_work, args=(job, text, int(limit * 4) + 5, there))
+    process = multiprocessing.get_context("fork").Process(
+        target=_work, args=(job, text, int(limit * 4) + 5, there)
+    )
     process.start()
     there.close()
     try:
@@ -187,8 +195,12 @@ def main() -> int:
         each("The bridge is 12 metres long [1].")
     slow = 0
     for job in given.jobs or JOBS:
-        found = [took(job, unit, given.characters, given.limit) for unit in (*UNITS, *MORE_UNITS, *SEEDS)]
-        found.sort(key=lambda each: float("inf") if each.seconds is None else each.seconds, reverse=True)
+        found = [
+            took(job, unit, given.characters, given.limit) for unit in (*UNITS, *MORE_UNITS, *SEEDS)
+        ]
+        found.sort(
+            key=lambda each: float("inf") if each.seconds is None else each.seconds, reverse=True
+        )
         slow += sum(each.seconds is None or each.seconds > given.limit for each in found)
         worst = ", ".join(f"{each.unit!r} {_shown(each.seconds)}" for each in found[:6])
         print(f"{job:15} {worst}", flush=True)

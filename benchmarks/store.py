@@ -3,10 +3,11 @@
     python benchmarks/store.py [--cases 100000] [--keep FOLDER]
     PYTHONPATH=../before python benchmarks/store.py ...      # the same of another checkout, to compare with
 
-The database is written past the services, a million cases in some minutes: cases as audits and decisions leave them in
-lists, without the audits themselves. Before each question something is written, so that nothing remembered answers it.
-Prints milliseconds: median and worst by the clock, the median of the process's own time (on a busy machine the better
-figure), and the target for the clock: 100 ms up to 100,000 cases, 1 s up to a million.
+The database is written past the services, a million cases in some minutes: cases as audits and
+decisions leave them in lists, without the audits themselves. Before each question something is
+written, so that nothing remembered answers it. Prints milliseconds: median and worst by the clock,
+the median of the process's own time (on a busy machine the better figure), and the target for the
+clock: 100 ms up to 100,000 cases, 1 s up to a million.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).resolve().parent.parent))  # last: PYTHONPATH may name another checkout
+# last: PYTHONPATH may name another checkout
+sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from masis.schema.actor import Actor
 from masis.schema.review import Decision
@@ -47,8 +49,30 @@ REPEATS = 7
 BATCH = 10_000
 
 _CASE = (
-    *("seq", "id", "digest", "imported_at", "query_start", "field", "dataset", "state", "updated_at", "reviewer"),
-    *("quality", "confidence", "iterations", "models", "flags", "reasons", "disagreement", "doubt", "tier", "risk"),
+    *(
+        "seq",
+        "id",
+        "digest",
+        "imported_at",
+        "query_start",
+        "field",
+        "dataset",
+        "state",
+        "updated_at",
+        "reviewer",
+    ),
+    *(
+        "quality",
+        "confidence",
+        "iterations",
+        "models",
+        "flags",
+        "reasons",
+        "disagreement",
+        "doubt",
+        "tier",
+        "risk",
+    ),
 )
 
 
@@ -59,14 +83,17 @@ def word(number: int) -> str:
 
 
 def fill(path: Path, count: int) -> None:
-    """Write the cases: nine in ten audited, three in ten accepted, a quarter decided, the others wait."""
+    """Write the cases: nine in ten audited, three in ten accepted, a quarter decided, the others
+    wait.
+    """
     began = time.perf_counter()
     Workbench.open(path).close()
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in ("synchronous = OFF", "foreign_keys = OFF", "cache_size = -400000"):
         connection.execute(f"PRAGMA {pragma}")
     indexes = connection.execute(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = 'cases'"
+        "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND tbl_name"
+        " = 'cases'"
     ).fetchall()
     for name, _ in indexes:
         connection.execute(f"DROP INDEX {name}")
@@ -82,14 +109,24 @@ def fill(path: Path, count: int) -> None:
             (
                 (
                     seq,
-                    json.dumps({"id": row[1], "query": query, "answer": answer, "evidence": [{"id": "1", "text": e}]}),
+                    json.dumps(
+                        {
+                            "id": row[1],
+                            "query": query,
+                            "answer": answer,
+                            "evidence": [{"id": "1", "text": e}],
+                        }
+                    ),
                 )
                 for (seq, query, answer, e), row in zip(batch, rows, strict=True)
             ),
         )
         connection.executemany(
             "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)",
-            ((seq, row[1], query, answer, e) for (seq, query, answer, e), row in zip(batch, rows, strict=True)),
+            (
+                (seq, row[1], query, answer, e)
+                for (seq, query, answer, e), row in zip(batch, rows, strict=True)
+            ),
         )
         reviewer = _CASE.index("reviewer")
         connection.executemany(
@@ -101,7 +138,10 @@ def fill(path: Path, count: int) -> None:
         connection.execute(sql)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    print(f"{count:,} cases in {time.perf_counter() - began:.0f} s, {path.stat().st_size / 1e6:,.0f} MB")
+    print(
+        f"{count:,} cases in {time.perf_counter() - began:.0f} s,"
+        f" {path.stat().st_size / 1e6:,.0f} MB"
+    )
 
 
 def _texts(count: int) -> Iterator[tuple[int, str, str, str]]:
@@ -110,16 +150,28 @@ def _texts(count: int) -> Iterator[tuple[int, str, str, str]]:
     weights = np.cumsum(1 / (np.arange(VOCABULARY) + 1))
     draw = np.random.default_rng(7)
     for first in range(1, count + 1, BATCH):
-        for offset, text in enumerate(words[np.searchsorted(weights / weights[-1], draw.random((BATCH, 44)))]):
+        for offset, text in enumerate(
+            words[np.searchsorted(weights / weights[-1], draw.random((BATCH, 44)))]
+        ):
             if first + offset <= count:
-                question, answer, evidence = (" ".join(part) for part in (text[:10], text[10:26], text[26:]))
+                question, answer, evidence = (
+                    " ".join(part) for part in (text[:10], text[10:26], text[26:])
+                )
                 yield first + offset, f"What about {question}?", f"{answer} [1].", evidence
 
 
 def _case(seq: int, query: str, draw: random.Random) -> tuple[Any, ...]:
     part, bad = draw.randrange(20), draw.random() < 0.3
     audited = part < 18
-    state = "new" if not audited else "approved" if part < 4 else "rejected" if part < 5 else "needs_review"
+    state = (
+        "new"
+        if not audited
+        else "approved"
+        if part < 4
+        else "rejected"
+        if part < 5
+        else "needs_review"
+    )
     state = "accepted" if 5 <= part < 11 else state
     chances = {"invalid_reference": 0.2, "uncited": 0.4, "unsupported_claim": 0.1}
     flags = [flag for flag, chance in chances.items() if audited and draw.random() < chance]
@@ -133,7 +185,12 @@ def _case(seq: int, query: str, draw: random.Random) -> tuple[Any, ...]:
         *(seq, f"case-{seq - 1:06}", f"{seq:064}", "2026-01-01T00:00:00.000Z", query),
         *(draw.choice(FIELDS), f"set-{seq % 4}", state, "2026-01-01T00:00:00.000Z"),
         draw.choice(("Ada", "Grace", "Hedy")) if state in ("approved", "rejected") else None,
-        *(*scores, json.dumps(["offline"] if audited else []), json.dumps(flags), json.dumps(reasons)),
+        *(
+            *scores,
+            json.dumps(["offline"] if audited else []),
+            json.dumps(flags),
+            json.dumps(reasons),
+        ),
         *((disagreement, 1 - confidence, tier, risk) if audited else (-1.0, -1.0, None, -1.0)),
     )
 
@@ -151,7 +208,12 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
     def following(**wanted: Any) -> Callable[[], object]:
         return lambda: bench.team.next_open(ADA, CaseFilter(**wanted), f"case-{count // 2:06}")
 
-    of_all = {"fields": ("Law", "Medicine"), "flags": ("uncited",), "quality_from": 0.1, "states": ("needs_review",)}
+    of_all = {
+        "fields": ("Law", "Medicine"),
+        "flags": ("uncited",),
+        "quality_from": 0.1,
+        "states": ("needs_review",),
+    }
     return [
         ("queue, most likely faulty first", queue()),
         ("queue, what needs review", queue(states=("needs_review",))),
@@ -160,15 +222,24 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
         ("queue, wrong or not confirmed", queue(standings=("wrong", "not_confirmed"))),
         ("queue, not decided, of a field", queue(standings=NOT_DECIDED, fields=("Law",))),
         ("queue, most disagreement first", queue(order="disagreement")),
-        ("queue, least confident of two states", queue(order="least_confident", states=("needs_review", "new"))),
+        (
+            "queue, least confident of two states",
+            queue(order="least_confident", states=("needs_review", "new")),
+        ),
         ("queue, newest", queue(order="newest")),
         ("queue, random", queue(order="random", seed=3)),
         ("filter: field", queue(fields=("Law",))),
-        ("filter: field, dataset, state", queue(fields=("Law",), datasets=("set-1",), states=("approved",))),
+        (
+            "filter: field, dataset, state",
+            queue(fields=("Law",), datasets=("set-1",), states=("approved",)),
+        ),
         ("filter: flag", queue(flags=("uncited",))),
         ("filter: model", queue(models=("offline",))),
         ("filter: reviewer", queue(reviewers=("Ada",))),
-        ("filter: score range, random order", queue(quality_from=0.2, quality_to=0.6, order="random")),
+        (
+            "filter: score range, random order",
+            queue(quality_from=0.2, quality_to=0.6, order="random"),
+        ),
         ("filter: everything at once", queue(**of_all, text="verri")),
         ("search: a word of most cases", queue(text="verri")),
         ("search: two words", queue(text="verri verver")),
@@ -182,12 +253,18 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
         ("next of what needs review", following(states=("needs_review",))),
         ("next in random order", following(order="random", seed=3)),
         ("next among the found", following(text="verri")),
-        ("previous in the queue", lambda: bench.cases.beside(f"case-{count // 2:06}", CaseFilter(), forward=False)),
+        (
+            "previous in the queue",
+            lambda: bench.cases.beside(f"case-{count // 2:06}", CaseFilter(), forward=False),
+        ),
         ("how many this reviewer may decide", lambda: bench.team.count_open(ADA, CaseFilter())),
         ("counts of where cases stand", lambda: bench.cases.facets_for(ADA)),
         (
             "counts of every filter, once opened",
-            lambda: [bench.cases.values_for(ADA, CaseFilter(standings=NOT_DECIDED), each) for each in COUNTED],
+            lambda: [
+                bench.cases.values_for(ADA, CaseFilter(standings=NOT_DECIDED), each)
+                for each in COUNTED
+            ],
         ),
         (
             "a decision",
@@ -200,7 +277,12 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
 
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     *(("queue", {}), ("queue", {"standing": "wrong"}), ("queue", {"order": "random", "seed": "3"})),
-    *(("queue", {"field": "Law", "flag": "uncited"}), ("queue", {"q": "verri"}), ("", {}), ("team", {})),
+    *(
+        ("queue", {"field": "Law", "flag": "uncited"}),
+        ("queue", {"q": "verri"}),
+        ("", {}),
+        ("team", {}),
+    ),
 )
 """Pages and their parameters; the first is the overview."""
 
@@ -209,8 +291,8 @@ def show(name: str, clock: list[float], own: list[float], target: float) -> bool
     """Print a line; whether the clock met the target."""
     kept = statistics.median(clock) <= target
     print(
-        f"{name:<48} {statistics.median(clock):8.1f} {max(clock):8.1f} {statistics.median(own):8.1f}   {target:5.0f}"
-        f"  {'' if kept else 'MISSED'}",
+        f"{name:<48} {statistics.median(clock):8.1f} {max(clock):8.1f}"
+        f" {statistics.median(own):8.1f}   {target:5.0f}  {'' if kept else 'MISSED'}",
         flush=True,
     )
     return kept
@@ -237,7 +319,9 @@ def _write(bench: Workbench, number: int) -> None:
 
 
 async def of_pages(served: Served, bench: Workbench, target: float) -> bool:
-    """Measure whole pages, from asking to the end of their script, as a session of the server gets them."""
+    """Measure whole pages, from asking to the end of their script, as a session of the server gets
+    them.
+    """
     session, kept = await Session.open(served.base), []
     for page, parameters in PAGES:
         clock, own = list[float](), list[float]()
@@ -260,7 +344,9 @@ def main() -> int:
     """Run it all; 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=100_000)
-    parser.add_argument("--keep", type=Path, help="keep the database in this folder, and use it if it is there")
+    parser.add_argument(
+        "--keep", type=Path, help="keep the database in this folder, and use it if it is there"
+    )
     given = parser.parse_args()
     target = 100.0 if given.cases <= 100_000 else 1000.0
     with tempfile.TemporaryDirectory() as temporary:

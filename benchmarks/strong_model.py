@@ -1,4 +1,5 @@
-"""What a strong model in every role made of 56 answers that nobody had tuned on: its recorded replies, audited again.
+"""What a strong model in every role made of 56 answers that nobody had tuned on: its recorded
+replies, audited again.
 
 python benchmarks/strong_model.py       # prints a JSON object; tests/bench/unseen has answers, labels and replies
 """
@@ -21,7 +22,10 @@ UNSEEN = ROOT / "tests" / "bench" / "unseen"
 
 def rows(name: str) -> list[dict[str, Any]]:
     """Return the objects of a file of the folder."""
-    return [json.loads(line) for line in (UNSEEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (UNSEEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def main() -> None:
@@ -29,7 +33,9 @@ def main() -> None:
     labels = {row["id"]: row for row in rows("labels")}
     replay: dict[str, Any] = dict.fromkeys(ROLES, f"replay:{UNSEEN / 'replies.jsonl'}")
     settings = masis.Settings().model_copy(update={**replay, "max_iterations": 1})
-    counts = dict.fromkeys(("answers", "faulty", "found", "faulty_accepted", "accepted", "true_claims", "accused"), 0)
+    counts = dict.fromkeys(
+        ("answers", "faulty", "found", "faulty_accepted", "accepted", "true_claims", "accused"), 0
+    )
     for row in rows("cases"):
         run, label = masis.run_audit(row, settings), labels[row["id"]]
         first = run.iterations[0]
@@ -46,7 +52,9 @@ def main() -> None:
         counts["accepted"] += not label["faulty"] and not run.needs_review
         true = [check for check in first.claims if not in_fault(check.claim)]
         counts["true_claims"] += len(true)
-        counts["accused"] += sum(check.verdict in ("contradicted", "unsupported", "partial") for check in true)
+        counts["accused"] += sum(
+            check.verdict in ("contradicted", "unsupported", "partial") for check in true
+        )
     print(json.dumps(counts))
 
 

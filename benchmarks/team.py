@@ -1,10 +1,12 @@
-"""How long an act of a reviewer takes where 20 of them share one queue: to take a case, to open it, to decide it.
+"""How long an act of a reviewer takes where 20 of them share one queue: to take a case, to open it,
+to decide it.
 
     python benchmarks/team.py [--reviewers 20] [--cases 200] [--stored 10000] [--pause 1.0]
 
-Two reviewers decide each case. Reviewers are threads of one process, as sessions of the server are, each on the same
-workbench, and read for ``pause`` seconds on average before they decide. Prints percentiles by the clock, and what was
-lost or doubled, which has to be nothing. Compare runs on an otherwise idle machine only.
+Two reviewers decide each case. Reviewers are threads of one process, as sessions of the server are,
+each on the same workbench, and read for ``pause`` seconds on average before they decide. Prints
+percentiles by the clock, and what was lost or doubled, which has to be nothing. Compare runs on an
+otherwise idle machine only.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ TARGET_MS = 300
 
 
 def fill(bench: Workbench, waiting: int, stored: int) -> None:
-    """Store cases with a finished run each; ``waiting`` of them need review, the others are named differently."""
+    """Store cases with a finished run each; ``waiting`` of them need review, the others are named
+    differently.
+    """
     case = next(iter(demo_cases()))
     bench.cases.add_one(ANONYMOUS, case)
     run = bench.audits.audit(ANONYMOUS, case)
@@ -43,11 +47,18 @@ def fill(bench: Workbench, waiting: int, stored: int) -> None:
                 content = {"id": f"case-{number}", "metadata": {"field": field}}
                 own = Case.model_validate(case.to_json_dict() | content)
                 bench.store.cases.add(own)
-                update = {"id": f"run-{number}", "case_id": own.id, "case_digest": own.digest(), "needs_review": True}
+                update = {
+                    "id": f"run-{number}",
+                    "case_id": own.id,
+                    "case_digest": own.digest(),
+                    "needs_review": True,
+                }
                 bench.store.runs.finish(run.model_copy(update=update))
 
 
-def review(bench: Workbench, number: int, pause: float, took: dict[str, list[float]], made: list[str]) -> None:
+def review(
+    bench: Workbench, number: int, pause: float, took: dict[str, list[float]], made: list[str]
+) -> None:
     """Decide cases until none is left."""
     me, draw = Actor(name=f"reviewer {number}"), random.Random(number)
     queue, after = CaseFilter(fields=("shared",)), None
@@ -83,7 +94,9 @@ def review(bench: Workbench, number: int, pause: float, took: dict[str, list[flo
 
 def main() -> int:
     """Run the trial and print what it took."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--reviewers", type=int, default=20)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--stored", type=int, default=10_000)
@@ -97,7 +110,8 @@ def main() -> int:
         bench.team.set(Actor(name="lead"), QueuePolicy(reviewers=2))
         work = (bench, given.pause, took, made)
         threads = [
-            threading.Thread(target=review, args=(work[0], number, *work[1:])) for number in range(given.reviewers)
+            threading.Thread(target=review, args=(work[0], number, *work[1:]))
+            for number in range(given.reviewers)
         ]
         for thread in threads:
             thread.start()
@@ -108,10 +122,18 @@ def main() -> int:
     took["any act"] = [each for times in took.values() for each in times]
     for name, unsorted in took.items():
         times = sorted(unsorted)
-        middle, high, most = (times[int(share * (len(times) - 1))] * 1000 for share in (0.5, 0.95, 1.0))
-        print(f"{name:8} {len(times):6} times  median {middle:6.1f} ms  95% {high:6.1f} ms  most {most:6.1f} ms")
+        middle, high, most = (
+            times[int(share * (len(times) - 1))] * 1000 for share in (0.5, 0.95, 1.0)
+        )
+        print(
+            f"{name:8} {len(times):6} times  median {middle:6.1f} ms  95% {high:6.1f} ms  most"
+            f" {most:6.1f} ms"
+        )
     wrong = {case: count for case, count in Counter(made).items() if count != 2}
-    print(f"{len(made)} decisions on {len(set(made))} cases; not two: {wrong or 'none'}; database in order: {whole}")
+    print(
+        f"{len(made)} decisions on {len(set(made))} cases; not two: {wrong or 'none'}; database in"
+        f" order: {whole}"
+    )
     return 0 if whole and not wrong and len(set(made)) == given.cases else 1
 
 

@@ -2,9 +2,10 @@
 
     python benchmarks/trust.py [--decisions 100000]
 
-The database is written past the services: audits with their figures, each decided blind by two of eight reviewers.
-Prints seconds by the clock and of the process (on a busy machine the better figure); the aims are 2 s and 0.3 s. The
-server has been up for some seconds when the page is opened: before that, its imports take 0.8 s more.
+The database is written past the services: audits with their figures, each decided blind by two of
+eight reviewers. Prints seconds by the clock and of the process (on a busy machine the better
+figure); the aims are 2 s and 0.3 s. The server has been up for some seconds when the page is
+opened: before that, its imports take 0.8 s more.
 """
 
 from __future__ import annotations
@@ -29,13 +30,22 @@ from masis.ui.shell import served_database
 from masis.ui.shell.serve import import_heavy
 
 ADA = Actor(name="Ada")
-STATES = {"approve": "approved", "reject": "rejected", "override": "overridden", "escalate": "escalated"}
+STATES = {
+    "approve": "approved",
+    "reject": "rejected",
+    "override": "overridden",
+    "escalate": "escalated",
+}
 
 
 def written(path: Path, decisions: int) -> None:
-    """Write a database of so many decisions, from one case that was audited and decided as usual."""
+    """Write a database of so many decisions, from one case that was audited and decided
+    as usual.
+    """
     evidence = [{"id": "1", "text": "The bridge is 120 metres long."}]
-    case = Case.model_validate({"id": "c", "query": "How long?", "answer": "120 metres [1].", "evidence": evidence})
+    case = Case.model_validate(
+        {"id": "c", "query": "How long?", "answer": "120 metres [1].", "evidence": evidence}
+    )
     workbench = Workbench.open(path)
     workbench.cases.add(ADA, [case])
     run = workbench.audits.audit(ADA, case)
@@ -56,21 +66,51 @@ def written(path: Path, decisions: int) -> None:
         verdict = draws.choice(["approve"] * 7 + ["reject", "override", "escalate"])
         tier = draws.choice([None, "must_look", "not_certified"])
         field = draws.choice(["Law", "Medicine", "History"])
-        named = {"seq": number, "id": f"c{number}", "query_start": f"question {number // 3}", "field": field}
+        named = {
+            "seq": number,
+            "id": f"c{number}",
+            "query_start": f"question {number // 3}",
+            "field": field,
+        }
         state = {"state": STATES[verdict], "run_seq": number, "decision_seq": entry + 2}
         rows["cases"].append({**one["cases"], **named, **state})
         rows["case_payloads"].append({**one["case_payloads"], "case_seq": number})
-        audited = {"case_seq": number, "tier": tier, "likely": draws.random(), "spot_check": draws.random() < 0.05}
-        rows["jobs"].append({**one["jobs"], **audited, "seq": number, "id": f"r{number}", "needs_review": bool(tier)})
+        audited = {
+            "case_seq": number,
+            "tier": tier,
+            "likely": draws.random(),
+            "spot_check": draws.random() < 0.05,
+        }
+        rows["jobs"].append(
+            {
+                **one["jobs"],
+                **audited,
+                "seq": number,
+                "id": f"r{number}",
+                "needs_review": bool(tier),
+            }
+        )
         for reviewer in (number % 8, (number + 1) % 8):
             entry += 1
             given = verdict if draws.random() < 0.9 else "approve"
             at = {"at": f"2026-{1 + entry % 12:02}-03T{entry % 24:02}:00:00.000Z", "verdict": given}
-            links = {"seq": entry, "id": f"e{entry}", "digest": f"d{entry}", "case_seq": number, "run_seq": number}
-            rows["decision_log"].append({**one["decision_log"], **at, **links, "kind": "decision", "token": None})
+            links = {
+                "seq": entry,
+                "id": f"e{entry}",
+                "digest": f"d{entry}",
+                "case_seq": number,
+                "run_seq": number,
+            }
+            rows["decision_log"].append(
+                {**one["decision_log"], **at, **links, "kind": "decision", "token": None}
+            )
             text = one["decision_payloads"]["payload"].replace('"escalate"', f'"{given}"')
-            rows["decision_payloads"].append({"entry_seq": entry, "reviewer": f"R{reviewer}", "payload": text})
-            rows["case_work"].append({"case_seq": number, "kind": "decided", "who": f"R{reviewer}", "entry_seq": entry})
+            rows["decision_payloads"].append(
+                {"entry_seq": entry, "reviewer": f"R{reviewer}", "payload": text}
+            )
+            rows["case_work"].append(
+                {"case_seq": number, "kind": "decided", "who": f"R{reviewer}", "entry_seq": entry}
+            )
     for table, added in rows.items():
         names = list(added[0])
         sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
@@ -81,7 +121,9 @@ def written(path: Path, decisions: int) -> None:
 
 def main() -> None:
     """Write the database and draw the page a few times."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--decisions", type=int, default=100_000)
     given = parser.parse_args()
     logging.disable(logging.WARNING)
@@ -97,9 +139,13 @@ def main() -> None:
             clock, own = time.perf_counter(), time.process_time()
             app.run()
             took = (
-                f"{time.perf_counter() - clock:5.2f} s by the clock, {time.process_time() - own:5.2f} s of the process"
+                f"{time.perf_counter() - clock:5.2f} s by the clock,"
+                f" {time.process_time() - own:5.2f} s of the process"
             )
-            print(f"{name:>6}: {took}; {given.decisions:,} decisions, {len(app.metric)} figures", flush=True)
+            print(
+                f"{name:>6}: {took}; {given.decisions:,} decisions, {len(app.metric)} figures",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Simulated reviewed sets: does a guarantee keep its word, and do intervals cover what they say?
 
-The truth is known here, so that a guarantee can be caught out. ``tools/trust_figures.py`` draws the plots of
-docs/trust.md from it; ``make soak`` runs it at full length.
+The truth is known here, so that a guarantee can be caught out. ``tools/trust_figures.py`` draws the
+plots of docs/trust.md from it; ``make soak`` runs it at full length.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ POOL = 3000
 
 
 class Kind(NamedTuple):
-    """A kind of reviewed set: how often answers are faulty, how well the score separates, how many are drawn.
+    """A kind of reviewed set: how often answers are faulty, how well the score separates, how many
+    are drawn.
 
-    ``separation`` is the distance of the log odds of faulty and right answers in standard deviations; 0 is useless.
+    ``separation`` is the distance of the log odds of faulty and right answers in standard
+    deviations; 0 is useless.
     """
 
     prevalence: float
@@ -45,7 +47,9 @@ KINDS = tuple(
 
 
 class Promise(NamedTuple):
-    """How often a guarantee was given, how often a wrong one, and how much of the pool was accepted on average."""
+    """How often a guarantee was given, how often a wrong one, and how much of the pool was accepted
+    on average.
+    """
 
     sets: int
     given: int
@@ -54,20 +58,33 @@ class Promise(NamedTuple):
 
 
 def guarantees(
-    kind: Kind, sets: int, *, tolerance: float = 0.02, error: float = 0.05, plans: int = 1, seed: int = 0
+    kind: Kind,
+    sets: int,
+    *,
+    tolerance: float = 0.02,
+    error: float = 0.05,
+    plans: int = 1,
+    seed: int = 0,
 ) -> Promise:
-    """Simulate plans on fresh pools and compare each guarantee with the true risk of what its threshold accepts.
+    """Simulate plans on fresh pools and compare each guarantee with the true risk of what its
+    threshold accepts.
 
-    With several ``plans`` the lead looks after every decision, drops a plan as soon as it can't succeed and makes
-    another one on fresh draws, until one gives a guarantee. ``error`` is what the last of them states: each may err
-    with an even part of it (``SamplePlan.spent`` keeps that account in the product).
+    With several ``plans`` the lead looks after every decision, drops a plan as soon as it can't
+    succeed and makes another one on fresh draws, until one gives a guarantee. ``error`` is what the
+    last of them states: each may err with an even part of it (``SamplePlan.spent`` keeps that
+    account in the product).
     """
-    draws = np.random.default_rng([seed, int(kind.prevalence * 1e4), int(kind.separation * 10), kind.draws])
+    draws = np.random.default_rng(
+        [seed, int(kind.prevalence * 1e4), int(kind.separation * 10), kind.draws]
+    )
     given = wrong = 0
     accepted = 0.0
     for _ in range(sets):
         truth, probability = _pool(kind, draws)
-        cuts = (_guarantee(kind, truth, probability, tolerance, error / plans, draws) for _ in range(plans))
+        cuts = (
+            _guarantee(kind, truth, probability, tolerance, error / plans, draws)
+            for _ in range(plans)
+        )
         cut = next((each for each in cuts if each is not None), None)
         if cut is not None:
             kept = probability <= cut
@@ -85,7 +102,12 @@ def _pool(kind: Kind, draws: np.random.Generator) -> tuple[np.ndarray, Floats]:
 
 
 def _guarantee(
-    kind: Kind, truth: np.ndarray, probability: Floats, tolerance: float, error: float, draws: np.random.Generator
+    kind: Kind,
+    truth: np.ndarray,
+    probability: Floats,
+    tolerance: float,
+    error: float,
+    draws: np.random.Generator,
 ) -> float | None:
     cuts = thresholds_for(probability, kind.draws, tolerance, error)
     drawn = draws.choice(POOL, size=kind.draws, replace=False)
@@ -93,7 +115,8 @@ def _guarantee(
     return found.threshold if found else None
 
 
-# --- intervals ----------------------------------------------------------------------------------------------------
+# --- intervals
+# ----------------------------------------------------------------------------------------------------
 
 
 class Coverage(NamedTuple):
@@ -106,17 +129,23 @@ class Coverage(NamedTuple):
     covered: float
 
 
-def coverage(units: int, prevalence: float, sets: int, *, agree: float = 0.7, seed: int = 0) -> list[Coverage]:
-    """Simulate two reviewers who each see the truth with probability ``agree`` and else guess by the prevalence.
+def coverage(
+    units: int, prevalence: float, sets: int, *, agree: float = 0.7, seed: int = 0
+) -> list[Coverage]:
+    """Simulate two reviewers who each see the truth with probability ``agree`` and else guess by
+    the prevalence.
 
-    Returns how often the intervals of kappa, alpha, AC1 and a share cover the true value, in sets where they are shown.
+    Returns how often the intervals of kappa, alpha, AC1 and a share cover the true value, in sets
+    where they are shown.
     """
     draws = np.random.default_rng([seed, units, int(prevalence * 1e4)])
     shares = np.array([1 - prevalence, prevalence])
     joint = _joint(shares, agree)
     figures: dict[str, Callable[[np.ndarray], Estimate]] = {
-        "kappa": lambda ratings: _counted(ratings, 4, ratings[:, 0] * 2 + ratings[:, 1]).estimate(
-            lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))
+        "kappa": (
+            lambda ratings: _counted(ratings, 4, ratings[:, 0] * 2 + ratings[:, 1]).estimate(
+                lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))
+            )
         ),
         "alpha": lambda ratings: _pattern_estimate(ratings, krippendorff_alpha),
         "AC1": lambda ratings: _pattern_estimate(ratings, gwet_ac1),
@@ -134,7 +163,13 @@ def coverage(units: int, prevalence: float, sets: int, *, agree: float = 0.7, se
                 shown[name] += 1
                 covered[name] += found.low <= truths[name] <= found.high
     return [
-        Coverage(name, prevalence, units, shown[name], covered[name] / shown[name] if shown[name] else float("nan"))
+        Coverage(
+            name,
+            prevalence,
+            units,
+            shown[name],
+            covered[name] / shown[name] if shown[name] else float("nan"),
+        )
         for name in figures
     ]
 
@@ -165,13 +200,19 @@ def _counted(ratings: np.ndarray, size: int, cells: np.ndarray) -> Counted:
     return Counted.of(ratings, cells, np.arange(len(cells)), size)
 
 
-def _pattern_estimate(ratings: np.ndarray, figure: Callable[[Patterns, Floats], Floats]) -> Estimate:
+def _pattern_estimate(
+    ratings: np.ndarray, figure: Callable[[Patterns, Floats], Floats]
+) -> Estimate:
     patterns = Patterns.of(ratings, 2)
-    return _counted(ratings, len(patterns.counts), patterns.member).estimate(lambda table: figure(patterns, table))
+    return _counted(ratings, len(patterns.counts), patterns.member).estimate(
+        lambda table: figure(patterns, table)
+    )
 
 
 def monte_carlo_bound(stated: float, sets: int) -> float:
-    """Return the share of wrong guarantees that 99 of 100 simulations stay within where it is as ``stated``."""
+    """Return the share of wrong guarantees that 99 of 100 simulations stay within where it is as
+    ``stated``.
+    """
     from scipy.special import bdtrik
 
     return float(np.ceil(bdtrik(0.99, sets, stated))) / sets

@@ -2,10 +2,11 @@
 
     python benchmarks/ui.py [--cases 100000] [--keep FOLDER]
 
-A real server is asked over its web socket (tools/session.py); nothing else runs in it. Milliseconds from asking to the
-end of the script: median and worst of the repeats by the clock, and the server's own processor time (on a busy machine
-the better figure), which must meet the target. The database is made once and kept in FOLDER (the system's temporary
-folder unless given): the demo cases over and over with other numbers and scores, three in ten of them audited.
+A real server is asked over its web socket (tools/session.py); nothing else runs in it. Milliseconds
+from asking to the end of the script: median and worst of the repeats by the clock, and the server's
+own processor time (on a busy machine the better figure), which must meet the target. The database
+is made once and kept in FOLDER (the system's temporary folder unless given): the demo cases over
+and over with other numbers and scores, three in ten of them audited.
 """
 
 from __future__ import annotations
@@ -57,12 +58,16 @@ class Asked(NamedTuple):
 def variant(case: Case, number: int) -> Case:
     """The same case about other figures, under another id."""
     text = case.model_dump_json()
-    moved = re.sub(r"(?<![\w\[-])\d{3,4}(?=[ ,.])", lambda found: str(int(found.group()) + number % 997), text)
+    moved = re.sub(
+        r"(?<![\w\[-])\d{3,4}(?=[ ,.])", lambda found: str(int(found.group()) + number % 997), text
+    )
     return Case.model_validate_json(moved).model_copy(update={"id": f"{case.id}-{number:05}"})
 
 
 def rescored(run: Run, case: Case, draw: random.Random) -> Run:
-    """The run as if of this case, its scores moved a little, so that what lists sort by is spread."""
+    """The run as if of this case, its scores moved a little, so that what lists sort by
+    is spread.
+    """
     shift = draw.uniform(-0.15, 0.15)
 
     def moved(score: float | None) -> float | None:
@@ -70,7 +75,11 @@ def rescored(run: Run, case: Case, draw: random.Random) -> Run:
 
     iterations = tuple(
         each.model_copy(
-            update={"critique": each.critique.model_copy(update={"confidence": moved(each.critique.confidence)})}
+            update={
+                "critique": each.critique.model_copy(
+                    update={"confidence": moved(each.critique.confidence)}
+                )
+            }
         )
         for each in run.iterations
     )
@@ -136,7 +145,12 @@ def questions(case_id: str) -> list[Asked]:
         queue("queue, last page, newest first", page="5000", order="newest"),
         queue("queue, 100 a page", size="100"),
         Asked("case, opened", "review", {"case": case_id}, 150),
-        Asked("case, opened from a filtered queue", "review", {"case": case_id, "state": "needs_review"}, 150),
+        Asked(
+            "case, opened from a filtered queue",
+            "review",
+            {"case": case_id, "state": "needs_review"},
+            150,
+        ),
         Asked("case, not audited", "review", {"case": "docs-01-clean-00001"}, 150),
         Asked("runs of a case", "compare", {"case": case_id}, 150),
         Asked("decisions", "decisions", {}, 100),
@@ -146,7 +160,9 @@ def questions(case_id: str) -> list[Asked]:
 
 
 async def at_rest(served: Served) -> None:
-    """Wait for what a server does after its start, imports and a look at the database: it would be measured, too."""
+    """Wait for what a server does after its start, imports and a look at the database: it would be
+    measured, too.
+    """
     before, after = -1.0, served.cpu_seconds()
     while after - before > AT_REST:
         await asyncio.sleep(1)
@@ -174,8 +190,9 @@ async def measured(served: Served, asked: list[Asked]) -> bool:
         met = statistics.mean(own) <= each.target_ms
         kept &= met
         print(
-            f"{each.name:<42} {statistics.median(spent):8.0f} {max(spent):8.0f} {statistics.mean(own):8.0f} "
-            f"{size / 1000:8.0f}   {each.target_ms:6.0f}  {'' if met else 'MISSED'}",
+            f"{each.name:<42} {statistics.median(spent):8.0f} {max(spent):8.0f}"
+            f" {statistics.mean(own):8.0f} {size / 1000:8.0f}   {each.target_ms:6.0f} "
+            f" {'' if met else 'MISSED'}",
             flush=True,
         )
     await session.close()
@@ -183,7 +200,9 @@ async def measured(served: Served, asked: list[Asked]) -> bool:
 
 
 async def memory(served: Served, case_id: str) -> bool:
-    """What a session adds to the server, with a queue seen and a case open; whether it is within its target."""
+    """What a session adds to the server, with a queue seen and a case open; whether it is within
+    its target.
+    """
 
     async def one() -> Session:
         session = await Session.open(served.base)
@@ -195,7 +214,10 @@ async def memory(served: Served, case_id: str) -> bool:
     before = served.memory_mb()
     more = [await one() for _ in range(SESSIONS)]
     each = (served.memory_mb() - before) / SESSIONS
-    print(f"\na session keeps {each:.2f} MB (target {MEMORY_TARGET_MB:g}; mean of {SESSIONS}, server {before:.0f} MB)")
+    print(
+        f"\na session keeps {each:.2f} MB (target {MEMORY_TARGET_MB:g}; mean of {SESSIONS}, server"
+        f" {before:.0f} MB)"
+    )
     for session in (*first, *more):
         await session.close()
     return each <= MEMORY_TARGET_MB
@@ -216,13 +238,18 @@ def main() -> int:
     """Run it all; 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=100_000)
-    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "masis-benchmark")
+    parser.add_argument(
+        "--keep", type=Path, default=Path(tempfile.gettempdir()) / "masis-benchmark"
+    )
     given = parser.parse_args()
     given.keep.mkdir(parents=True, exist_ok=True)
     path = database(given.keep, given.cases)
     case_id = _telling(path)
     with serving("serve", "--db", str(path), folder=given.keep) as served:
-        print(f"\n{'milliseconds':<42} {'median':>8} {'worst':>8} {'server':>8} {'kB':>8}   target of the server's own")
+        print(
+            f"\n{'milliseconds':<42} {'median':>8} {'worst':>8} {'server':>8} {'kB':>8}   target of"
+            " the server's own"
+        )
         kept = asyncio.run(measured(served, questions(case_id)))
         kept &= asyncio.run(memory(served, case_id))
     return 0 if kept else 1
@@ -233,7 +260,8 @@ def _telling(path: Path) -> str:
     with Store.open(path) as store:
         return str(
             store.database.value(
-                "SELECT id FROM cases WHERE iterations > 1 AND state = 'needs_review' ORDER BY seq LIMIT 1"
+                "SELECT id FROM cases WHERE iterations > 1 AND state = 'needs_review' ORDER BY seq"
+                " LIMIT 1"
             )
         )
 

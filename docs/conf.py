@@ -1,4 +1,6 @@
-"""How Sphinx builds the docs: ``make docs`` writes the site to ``build/docs``, and a warning is an error."""
+"""How Sphinx builds the docs: ``make docs`` writes the site to ``build/docs``, and a warning is an
+error.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,20 @@ def _titled(link: re.Match[str]) -> str:
 
 
 def _name_files_of_the_repository(app: object, page: str, source: list[str]) -> None:
-    """Show measured figures as text, and name what lies outside of the docs: the site doesn't hold it."""
+    """Show measured figures as text, and name what lies outside of the docs: the site doesn't hold
+    it.
+    """
     source[0] = figures.LINK.sub(lambda link: figures.figure(link[2], link[3]), source[0])
     source[0] = re.sub(r"\[([\w-]+\.md)\]\(((?:[\w-]+\.md)?(?:#[\w-]+)?)\)", _titled, source[0])
     source[0] = re.sub(r"\[[^\]]+\]\(\.\./([^)\s]+)\)", r"`\1`", source[0])
 
 
-def _list_fields(app: object, kind: str, name: str, documented: Any, options: object, lines: list[str]) -> None:
-    """List the fields of a record under what its docstring says (settings have a page); leave out a module's."""
+def _list_fields(
+    app: object, kind: str, name: str, documented: Any, options: object, lines: list[str]
+) -> None:
+    """List the fields of a record under what its docstring says (settings have a page); leave out a
+    module's.
+    """
     if kind == "module":
         lines.clear()
     if kind == "class" and hasattr(documented, "model_fields") and name != "masis.Settings":
@@ -50,7 +58,9 @@ def _list_fields(app: object, kind: str, name: str, documented: Any, options: ob
         lines += ["", f"Fields: {', '.join(named)}."]
 
 
-def _without_fields(app: object, kind: str, name: str, documented: Any, *_: object) -> tuple[str, str] | None:
+def _without_fields(
+    app: object, kind: str, name: str, documented: Any, *_: object
+) -> tuple[str, str] | None:
     """Leave a record's fields out of its signature, where they fill half a page."""
     return ("(**fields)", "") if kind == "class" and hasattr(documented, "model_fields") else None
 

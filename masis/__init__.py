@@ -39,7 +39,12 @@ if TYPE_CHECKING:
     from masis.api.batch import audit, audit_many
     from masis.api.draft_critique import critique_draft
     from masis.datasets.loading import read_cases, suggest
-    from masis.pipeline import assert_grounded, audited, query_with_critique, query_with_critique_async
+    from masis.pipeline import (
+        assert_grounded,
+        audited,
+        query_with_critique,
+        query_with_critique_async,
+    )
     from masis.schema.audit import CitationAudit, ClaimCheck
     from masis.schema.case import Case, Evidence
     from masis.schema.run import Run
@@ -52,7 +57,8 @@ if TYPE_CHECKING:
 
 __version__ = version.APP
 
-# Who uses the package says where its log goes; a script that says nothing gets no lines of it on stderr.
+# Who uses the package says where its log goes; a script that says nothing gets no lines of it on
+# stderr.
 logging.getLogger("masis").addHandler(logging.NullHandler())
 
 _HOMES = {
@@ -118,7 +124,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that ``import masis`` and ``masis --help`` stay quick."""
+    """Import a public name when it is first used, so that ``import masis`` and ``masis --help``
+    stay quick.
+    """
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'masis' has no attribute {name!r}")
@@ -129,9 +137,11 @@ def __dir__() -> list[str]:
 
 
 class _CallablePackage(ModuleType):
-    """The package ``masis.audit``, which is also the function ``masis.audit(cases)``: a package has its name once.
+    """The package ``masis.audit``, which is also the function ``masis.audit(cases)``: a package has
+    its name once.
 
-    To import a part of a package binds its name, whatever stood there; a class of its own is what Python has for this
+    To import a part of a package binds its name, whatever stood there; a class of its own is what
+    Python has for this
     (https://docs.python.org/3/reference/datamodel.html#customizing-module-attribute-access).
     """
 
@@ -148,7 +158,8 @@ _package.__class__ = _CallablePackage
 
 
 def _html_view(record: Run | Screening) -> str:
-    html: Callable[[object], str] = __getattr__("html")  # the view is imported when a notebook first asks for it
+    # the view is imported when a notebook first asks for it
+    html: Callable[[object], str] = __getattr__("html")
     return html(record)
 
 

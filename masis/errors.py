@@ -36,8 +36,8 @@
         ├── InvalidCritique    CRITIC-ERR-005
         └── InvalidRevision    CRITIC-ERR-006
 
-CRITIC-ERR-004 (the limit of iterations without convergence) is a warning on the run, not an exception
-(CRITIC-ERR-004).
+CRITIC-ERR-004 (the limit of iterations without convergence) is a warning on the run, not an
+exception (CRITIC-ERR-004).
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ class MasisError(Exception):
 class InputError(MasisError):
     """A value that came from outside is wrong.
 
-    ``str(error)`` reads ``cases.jsonl, line 3, evidence[2].id: is used twice (...). Give each chunk an id of its own.``
-    ``limit`` names the limit that it passes, where it does (``masis/schema/limits.py``).
+    ``str(error)`` reads ``cases.jsonl, line 3, evidence[2].id: is used twice (...). Give each chunk
+    an id of its own.`` ``limit`` names the limit that it passes, where it does
+    (``masis/schema/limits.py``).
     """
 
     http_status = 400
@@ -97,7 +98,9 @@ class InputError(MasisError):
 
     def __str__(self) -> str:
         place = ", ".join(
-            part for part in (self.file, f"line {self.line}" if self.line else None, self.field) if part is not None
+            part
+            for part in (self.file, f"line {self.line}" if self.line else None, self.field)
+            if part is not None
         )
         problem = self.problem.rstrip(".")
         return f"{place}: {problem}. {self.cure}" if place else f"{problem}. {self.cure}"
@@ -108,8 +111,11 @@ class InputError(MasisError):
         return InputError(self.problem, cure=self.cure, limit=self.limit, **place)  # type: ignore[arg-type]
 
     @classmethod
-    def of_all(cls, errors: Sequence[InputError], *, cure: str, file: str | None = None) -> InputError:
-        """Return one error for several: itself where it is one, else their number and the first five.
+    def of_all(
+        cls, errors: Sequence[InputError], *, cure: str, file: str | None = None
+    ) -> InputError:
+        """Return one error for several: itself where it is one, else their number and the first
+        five.
 
         What one of them says in the words of one before it is said once.
         """
@@ -122,7 +128,11 @@ class InputError(MasisError):
             parts.append(f"{whole.removesuffix(rest)}the same" if again else whole)
             earlier.append(rest)
         shown = "; ".join(parts)
-        return cls(f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > 5 else ''}", cure=cure, file=file)
+        return cls(
+            f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > 5 else ''}",
+            cure=cure,
+            file=file,
+        )
 
 
 class SettingsError(MasisError):
@@ -130,11 +140,15 @@ class SettingsError(MasisError):
 
 
 class MissingKey(SettingsError):
-    """A model is named whose provider wants a key, and there is none; the settings themselves are in order."""
+    """A model is named whose provider wants a key, and there is none; the settings themselves are
+    in order.
+    """
 
 
 class MissingModel(SettingsError):
-    """A model is named whose files are not on this machine yet; the settings themselves are in order."""
+    """A model is named whose files are not on this machine yet; the settings themselves are in
+    order.
+    """
 
 
 class StoreError(MasisError):
@@ -146,7 +160,9 @@ class NewerDatabase(StoreError):
 
 
 class OtherSchema(StoreError):
-    """The database was made by a development version with another schema, which no version reads but that one."""
+    """The database was made by a development version with another schema, which no version reads
+    but that one.
+    """
 
 
 class NotADatabase(StoreError):
@@ -186,7 +202,9 @@ class DiskFailed(StoreError):
 
 
 class RecordDamaged(StoreError):
-    """What is stored of one run or screening is damaged or was altered; the rest of the database can be read."""
+    """What is stored of one run or screening is damaged or was altered; the rest of the database
+    can be read.
+    """
 
 
 class CaseConflict(StoreError):
@@ -202,7 +220,9 @@ class UnknownRecord(StoreError):
 
 
 class Removed(StoreError):
-    """Retention or a redaction has removed the content of a run or screening; its figures are still there."""
+    """Retention or a redaction has removed the content of a run or screening; its figures are still
+    there.
+    """
 
     http_status = 410
 
@@ -218,7 +238,9 @@ class AnotherAnswer(StaleVersion):
 
 
 class CaseHeld(StoreError):
-    """Another reviewer has taken the case for decision; ``by`` names them, ``until`` is when their lease ends."""
+    """Another reviewer has taken the case for decision; ``by`` names them, ``until`` is when their
+    lease ends.
+    """
 
     http_status = 409
 
@@ -252,7 +274,9 @@ class SpendingLimit(MasisError):
 
 
 class AnswerRejected(MasisError):
-    """An answer was audited and flagged; ``audit`` is what was found (``masis.pipeline.Audited``)."""
+    """An answer was audited and flagged; ``audit`` is what was found
+    (``masis.pipeline.Audited``).
+    """
 
     def __init__(self, message: str, *, audit: object = None) -> None:
         self.audit = audit
@@ -279,13 +303,19 @@ class StepError(MasisError):
 
 
 class BadReply(StepError):
-    """A model replied, but not with what was asked for; ``raw`` is the unchanged reply, cut to a size fit to keep.
+    """A model replied, but not with what was asked for; ``raw`` is the unchanged reply, cut to a
+    size fit to keep.
 
-    Roles turn it into the code of their step: the specs number an invalid critique and an invalid revision.
+    Roles turn it into the code of their step: the specs number an invalid critique and an invalid
+    revision.
     """
 
     def __init__(
-        self, message: str, *, kind: Literal["refused", "cut_off", "empty", "malformed"], raw: str | None = None
+        self,
+        message: str,
+        *,
+        kind: Literal["refused", "cut_off", "empty", "malformed"],
+        raw: str | None = None,
     ) -> None:
         self.kind: Literal["refused", "cut_off", "empty", "malformed"] = kind
         super().__init__(message, raw=raw)
@@ -310,7 +340,9 @@ class ProviderFailed(StepError):
 
 
 class ContextFull(ProviderFailed):
-    """Question and evidence don't fit the model's context, or leave too little of it for the reply."""
+    """Question and evidence don't fit the model's context, or leave too little of it
+    for the reply.
+    """
 
 
 class InvalidCritique(StepError):

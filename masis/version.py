@@ -1,4 +1,6 @@
-"""What is recorded with every result (the versions of the application and of its rules), and where its files lie."""
+"""What is recorded with every result (the versions of the application and of its rules), and where
+its files lie.
+"""
 
 from pathlib import Path
 
@@ -8,7 +10,9 @@ RUBRIC = "2"
 
 
 def app_root() -> Path:
-    """Return the folder of ``app.py``, ``pages/`` and ``data/``: the checkout, or ``_app`` in the installed package."""
+    """Return the folder of ``app.py``, ``pages/`` and ``data/``: the checkout, or ``_app`` in the
+    installed package.
+    """
     package = Path(__file__).resolve().parent
     installed = package / "_app"
     return installed if installed.is_dir() else package.parent

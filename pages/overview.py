@@ -1,4 +1,6 @@
-"""The overview: what is here, what waits, where to begin. An old address of a case goes on to its desk."""
+"""The overview: what is here, what waits, where to begin. An old address of a case goes on to its
+desk.
+"""
 
 from __future__ import annotations
 

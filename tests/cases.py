@@ -18,14 +18,19 @@ def case_of(
 ) -> Case:
     """A case whose evidence is given as texts by their ids."""
     chunks = [{"id": name, "text": text} for name, text in evidence.items()]
-    return Case.model_validate({"id": case_id, "query": query, "answer": answer, "evidence": chunks, **fields})
+    return Case.model_validate(
+        {"id": case_id, "query": query, "answer": answer, "evidence": chunks, **fields}
+    )
 
 
 COPIED = {
     "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023": (
-        "Service and retrofit revenue was NOK 2,184 million (2022: NOK 1,912 million), an increase of 41.2%"
+        "Service and retrofit revenue was NOK 2,184 million (2022: NOK 1,912 million), an increase"
+        " of 41.2%"
     ),
-    "Quillbase itself stops an export request after 30 seconds": "A single export request is stopped after 30 seconds",
+    "Quillbase itself stops an export request after 30 seconds": (
+        "A single export request is stopped after 30 seconds"
+    ),
 }
 
 

@@ -1,4 +1,6 @@
-"""What every test may rely on: no network but loopback, no paid call, public data only with --data, a time limit."""
+"""What every test may rely on: no network but loopback, no paid call, public data only with --data,
+a time limit.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
     from masis.services import Workbench
 
 # The same examples on every run, and no verdict on how busy the machine is.
-settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("steady")
 
-# Compiled modules are kept, even on a machine whose environment forbids it (containers often do): without them every
-# worker, server and command of the tests compiles thousands of modules again. `python -B` still forbids it.
+# Compiled modules are kept, even on a machine whose environment forbids it (containers often do):
+# without them every worker, server and command of the tests compiles thousands of modules again.
+# `python -B` still forbids it.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.dont_write_bytecode = False
 
@@ -74,8 +79,9 @@ def _guarded(real: Callable[..., Any]) -> Callable[..., Any]:
 def pytest_configure() -> None:
     """Refuse every connection that leaves the machine, from here on.
 
-    In this process as a whole, not test by test: fixtures of a module or session, and threads that outlive their test,
-    are bound by it too. Each worker of pytest-xdist comes through here by itself.
+    In this process as a whole, not test by test: fixtures of a module or session, and threads that
+    outlive their test, are bound by it too. Each worker of pytest-xdist comes through here by
+    itself.
     """
     socket.socket.connect = _guarded(socket.socket.connect)
     socket.socket.connect_ex = _guarded(socket.socket.connect_ex)
@@ -85,7 +91,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep the thousands of tests and modules out of garbage collections, which Streamlit makes after each page run."""
+    """Keep the thousands of tests and modules out of garbage collections, which Streamlit makes
+    after each page run.
+    """
     gc.freeze()
     gc.enable()
 
@@ -100,7 +108,9 @@ def _no_keys_nor_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _same_main() -> Iterator[None]:
-    """Put ``__main__`` back, which Streamlit replaces by a page: a process that is spawned later would import that."""
+    """Put ``__main__`` back, which Streamlit replaces by a page: a process that is spawned later
+    would import that.
+    """
     sys.modules["__main__"] = MAIN
     yield
     sys.modules["__main__"] = MAIN
@@ -108,14 +118,18 @@ def _same_main() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def public_data(request: pytest.FixtureRequest) -> Path:
-    """The folder given with ``--data``: public data sets (docs/architecture.md). Tests that take it run only then."""
+    """The folder given with ``--data``: public data sets (docs/architecture.md). Tests that take it
+    run only then.
+    """
     folder = Path(request.config.getoption("--data"))
     assert folder.is_dir(), f"--data {folder} is not a folder"
     return folder
 
 
 def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """A file for tests to copy, made by the first process of a run that asks for it, while the others wait."""
+    """A file for tests to copy, made by the first process of a run that asks for it, while the
+    others wait.
+    """
     folder = temporary.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -154,20 +168,28 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--soak", action="store_true", help="run the tests marked soak at their full length")
-    parser.addoption("--data", metavar="FOLDER", help="run the tests on the public data sets in this folder too")
+    parser.addoption(
+        "--soak", action="store_true", help="run the tests marked soak at their full length"
+    )
+    parser.addoption(
+        "--data", metavar="FOLDER", help="run the tests on the public data sets in this folder too"
+    )
 
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> int:
-    """How often a test marked ``soak(smoke=..., full=...)`` repeats its trial: ``full`` with --soak, else ``smoke``."""
+    """How often a test marked ``soak(smoke=..., full=...)`` repeats its trial: ``full`` with
+    --soak, else ``smoke``.
+    """
     marker = request.node.get_closest_marker("soak")
     assert marker is not None, "a test that takes `rounds` is marked soak(smoke=..., full=...)"
     return int(marker.kwargs["full" if request.config.getoption("--soak") else "smoke"])
 
 
 def _on_request(item: pytest.Item) -> str | None:
-    """The option without which a test isn't run: ``--data`` for public data, ``--soak`` for trials without a smoke."""
+    """The option without which a test isn't run: ``--data`` for public data, ``--soak`` for trials
+    without a smoke.
+    """
     if "public_data" in getattr(item, "fixturenames", ()):
         return "--data"
     marker = item.get_closest_marker("soak")
@@ -175,8 +197,12 @@ def _on_request(item: pytest.Item) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what can be seen from a test itself, and put first what takes longest, so that workers end together."""
-    left_out = {item for item in items if (option := _on_request(item)) and not config.getoption(option)}
+    """Mark what can be seen from a test itself, and put first what takes longest, so that workers
+    end together.
+    """
+    left_out = {
+        item for item in items if (option := _on_request(item)) and not config.getoption(option)
+    }
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
@@ -186,19 +212,38 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.soak)
         if any(hasattr(getattr(item, "module", None), each) for each in ("AppTest", "open_page")):
             item.add_marker(pytest.mark.apptest)
-        if "public_data" in names or (config.getoption("--soak") and item.get_closest_marker("soak")):
+        if "public_data" in names or (
+            config.getoption("--soak") and item.get_closest_marker("soak")
+        ):
             item.add_marker(pytest.mark.timeout(SOAK_SECONDS), append=False)
         elif item.get_closest_marker("browser") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(BROWSER_SECONDS))
-    slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("soak")}
-    items.sort(key=lambda item: 0 if item.get_closest_marker("browser") else 1 if item.path in slow else 2)
+    slow = {
+        item.path
+        for item in items
+        if item.get_closest_marker("slow") or item.get_closest_marker("soak")
+    }
+    items.sort(
+        key=lambda item: 0 if item.get_closest_marker("browser") else 1 if item.path in slow else 2
+    )
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skipped browser test into a failed one where MASIS_REQUIRE_BROWSER=1 wants a browser."""
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skipped browser test into a failed one where MASIS_REQUIRE_BROWSER=1 wants
+    a browser.
+    """
     report = yield
-    if BROWSER_REQUIRED and report.skipped and not hasattr(report, "wasxfail") and item.get_closest_marker("browser"):
+    if (
+        BROWSER_REQUIRED
+        and report.skipped
+        and not hasattr(report, "wasxfail")
+        and item.get_closest_marker("browser")
+    ):
         report.outcome = "failed"
-        report.longrepr = f"skipped, and MASIS_REQUIRE_BROWSER=1 allows no browser test to be: {report.longrepr}"
+        report.longrepr = (
+            f"skipped, and MASIS_REQUIRE_BROWSER=1 allows no browser test to be: {report.longrepr}"
+        )
     return report

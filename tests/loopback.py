@@ -24,7 +24,9 @@ def loopback(handler: type[Quiet], tls: ssl.SSLContext | None = None) -> Iterato
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     try:
         yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
@@ -46,14 +48,20 @@ class Call(NamedTuple):
 def receiver(
     answers: Callable[[int], int | str] = lambda number: 204, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[str, list[Call]]]:
-    """A receiver of webhooks: its address, and the calls so far. ``answers`` gives the status of the call of a number,
-    or where it redirects to.
+    """A receiver of webhooks: its address, and the calls so far. ``answers`` gives the status of
+    the call of a number, or where it redirects to.
     """
     calls: list[Call] = []
 
     class Handler(Quiet):
         def do_POST(self) -> None:
-            calls.append(Call(self.path, dict(self.headers), self.rfile.read(int(self.headers["content-length"]))))
+            calls.append(
+                Call(
+                    self.path,
+                    dict(self.headers),
+                    self.rfile.read(int(self.headers["content-length"])),
+                )
+            )
             answer = answers(len(calls) - 1)
             self.send_response(answer if isinstance(answer, int) else 307)
             if isinstance(answer, str):

@@ -17,10 +17,16 @@ def a_sound_case(number: int) -> Case:
         {
             "id": f"bridge-{number + 1:02d}",
             "query": f"What is known about the bridge at {town}?",
-            "answer": f"The old bridge at {town} carries 4 lanes across the river and is {length} metres long [1].",
+            "answer": (
+                f"The old bridge at {town} carries 4 lanes across the river and is {length} metres"
+                " long [1]."
+            ),
             "evidence": [
                 {"id": "1", "text": said},
-                {"id": "2", "text": "Tickets for the museum railway are sold on board, in cash only."},
+                {
+                    "id": "2",
+                    "text": "Tickets for the museum railway are sold on board, in cash only.",
+                },
             ],
             "metadata": {"field": "Engineering", "dataset": "made for tests"},
         }

@@ -14,12 +14,16 @@ ADA = Actor(name="Ada")
 
 
 def submitted(workbench: Workbench, decision: Decision) -> LogEntry:
-    """Submit a decision as the reviewer it names, who has seen the serious issues that an approval leaves open."""
+    """Submit a decision as the reviewer it names, who has seen the serious issues that an approval
+    leaves open.
+    """
     return workbench.reviews.submit(Actor(name=decision.reviewer), having_seen(workbench, decision))
 
 
 def having_seen(workbench: Workbench, decision: Decision) -> Decision:
-    """Return a decision that acknowledges the serious issues open in its answer, if it approves that."""
+    """Return a decision that acknowledges the serious issues open in its answer, if it approves
+    that.
+    """
     if decision.verdict != "approve":
         return decision
     serious = workbench.reviews.decided_answer(Actor(name=decision.reviewer), decision).serious
@@ -27,11 +31,20 @@ def having_seen(workbench: Workbench, decision: Decision) -> Decision:
 
 
 def decide(
-    workbench: Workbench, case_id: str, verdict: str = "approve", reviewer: str = "Ada", **given: Any
+    workbench: Workbench,
+    case_id: str,
+    verdict: str = "approve",
+    reviewer: str = "Ada",
+    **given: Any,
 ) -> LogEntry:
     """Decide on the run that a case shows."""
     run = workbench.cases.open(case_id).run
-    content = {"reviewer": reviewer, "case_id": case_id, "run_id": run.id if run else None, "verdict": verdict}
+    content = {
+        "reviewer": reviewer,
+        "case_id": case_id,
+        "run_id": run.id if run else None,
+        "verdict": verdict,
+    }
     return submitted(workbench, Decision.model_validate({**content, "reason": "read", **given}))
 
 

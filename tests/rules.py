@@ -16,8 +16,8 @@ def each(
 ) -> Callable[[Callable[[Thing], None]], Callable[[], None]]:
     """Decorate a test of one thing: it becomes one test of all of them.
 
-    For rules that are cheap to check and hold for hundreds of rows, where a test a row takes longer to set up than to
-    run. What breaks the rule is named by ``name``, each with its own error.
+    For rules that are cheap to check and hold for hundreds of rows, where a test a row takes longer
+    to set up than to run. What breaks the rule is named by ``name``, each with its own error.
     """
     rows = list(things)
 
@@ -28,7 +28,13 @@ def each(
             for row in rows:
                 try:
                     rule(row)
-                except (AssertionError, ValueError, TypeError, LookupError, pytest.fail.Exception) as error:
+                except (
+                    AssertionError,
+                    ValueError,
+                    TypeError,
+                    LookupError,
+                    pytest.fail.Exception,
+                ) as error:
                     broken.append(f"{name(row)}: {type(error).__name__}: {error}")
             assert rows, "nothing to hold the rule against"
             assert not broken, f"{len(broken)} of {len(rows)} break the rule\n" + "\n".join(broken)

@@ -48,7 +48,9 @@ class ScriptedDrafter:
 
 
 class ContentVerifier(OfflineVerifier):
-    """Finds the claims as the offline verifier does, and all of them borne out, unless ``judged`` says otherwise."""
+    """Finds the claims as the offline verifier does, and all of them borne out, unless ``judged``
+    says otherwise.
+    """
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
@@ -70,7 +72,8 @@ class ScriptedCritic:
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         self.seen.append(context)
-        given = self.judgements[min(next(self.turns), len(self.judgements) - 1)]  # samples are asked side by side
+        # samples are asked side by side
+        given = self.judgements[min(next(self.turns), len(self.judgements) - 1)]
         if isinstance(given, Exception):
             raise given
         return given
@@ -83,7 +86,9 @@ class ScriptedReviser:
     answers: Sequence[str | Exception] = ("The bridge is 120 metres long, revised [chunk_1].",)
     seen: list[tuple[AuditContext, Critique, Sequence[Issue]]] = field(default_factory=list)
 
-    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+    def revise(
+        self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
+    ) -> Revision:
         self.seen.append((context, critique, issues))
         given = self.answers[min(len(self.seen), len(self.answers)) - 1]
         if isinstance(given, Exception):

@@ -1,6 +1,8 @@
-"""What a scripted server says: a sensible reply to each prompt of ours, and the ways in which replies go wrong.
+"""What a scripted server says: a sensible reply to each prompt of ours, and the ways in which
+replies go wrong.
 
-Everything follows from the request: the schema names what is asked for, the fences hold what it is about.
+Everything follows from the request: the schema names what is asked for, the fences hold what it is
+about.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class Request:
 
     @property
     def mode(self) -> str:
-        """``json_schema``, ``json_object_schema``, ``json_object`` (or a forced tool) or ``prompt``."""
+        """``json_schema``, ``json_object_schema``, ``json_object`` (or a forced tool) or
+        ``prompt``.
+        """
         if self.wire == "anthropic":
             typed = "format" in self.body.get("output_config", {})
             return "json_schema" if typed else "json_object" if "tools" in self.body else "prompt"
@@ -46,7 +50,11 @@ class Request:
         """The texts of the request in the order in which a model reads them."""
         contents = [self.body["system"]] if "system" in self.body else []
         contents += [message["content"] for message in self.body.get("messages", ())]
-        return [text for each in contents for text in ([each] if isinstance(each, str) else _texts(each))]
+        return [
+            text
+            for each in contents
+            for text in ([each] if isinstance(each, str) else _texts(each))
+        ]
 
     @property
     def text(self) -> str:
@@ -54,14 +62,19 @@ class Request:
 
     @property
     def schema_name(self) -> str:
-        """What is asked for: ``critique_reply`` and the like; on Anthropic's wire the schema itself has no name."""
+        """What is asked for: ``critique_reply`` and the like; on Anthropic's wire the schema itself
+        has no name.
+        """
         if self.wire == "openai" and self.mode == "json_schema":
             return str(self.body["response_format"]["json_schema"]["name"])
         if self.mode == "json_object" and "tools" in self.body:
             return str(self.body["tools"][0]["name"])
         if found := SCHEMA_IN_PROMPT.search(self.text):
             return found.group(1)
-        return next((name for name, fields in TELLING.items() if fields <= set(self.schema["properties"])), "")
+        return next(
+            (name for name, fields in TELLING.items() if fields <= set(self.schema["properties"])),
+            "",
+        )
 
     @property
     def schema(self) -> Json:
@@ -119,13 +132,19 @@ Script = Callable[[Request], Behaviour | None]
 
 def says(value: Any) -> Behaviour:
     """A reply with this text, or this value as JSON."""
-    return Behaviour(text=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    return Behaviour(
+        text=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    )
 
 
-def status(code: int, message: str = "scripted", *, code_name: str = "scripted", **headers: str) -> Behaviour:
+def status(
+    code: int, message: str = "scripted", *, code_name: str = "scripted", **headers: str
+) -> Behaviour:
     """An error of the API; ``retry_after="2"`` becomes the header."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Behaviour(status=code, headers=named, error={"message": message, "code": code_name, "type": code_name})
+    return Behaviour(
+        status=code, headers=named, error={"message": message, "code": code_name, "type": code_name}
+    )
 
 
 COMMON = {
@@ -140,7 +159,9 @@ COMMON = {
 
 
 def sensible(
-    request: Request, issues: Literal["some", "none", "always"] = "some", schema_name: str | None = None
+    request: Request,
+    issues: Literal["some", "none", "always"] = "some",
+    schema_name: str | None = None,
 ) -> Json:
     """A reply in the form asked for, made from what stands in the fences."""
     chunks = [_chunk(text) for text in request.fences("EVIDENCE")]
@@ -148,7 +169,11 @@ def sensible(
     match schema_name or request.schema_name:
         case "common_reply":
             (field,) = re.findall(r"Fill '(\w+)'; all others are null\.", request.text)
-            made = {"missing": []} if field == "completeness" else sensible(request, issues, COMMON[field])
+            made = (
+                {"missing": []}
+                if field == "completeness"
+                else sensible(request, issues, COMMON[field])
+            )
             return dict.fromkeys(COMMON) | {field: made}
         case "critique_reply":
             return _critique(answer, chunks, issues)
@@ -205,12 +230,18 @@ def _chunk(text: str) -> tuple[str, str]:
 
 def _claims(rows: str) -> list[Json]:
     """A claim for each sentence that asserts something."""
-    numbers = [row["sentence"] for row in map(json.loads, rows.splitlines()) if row.get("asserts", True)]
+    numbers = [
+        row["sentence"] for row in map(json.loads, rows.splitlines()) if row.get("asserts", True)
+    ]
     return [{"sentence": number, "words": "", "meaning": ""} for number in numbers[:12]]
 
 
 def _sentences(text: str) -> list[str]:
-    return [found.group().strip() for found in SENTENCE.finditer(text) if re.search(r"\w", found.group())] or [text]
+    return [
+        found.group().strip()
+        for found in SENTENCE.finditer(text)
+        if re.search(r"\w", found.group())
+    ] or [text]
 
 
 def _borne(answer: str, chunks: list[tuple[str, str]]) -> bool:
@@ -220,7 +251,9 @@ def _borne(answer: str, chunks: list[tuple[str, str]]) -> bool:
 
 
 def _critique(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
-    faulty = bool(chunks) and issues != "none" and (issues == "always" or not _borne(answer, chunks))
+    faulty = (
+        bool(chunks) and issues != "none" and (issues == "always" or not _borne(answer, chunks))
+    )
     issue = {
         "type": "unsupported",
         "severity": "high",
@@ -243,14 +276,23 @@ def _critique(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
 def _evaluation(answer: str, chunks: list[tuple[str, str]]) -> Json:
     score = 0.9 if _borne(answer, chunks) else 0.7
     names = ("faithfulness", "relevance", "completeness", "reasoning_quality")
-    scores = {key: value for name in names for key, value in ((f"{name}_reason", "As it reads."), (name, score))}
+    scores = {
+        key: value
+        for name in names
+        for key, value in ((f"{name}_reason", "As it reads."), (name, score))
+    }
     return scores | {"improvement_suggestions": []}
 
 
 def _verdict(row: Json, chunks: list[tuple[str, str]]) -> Json:
-    cited = [id_ for id_ in row.get("cites", ()) if id_ in dict(chunks)] or [id_ for id_, _ in chunks[:1]]
+    cited = [id_ for id_ in row.get("cites", ()) if id_ in dict(chunks)] or [
+        id_ for id_, _ in chunks[:1]
+    ]
     texts = dict(chunks)
-    bearing = [{"evidence_id": id_, "stance": "supports", "quote": _sentences(texts[id_])[0]} for id_ in cited]
+    bearing = [
+        {"evidence_id": id_, "stance": "supports", "quote": _sentences(texts[id_])[0]}
+        for id_ in cited
+    ]
     return {
         "evidence": [each | {"claim_words": ""} for each in bearing],
         "calculation": "",
@@ -265,7 +307,13 @@ def _revision(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
     id_, text = chunks[0] if chunks else ("1", first)
     better = f"{_sentences(text)[0].rstrip('.')} [{id_}]."
     ids = [id_ for line in issues.splitlines() if line for id_ in json.loads(line)["ids"]]
-    change = {"issue_ids": ids, "kind": "rewritten", "before": first, "after": better, "why": "The chunk says this."}
+    change = {
+        "issue_ids": ids,
+        "kind": "rewritten",
+        "before": first,
+        "after": better,
+        "why": "The chunk says this.",
+    }
     return {
         "rejected": [],
         "changes": [change],
@@ -289,9 +337,13 @@ def faulty(name: str, request: Request, made: Json | None = None) -> Behaviour:
         case "extra field":
             return says(made | {"remark": "one more"})
         case "wrong type":
-            return says({key: ({"value": value} if key == first else value) for key, value in made.items()})
+            return says(
+                {key: {"value": value} if key == first else value for key, value in made.items()}
+            )
         case "confidence 85" | "confidence -1" | "confidence high" | "confidence NaN":
-            given = {"85": 85, "-1": -1, "high": "high", "NaN": float("nan")}[name.removeprefix("confidence ")]
+            given = {"85": 85, "-1": -1, "high": "high", "NaN": float("nan")}[
+                name.removeprefix("confidence ")
+            ]
             return says(_with_numbers(made, request.schema, request.schema, given))
         case "a verdict too few" | "a verdict too many":
             return says(_miscounted(made, more=name.endswith("many")))
@@ -307,7 +359,10 @@ def _with_numbers(value: Any, schema: Json, root: Json, given: Any) -> Any:
     if schema.get("type") == "number":
         return given
     if isinstance(value, dict):
-        return {key: _with_numbers(each, schema["properties"][key], root, given) for key, each in value.items()}
+        return {
+            key: _with_numbers(each, schema["properties"][key], root, given)
+            for key, each in value.items()
+        }
     if isinstance(value, list) and "items" in schema:
         return [_with_numbers(each, schema["items"], root, given) for each in value]
     return value
@@ -324,9 +379,15 @@ def _miscounted(made: Json, more: bool) -> Json:
 
 WIRE_FAULTS: dict[str, Behaviour] = {
     "401": status(401, "Incorrect API key provided: sk-loop***3456.", code_name="invalid_api_key"),
-    "404": status(404, "The model does not exist or you do not have access to it.", code_name="model_not_found"),
+    "404": status(
+        404,
+        "The model does not exist or you do not have access to it.",
+        code_name="model_not_found",
+    ),
     "429": status(429, "Rate limit reached for requests", code_name="rate_limit_exceeded"),
-    "429 with Retry-After": status(429, "Rate limit reached for requests", code_name="rate_limit", retry_after="0.05"),
+    "429 with Retry-After": status(
+        429, "Rate limit reached for requests", code_name="rate_limit", retry_after="0.05"
+    ),
     "500": status(500, "The server had an error", code_name="server_error"),
     "503": status(503, "The engine is currently overloaded", code_name="overloaded"),
     "hang": Behaviour(hang_s=3600.0),

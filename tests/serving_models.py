@@ -1,4 +1,5 @@
-"""A scripted server on loopback that speaks OpenAI's Chat Completions and Anthropic's Messages: real HTTP, no model.
+"""A scripted server on loopback that speaks OpenAI's Chat Completions and Anthropic's Messages:
+real HTTP, no model.
 
 with ModelServer(script) as server:        # in a test; server.address, server.requests, server.most_at_once
 python -m tests.serving_models --latency-ms 300 --port 0      # for benchmarks: prints its address
@@ -22,7 +23,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
 
-from tests.served_replies import FAULTS, Behaviour, Json, Request, Script, faulty, says, sensible, status
+from tests.served_replies import (
+    FAULTS,
+    Behaviour,
+    Json,
+    Request,
+    Script,
+    faulty,
+    says,
+    sensible,
+    status,
+)
 
 BLOCK = 512
 """Characters of a prompt that are cached as one: 128 tokens."""
@@ -35,7 +46,11 @@ def _tokens(request: Request, behaviour: Behaviour, text: str) -> tuple[int, int
     """What prompt and reply count; one that is cut off has as many tokens as it may have."""
     completion = len(text) // 4
     if behaviour.finish == "length":
-        completion = request.body.get("max_tokens") or request.body.get("max_completion_tokens") or completion
+        completion = (
+            request.body.get("max_tokens")
+            or request.body.get("max_completion_tokens")
+            or completion
+        )
     return (
         len(request.text) // 4 if behaviour.prompt_tokens is None else behaviour.prompt_tokens,
         completion if behaviour.completion_tokens is None else behaviour.completion_tokens,
@@ -45,10 +60,11 @@ def _tokens(request: Request, behaviour: Behaviour, text: str) -> tuple[int, int
 class ModelServer:
     """The server, in a thread of its own while the ``with`` lasts.
 
-    ``script`` says what is done with a request (None: a sensible reply), or lists behaviours to be used up in order.
-    ``refuses`` names what is answered with 400: ``json_schema``, ``json_object`` (also with a schema beside it),
-    ``temperature``, ``max_tokens``, ``max_completion_tokens``, ``system``, ``cache_control``, ``effort``. ``at_most``
-    calls at once, or 429; ``thinks`` tokens go to each reply before its first word.
+    ``script`` says what is done with a request (None: a sensible reply), or lists behaviours to be
+    used up in order. ``refuses`` names what is answered with 400: ``json_schema``, ``json_object``
+    (also with a schema beside it), ``temperature``, ``max_tokens``, ``max_completion_tokens``,
+    ``system``, ``cache_control``, ``effort``. ``at_most`` calls at once, or 429; ``thinks`` tokens
+    go to each reply before its first word.
     """
 
     def __init__(
@@ -71,8 +87,19 @@ class ModelServer:
         else:
             behaviours = iter(script)
             self._script = lambda request: next(behaviours, None)
-        self.latency_s, self.refuses, self.keys, self.models = latency_ms / 1000, set(refuses), keys, models
-        self.at_most, self.issues, self.thinks, self.keep, self.port = at_most, issues, thinks, keep, port
+        self.latency_s, self.refuses, self.keys, self.models = (
+            latency_ms / 1000,
+            set(refuses),
+            keys,
+            models,
+        )
+        self.at_most, self.issues, self.thinks, self.keep, self.port = (
+            at_most,
+            issues,
+            thinks,
+            keep,
+            port,
+        )
         self.requests: list[Request] = []
         self.counts: Counter[str] = Counter()
         self.under_way = self.most_at_once = self.connections = 0
@@ -86,7 +113,9 @@ class ModelServer:
 
     def __enter__(self) -> ModelServer:
         started = threading.Event()
-        self._thread = threading.Thread(target=self._serve, args=(started,), name="scripted models", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve, args=(started,), name="scripted models", daemon=True
+        )
         self._thread.start()
         if not started.wait(10):
             raise RuntimeError(f"nothing is served at port {self.port}: is it taken?")
@@ -99,7 +128,9 @@ class ModelServer:
     def _serve(self, started: threading.Event) -> None:
         async def serve() -> None:
             self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-            server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, limit=2**24, backlog=512)
+            server = await asyncio.start_server(
+                self._connected, "127.0.0.1", self.port, limit=2**24, backlog=512
+            )
             self.port = server.sockets[0].getsockname()[1]
             started.set()
             await self._ended.wait()
@@ -129,7 +160,10 @@ class ModelServer:
         """One request; whether the connection is kept."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         path = head[0].split(" ")[1]
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+        headers = {
+            name.lower(): value
+            for name, _, value in (line.partition(": ") for line in head[1:] if line)
+        }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         if path.endswith("/stats"):
             return await self._send(writer, 200, {}, json.dumps(self.stats()).encode())
@@ -145,24 +179,31 @@ class ModelServer:
         self.under_way += 1
         self.most_at_once = max(self.most_at_once, self.under_way)
         try:
-            request = Request(wire, headers, json.loads(body), self.counts["requests"], self.under_way)
+            request = Request(
+                wire, headers, json.loads(body), self.counts["requests"], self.under_way
+            )
             self.counts["requests"] += 1
             if self.keep:
                 self.requests.append(request)
             behaviour = self._refused(request) or self._script(request) or Behaviour()
             await asyncio.sleep(self.latency_s + behaviour.hang_s)
             reply = (
-                behaviour.body if behaviour.body is not None else json.dumps(self._reply(request, behaviour)).encode()
+                behaviour.body
+                if behaviour.body is not None
+                else json.dumps(self._reply(request, behaviour)).encode()
             )
         finally:
             self.under_way -= 1
         return await self._answer(writer, behaviour, reply)
 
-    async def _answer(self, writer: asyncio.StreamWriter, behaviour: Behaviour, reply: bytes) -> bool:
+    async def _answer(
+        self, writer: asyncio.StreamWriter, behaviour: Behaviour, reply: bytes
+    ) -> bool:
         if behaviour.reset:
             if behaviour.reset == "middle":
                 writer.write(
-                    b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(reply), reply[: len(reply) // 2])
+                    b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s"
+                    % (len(reply), reply[: len(reply) // 2])
                 )
                 await writer.drain()
             # Closing with no patience sends a reset instead of an orderly end.
@@ -177,10 +218,13 @@ class ModelServer:
                 await asyncio.sleep(behaviour.drip_s)
         return await self._send(writer, behaviour.status, behaviour.headers, reply)
 
-    async def _send(self, writer: asyncio.StreamWriter, code: int, headers: dict[str, str], body: bytes) -> bool:
+    async def _send(
+        self, writer: asyncio.StreamWriter, code: int, headers: dict[str, str], body: bytes
+    ) -> bool:
         more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = (
-            f"HTTP/1.1 {code} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n{more}\r\n"
+            f"HTTP/1.1 {code} Scripted\r\ncontent-type: application/json\r\ncontent-length:"
+            f" {len(body)}\r\n{more}\r\n"
         )
         writer.write(head.encode() + body)
         await writer.drain()
@@ -193,32 +237,62 @@ class ModelServer:
     def _refused(self, request: Request) -> Behaviour | None:
         """An error that the real API gives to such a request; None if it takes it."""
         body, wire = request.body, request.wire
-        key = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
+        key = request.headers.get("x-api-key") or request.headers.get(
+            "authorization", ""
+        ).removeprefix("Bearer ")
         if self.keys is not None and key not in self.keys:
-            return status(401, f"Incorrect API key provided: {key[:6]}***{key[-4:]}.", code_name="invalid_api_key")
+            return status(
+                401,
+                f"Incorrect API key provided: {key[:6]}***{key[-4:]}.",
+                code_name="invalid_api_key",
+            )
         if self.models is not None and request.model not in self.models:
-            return status(404, f"model: {request.model}", code_name="not_found_error model_not_found")
+            return status(
+                404, f"model: {request.model}", code_name="not_found_error model_not_found"
+            )
         if self.at_most is not None and request.under_way > self.at_most:
-            return status(429, "Rate limit reached", code_name="rate_limit_exceeded", retry_after="0.05")
+            return status(
+                429, "Rate limit reached", code_name="rate_limit_exceeded", retry_after="0.05"
+            )
         json_mode = "json_object" if request.mode == "json_object_schema" else request.mode
         if request.mode in self.refuses or json_mode in self.refuses:
             named = "response_format" if wire == "openai" else "output_config.format"
-            return status(400, f"'{named}' of type '{request.mode}' is not supported with this model.", code_name="x")
+            return status(
+                400,
+                f"'{named}' of type '{request.mode}' is not supported with this model.",
+                code_name="x",
+            )
         for name in ("temperature", "max_tokens", "max_completion_tokens"):
             if name in self.refuses and name in body:
-                return status(400, f"Unsupported parameter: '{name}' is not supported with this model.", code_name="x")
+                return status(
+                    400,
+                    f"Unsupported parameter: '{name}' is not supported with this model.",
+                    code_name="x",
+                )
         if wire == "anthropic" and "temperature" in body:
-            return status(400, "`temperature` is deprecated for this model.", code_name="invalid_request_error")
-        if "effort" in self.refuses and ("reasoning_effort" in body or "effort" in body.get("output_config", {})):
+            return status(
+                400,
+                "`temperature` is deprecated for this model.",
+                code_name="invalid_request_error",
+            )
+        if "effort" in self.refuses and (
+            "reasoning_effort" in body or "effort" in body.get("output_config", {})
+        ):
             return status(400, "This model does not support the effort parameter.", code_name="x")
         if "system" in self.refuses and any(each["role"] == "system" for each in body["messages"]):
             return status(400, "System role not supported", code_name="x")
         if "cache_control" in self.refuses and "cache_control" in json.dumps(body["messages"]):
             return status(400, "cache_control: Extra inputs are not permitted", code_name="x")
         if json_mode == "json_object" and wire == "openai" and "json" not in request.text.lower():
-            return status(400, "'messages' must contain the word 'json' in some form", code_name="x")
+            return status(
+                400, "'messages' must contain the word 'json' in some form", code_name="x"
+            )
         if request.mode == "json_schema" and (wrong := broken_rules(request)):
-            return status(400, f"Invalid schema for response_format: {wrong[0]}", code_name="invalid_json_schema")
+            return status(
+                400,
+                f"Invalid schema for response_format: {wrong[0]}",
+                code_name="invalid_json_schema",
+            )
         return None
 
     def _reply(self, request: Request, behaviour: Behaviour) -> Json:
@@ -241,7 +315,8 @@ class ModelServer:
 
     def _openai(self, request: Request, behaviour: Behaviour, text: str) -> Json:
         prompt, completion = _tokens(request, behaviour, text)
-        # The schema stands before the system message, and is part of what must be the same to be found in the cache.
+        # The schema stands before the system message, and is part of what must be the same to be
+        # found in the cache.
         schema = json.dumps(request.body.get("response_format"))
         cached = self._cached_blocks(f"{request.model}\0{schema}", request.text) * BLOCK // 4
         self._count(prompt, cached if cached >= 1024 else 0, completion)
@@ -254,7 +329,9 @@ class ModelServer:
             "object": "chat.completion",
             "created": 0,
             "model": f"{request.model}-2024-08-06",
-            "choices": [{"index": 0, "finish_reason": finish, "message": message, "logprobs": None}],
+            "choices": [
+                {"index": 0, "finish_reason": finish, "message": message, "logprobs": None}
+            ],
             "usage": {
                 "prompt_tokens": prompt,
                 "completion_tokens": completion + self.thinks,
@@ -266,7 +343,9 @@ class ModelServer:
 
     def _anthropic(self, request: Request, behaviour: Behaviour, text: str) -> Json:
         read = written = 0
-        start = json.dumps([request.model, request.body.get("tools"), request.body.get("output_config")])
+        start = json.dumps(
+            [request.model, request.body.get("tools"), request.body.get("output_config")]
+        )
         before = ""
         for part in (*request.body.get("system", ()), *request.body["messages"][0]["content"]):
             before += part["text"]
@@ -280,14 +359,30 @@ class ModelServer:
         content: list[Json] = [{"type": "text", "text": text}] if text else []
         if request.mode == "json_object" and text:
             with contextlib.suppress(ValueError):
-                content = [{"type": "tool_use", "id": "t1", "name": request.schema_name, "input": json.loads(text)}]
-        stop = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal", "content_filter": "refusal"}
+                content = [
+                    {
+                        "type": "tool_use",
+                        "id": "t1",
+                        "name": request.schema_name,
+                        "input": json.loads(text),
+                    }
+                ]
+        stop = {
+            "stop": "end_turn",
+            "length": "max_tokens",
+            "refusal": "refusal",
+            "content_filter": "refusal",
+        }
         return {
             "id": f"msg_{request.number}",
             "type": "message",
             "role": "assistant",
             "model": f"{request.model}-20250929",
-            "content": [{"type": "text", "text": behaviour.refusal}] if behaviour.refusal is not None else content,
+            "content": (
+                [{"type": "text", "text": behaviour.refusal}]
+                if behaviour.refusal is not None
+                else content
+            ),
             "stop_reason": stop[behaviour.finish],
             "stop_sequence": None,
             "usage": {
@@ -352,7 +447,9 @@ def _broken(schema: Json, where: str, depth: int) -> Iterator[str]:
 
 
 def random_faults(share: float, seed: int, names: Collection[str] = FAULTS) -> Script:
-    """A script: one request in so many goes wrong in one of these ways, the same for the same seed and order."""
+    """A script: one request in so many goes wrong in one of these ways, the same for the same seed
+    and order.
+    """
     chosen = [name for name in names if name != "hang"]
 
     def script(request: Request) -> Behaviour | None:
@@ -384,7 +481,17 @@ def main() -> None:
         threading.Event().wait()
 
 
-__all__ = ["FAULTS", "Behaviour", "ModelServer", "Request", "broken_rules", "faulty", "random_faults", "says", "status"]
+__all__ = [
+    "FAULTS",
+    "Behaviour",
+    "ModelServer",
+    "Request",
+    "broken_rules",
+    "faulty",
+    "random_faults",
+    "says",
+    "status",
+]
 
 if __name__ == "__main__":
     main()

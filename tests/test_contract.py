@@ -33,13 +33,22 @@ from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, said
 RECORDS: dict[type[BaseModel], str] = {
     Issue: "type severity description quote start end suggestion reason evidence_ids",
     Critique: "overall_quality_score critique_confidence critique_reasoning has_major_issues",
-    Revision: "revised_answer changes_explanation updated_confidence issues_addressed preserved_content",
+    Revision: (
+        "revised_answer changes_explanation updated_confidence issues_addressed preserved_content"
+    ),
     Case: "answer query evidence reasoning_steps",
-    Iteration: "iteration_number answer citation_audit claims issues changes_made critique revision evaluation "
-    "quality_score improvement_delta",
-    Run: "case_id iterations best final_answer final_quality_score improvement_percentage total_iterations converged "
-    "termination_reason needs_review review_reasons warnings usage",
-    Evaluation: "faithfulness relevance completeness reasoning_quality overall_score improvement_suggestions",
+    Iteration: (
+        "iteration_number answer citation_audit claims issues changes_made critique revision"
+        " evaluation quality_score improvement_delta"
+    ),
+    Run: (
+        "case_id iterations best final_answer final_quality_score improvement_percentage"
+        " total_iterations converged termination_reason needs_review review_reasons warnings usage"
+    ),
+    Evaluation: (
+        "faithfulness relevance completeness reasoning_quality overall_score"
+        " improvement_suggestions"
+    ),
 }
 """What others and the specs rely on in each record."""
 
@@ -78,9 +87,15 @@ def test_the_types_and_severities_of_an_issue() -> None:
 @pytest.mark.spec("CRITIC-LOOP-REVISER-INPUT", "REQ-CRITIC-009")
 def test_the_revisers_input() -> None:
     reviser_ = ScriptedReviser()
-    found = run(critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))), reviser=reviser_)
+    found = run(
+        critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))), reviser=reviser_
+    )
     context, critique, issues = reviser_.seen[0]
-    assert (context.answer, context.query, context.evidence) == (CASE.answer, CASE.query, CASE.evidence)
+    assert (context.answer, context.query, context.evidence) == (
+        CASE.answer,
+        CASE.query,
+        CASE.evidence,
+    )
     assert context.iteration_number == 1
     assert critique == found.iterations[0].critique
     assert issues == found.iterations[0].issues
@@ -97,16 +112,25 @@ MINOR = MAJOR._replace(rule="minor", severity="low", description="It could be sh
 
 @pytest.mark.spec("REQ-CRITIC-OBS-001-ISSUES")
 def test_every_issue_of_an_answer_is_counted_whatever_its_severity() -> None:
-    critic = ScriptedCritic((said(0.5, objections=(MAJOR, MINOR)), said(0.9, objections=(MINOR,)), said(0.9)))
+    critic = ScriptedCritic(
+        (said(0.5, objections=(MAJOR, MINOR)), said(0.9, objections=(MINOR,)), said(0.9))
+    )
     events: list[Event] = []
     found = run(critic=critic, settings=Settings(strictness="strict"), on_event=events.append)
-    assert [[issue.severity for issue in each.issues] for each in found.iterations] == [["high", "low"], ["low"]]
-    assert [(each.issues, each.major_issues) for each in run_metrics.of_run(found).iterations] == [(2, 1), (1, 0)]
+    assert [[issue.severity for issue in each.issues] for each in found.iterations] == [
+        ["high", "low"],
+        ["low"],
+    ]
+    assert [(each.issues, each.major_issues) for each in run_metrics.of_run(found).iterations] == [
+        (2, 1),
+        (1, 0),
+    ]
     emitted = [event.data for event in events if event.kind == "iteration_finished"]
     assert [(data["issues"], data["major_issues"]) for data in emitted] == [(2, 1), (1, 0)]
 
 
-# What the specs fix beside the steps' own rules: codes over HTTP, the three hedges, what the record keeps
+# What the specs fix beside the steps' own rules: codes over HTTP, the three hedges, what the record
+# keeps
 
 
 @pytest.mark.spec("CRITIC-ERR-HTTP")
@@ -119,20 +143,38 @@ def test_every_code_has_its_status_over_http() -> None:
     assert {error.code: error.http_status for error in errors} == {
         code: status for code, status in HTTP_STATUS.items() if code != MAX_ITERATIONS_WARNING
     }
-    assert ProviderFailed("no answer").about == {"kind": "ProviderFailed", "code": "CRITIC-ERR-003", "http_status": 502}
+    assert ProviderFailed("no answer").about == {
+        "kind": "ProviderFailed",
+        "code": "CRITIC-ERR-003",
+        "http_status": 502,
+    }
 
 
 def test_what_a_caller_can_put_right_is_distinguished_from_what_they_can_not() -> None:
-    assert InputError("is empty", cure="Fill it in.").about == {"kind": "InputError", "http_status": 400}
-    assert [UnknownRecord.http_status, StaleVersion.http_status, StoreError.http_status] == [404, 409, 500]
+    assert InputError("is empty", cure="Fill it in.").about == {
+        "kind": "InputError",
+        "http_status": 400,
+    }
+    assert [UnknownRecord.http_status, StaleVersion.http_status, StoreError.http_status] == [
+        404,
+        409,
+        500,
+    ]
 
 
 @pytest.mark.spec("MASIS-CRITIC-HEDGES", "MASIS-CRITIC-P4")
 @pytest.mark.parametrize("mode", ["standard", "literal"])
 @pytest.mark.parametrize(
-    "hedge", ["There is insufficient evidence", "The length is NOT PROVIDED", "The sources cannot provide the length"]
+    "hedge",
+    [
+        "There is insufficient evidence",
+        "The length is NOT PROVIDED",
+        "The sources cannot provide the length",
+    ],
 )
-def test_a_sentence_that_says_the_evidence_lacks_it_needs_no_citation(hedge: str, mode: str) -> None:
+def test_a_sentence_that_says_the_evidence_lacks_it_needs_no_citation(
+    hedge: str, mode: str
+) -> None:
     answer = f"The bridge is 120 metres long [chunk_1]. {hedge}. It is blue."
     audit = audit_citations(answer, CASE.evidence, mode=mode)
     assert [claim.rstrip(".") for claim in audit.uncited_claims] == ["It is blue"]
@@ -143,10 +185,17 @@ def test_the_spec_s_two_expressions_to_the_letter_are_a_mode_that_judges_a_run()
     answer = "The bridge is 2.5 km long [chunk_1]. It is blue [sic] [chunk_1]."
     case = Case.model_validate(CASE.model_dump() | {"answer": answer})
     found = {
-        mode: run(case=case, settings=Settings(citation_mode=mode, max_iterations=1)).iterations[0].citation_audit
+        mode: (
+            run(case=case, settings=Settings(citation_mode=mode, max_iterations=1))
+            .iterations[0]
+            .citation_audit
+        )
         for mode in ("standard", "literal")
     }
-    assert (found["literal"].invalid_citations, found["standard"].invalid_citations) == (("sic",), ())
+    assert (found["literal"].invalid_citations, found["standard"].invalid_citations) == (
+        ("sic",),
+        (),
+    )
     assert found["literal"].uncited_claims == ("The bridge is 2",)
     assert found["standard"].uncited_claims == ()
 
@@ -158,7 +207,10 @@ def test_the_record_keeps_each_iterations_findings_confidence_scores_and_times()
     case = Case.model_validate(CASE.model_dump() | {"answer": "The bridge is 120 metres long [7]."})
     first, second = run(case=case, critic=critic, reviser=reviser).iterations
     assert [len(each.citation_audit.invalid_citations) for each in (first, second)] == [1, 0]
-    assert [each.critique.confidence for each in (first, second)] == [pytest.approx(0.3), pytest.approx(0.81)]
+    assert [each.critique.confidence for each in (first, second)] == [
+        pytest.approx(0.3),
+        pytest.approx(0.81),
+    ]
     assert (first.revision.revised_answer, critic.seen[1].answer) == (second.answer, second.answer)
     for each in (first, second):
         assert each.step_ms["critique"] > 0
@@ -167,7 +219,10 @@ def test_the_record_keeps_each_iterations_findings_confidence_scores_and_times()
 
 @pytest.mark.spec("MASIS-EVAL-ALWAYS")
 def test_an_answer_that_a_person_must_read_carries_its_scores_all_the_same() -> None:
-    found = run(critic=ScriptedCritic((said(0.1, hallucination_detected=True),)), settings=Settings(max_iterations=1))
+    found = run(
+        critic=ScriptedCritic((said(0.1, hallucination_detected=True),)),
+        settings=Settings(max_iterations=1),
+    )
     assert found.needs_review
     evaluation = found.best_iteration.evaluation
     assert (evaluation.faithfulness, evaluation.overall_score) == (0.4, 0.725)
@@ -175,7 +230,10 @@ def test_an_answer_that_a_person_must_read_carries_its_scores_all_the_same() -> 
 
 # The public contract: names and shapes that others rely on
 
-REVENUE = [Evidence(id="chunk_1", text="Revenue rose by 12% in 2023."), Evidence(id="chunk_2", text="It was cold.")]
+REVENUE = [
+    Evidence(id="chunk_1", text="Revenue rose by 12% in 2023."),
+    Evidence(id="chunk_2", text="It was cold."),
+]
 
 
 def test_the_exported_names() -> None:
@@ -189,13 +247,23 @@ def test_the_exported_names() -> None:
 
 
 def test_importing_the_package_is_cheap() -> None:
-    heavy = "import sys, masis; print([m for m in ('pydantic', 'pandas', 'streamlit', 'numpy') if m in sys.modules])"
-    shown = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    heavy = (
+        "import sys, masis; print([m for m in ('pydantic', 'pandas', 'streamlit', 'numpy') if m in"
+        " sys.modules])"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", heavy], capture_output=True, text=True, check=True
+    )
     assert shown.stdout.strip() == "[]"
 
 
 def test_the_same_case_gives_the_same_run_but_for_its_id_and_times() -> None:
-    case = Case(id="1", query="How did revenue do?", answer="Revenue rose by 21% in 2023 [9].", evidence=tuple(REVENUE))
+    case = Case(
+        id="1",
+        query="How did revenue do?",
+        answer="Revenue rose by 21% in 2023 [9].",
+        evidence=tuple(REVENUE),
+    )
 
     def bare() -> dict[str, object]:
         run = masis.run_audit(case).model_dump(exclude={"id", "started_at", "finished_at"})
@@ -206,11 +274,18 @@ def test_the_same_case_gives_the_same_run_but_for_its_id_and_times() -> None:
     assert bare() == bare()
 
 
-def test_a_case_of_no_screening_keeps_its_bytes_and_its_digest_and_another_key_of_that_name_is_kept() -> None:
+def test_a_case_of_no_screening_keeps_its_bytes_and_its_digest_and_another_key_of_that_name_is_kept() -> (
+    None
+):
     plain = {"id": "c1", "query": "How long?", "evidence": [{"id": "1", "text": "120 m."}]}
     assert Case.model_validate(plain).to_json_dict() == plain
-    assert Case.model_validate(plain).digest() == "ed26467ad289ebf9cb579f38961e2575ae1af09e52900ae44c1ab5696f2edd8b"
+    assert (
+        Case.model_validate(plain).digest()
+        == "ed26467ad289ebf9cb579f38961e2575ae1af09e52900ae44c1ab5696f2edd8b"
+    )
     for brought in ("by hand", 3, {"by": "hand"}, {"id": "s1", "outcome": "sufficient", "more": 1}):
         case = Case.model_validate({**plain, "screening": brought})
         assert case.to_json_dict()["screening"] == brought
-        assert case.evidence_outcome == ("sufficient" if isinstance(brought, dict) and "outcome" in brought else None)
+        assert case.evidence_outcome == (
+            "sufficient" if isinstance(brought, dict) and "outcome" in brought else None
+        )

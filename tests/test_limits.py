@@ -1,4 +1,6 @@
-"""How much is taken at once: every door refuses what passes a limit, names it, and takes what stays within it."""
+"""How much is taken at once: every door refuses what passes a limit, names it, and takes what stays
+within it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def sized(name: str, over: int) -> dict[str, Any]:
     return {
         "question_characters": lambda: case("a", query="q" * (limits.QUESTION + over)),
         "answer_characters": lambda: case("a", answer="a" * (limits.ANSWER + over)),
-        "chunk_characters": lambda: case("a", evidence=[{**chunk, "text": "e" * (limits.CHUNK + over)}]),
+        "chunk_characters": lambda: case(
+            "a", evidence=[{**chunk, "text": "e" * (limits.CHUNK + over)}]
+        ),
         "evidence_characters": lambda: case(
             "a",
             evidence=[{"id": str(n), "text": "e" * limits.CHUNK} for n in range(parts)]
@@ -54,11 +58,19 @@ def sized(name: str, over: int) -> dict[str, Any]:
     }[name]()
 
 
-OF_CASES = ("question_characters", "answer_characters", "chunk_characters", "evidence_characters", "evidence_chunks")
+OF_CASES = (
+    "question_characters",
+    "answer_characters",
+    "chunk_characters",
+    "evidence_characters",
+    "evidence_chunks",
+)
 
 
 class Doors:
-    """Each door as a function that hands a case in: what it says where it refuses it, None where it takes it."""
+    """Each door as a function that hands a case in: what it says where it refuses it, None where it
+    takes it.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bench = folder, Workbench.open(folder / "doors.db")
@@ -89,7 +101,9 @@ class Doors:
         return None if done.exit_code == 0 else done.output
 
     def audit_command(self, given: dict[str, Any]) -> str | None:
-        return self.command(given, "audit", str(self.folder / "cases.jsonl"), "--set", "depth=quick")
+        return self.command(
+            given, "audit", str(self.folder / "cases.jsonl"), "--set", "depth=quick"
+        )
 
     def mcp(self, given: dict[str, Any]) -> str | None:
         pytest.importorskip("mcp")
@@ -128,14 +142,27 @@ class Doors:
         return None
 
 
-DOORS = ("http", "http_lines", "page", "command", "audit_command", "mcp", "api", "audited", "draft", "new_audit")
+DOORS = (
+    "http",
+    "http_lines",
+    "page",
+    "command",
+    "audit_command",
+    "mcp",
+    "api",
+    "audited",
+    "draft",
+    "new_audit",
+)
 RECORDS = ("http", "http_lines", "page", "command", "audit_command", "mcp", "api")
 """Doors by which whole records come in, with what else they hold."""
 
 
 @pytest.mark.parametrize("name", OF_CASES)
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_a_case_over_a_limit_and_names_it(tmp_path: Path, door: str, name: str) -> None:
+def test_every_door_refuses_a_case_over_a_limit_and_names_it(
+    tmp_path: Path, door: str, name: str
+) -> None:
     refused = getattr(Doors(tmp_path), door)(sized(name, 1))
     assert f"({name})" in refused
 

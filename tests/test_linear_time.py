@@ -1,4 +1,6 @@
-"""Whatever a text from outside repeats, a hundred thousand characters of it are read in time that grows with them."""
+"""Whatever a text from outside repeats, a hundred thousand characters of it are read in time that
+grows with them.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,14 @@ from tests.audit.factories import JUDGED_BY, context
 from tests.llm.asking import Judged
 
 LENGTH = 100_000
-CHUNKS = (Evidence(id="chunk_1", text="..."), Evidence(id="chunk_2"), Evidence(id="u", source="https://a.b/c"))
-FIGURES = EvidenceIndex([("1", "It must be at least 5 m. Judge Ada spoke; Judge Bo left. A had 24, B 35 in 1990.")])
+CHUNKS = (
+    Evidence(id="chunk_1", text="..."),
+    Evidence(id="chunk_2"),
+    Evidence(id="u", source="https://a.b/c"),
+)
+FIGURES = EvidenceIndex(
+    [("1", "It must be at least 5 m. Judge Ada spoke; Judge Bo left. A had 24, B 35 in 1990.")]
+)
 
 
 def _citations(text: str) -> None:
@@ -57,7 +65,9 @@ def _citations(text: str) -> None:
 
 
 def _revision(text: str) -> None:
-    revision = Revision(revised_answer=text, changes_explanation="", updated_confidence=None, judged_by=JUDGED_BY)
+    revision = Revision(
+        revised_answer=text, changes_explanation="", updated_confidence=None, judged_by=JUDGED_BY
+    )
     with contextlib.suppress(InvalidRevision):
         PydanticValidator().validated(revision, context(answer="It is long [chunk_1]."))
 
@@ -72,7 +82,10 @@ def _places(text: str) -> None:
     sentences = "The bridge is 120 metres long and it opened in 1931. It is red."
     for answer, words in ((text, "it opened in 1931"), (sentences, text), (text, text[:-1])):
         audit = audit_citations(answer, CHUNKS)
-        rows = [ListedClaim(sentence=1, words=words), ListedClaim(sentence=None, words=words, meaning=text)]
+        rows = [
+            ListedClaim(sentence=1, words=words),
+            ListedClaim(sentence=None, words=words, meaning=text),
+        ]
         passed_over(place_claims(rows, answer, audit), audit)
 
 
@@ -102,7 +115,9 @@ def _abstract(text: str) -> None:
     place_design("non_systematic_review", abstract)
     for design in ("randomised_trial", "systematic_review", "cohort_study", "animal_study"):
         methodology(abstract, design)
-    relevance(read_question("Does metformin reduce mortality in patients with heart failure?"), abstract)
+    relevance(
+        read_question("Does metformin reduce mortality in patients with heart failure?"), abstract
+    )
     read_question(text)
 
 
@@ -123,13 +138,20 @@ def _door(text: str) -> None:
     """As the body of a request, and as an answer and an id within one."""
     list(read_cases("ndjson", text.encode()))
     list(read_cases("json", text.encode()))
-    list(read_cases("json", json.dumps({"id": text, "query": text, "answer": text, "evidence": [text]}).encode()))
+    list(
+        read_cases(
+            "json",
+            json.dumps({"id": text, "query": text, "answer": text, "evidence": [text]}).encode(),
+        )
+    )
     with contextlib.suppress(InputError):
         exported(text.encode(), JSON)
 
 
 def _evidence(text: str) -> None:
-    """As an evidence that is one text, and as an answer to which citations and labels have offsets."""
+    """As an evidence that is one text, and as an answer to which citations and labels
+    have offsets.
+    """
     for answer in ("So [1].", "So [2]."):
         with contextlib.suppress(InputError):
             evidence_list(text, answer, {})
@@ -147,55 +169,64 @@ def _table(text: str) -> None:
 READERS: dict[Callable[[str], object], str] = {
     _door: '[¦1¦.¦ ¦{¦"¦\\¦\n¦{"a":¦[{¦,¦{}\n¦"evidence"¦é',
     _evidence: (
-        "[¦['a' ¦[\"a\n¦('¦{'a':¦array(¦[Document(¦Document(a=¦a.¦a(¦<¦<a ¦<a<¦\\¦'''¦1¦1_¦1e¦...¦[nan ¦a;¦a; ¦a|"
-        "¦| a |\n¦|-¦|--|¦ \n¦\n\n¦---\n¦&a;¦[1] a ¦“¦\U0001f309¦-¦.; ¦a.|¦page_content='a' "
+        "[¦['a' ¦[\"a\n¦('¦{'a':¦array(¦[Document(¦Document(a=¦a.¦a(¦<¦<a"
+        " ¦<a<¦\\¦'''¦1¦1_¦1e¦...¦[nan ¦a;¦a; ¦a|¦| a |\n¦|-¦|--|¦ \n¦\n\n¦---\n¦&a;¦[1] a"
+        " ¦“¦\U0001f309¦-¦.; ¦a.|¦page_content='a' "
     ),
     _table: 'a,¦"¦""¦"a\n¦sep=;¦;¦\n¦\r¦|¦"a",¦"a"b',
     split_sentences: (
-        "a¦a. ¦A. ¦.¦[¦[a. ¦(a. ¦ (¦`¦ab cd ¦!a¦.)¦ ¦\n¦-\n¦[1].¦.[1¦http://¦[1] ¦x | ¦- ¦* * ¦```\n¦。¦. [¦"
-        'www.¦1. ¦U.¦\n[1]:¦[^¦【¦z. B. ¦am 3. Mai ¦3. 5. 1931 ¦A, ¦vitamin A, B and ¦"Why?" ¦「好。」¦（¦《¦क. ¦α; ¦'
-        "สะพาน [1] ¦<br>¦<¦a:¦**a:** b\n"
+        "a¦a. ¦A. ¦.¦[¦[a. ¦(a. ¦ (¦`¦ab cd ¦!a¦.)¦ ¦\n¦-\n¦[1].¦.[1¦http://¦[1] ¦x | ¦- ¦* *"
+        " ¦```\n¦。¦. [¦www.¦1. ¦U.¦\n[1]:¦[^¦【¦z. B. ¦am 3. Mai ¦3. 5. 1931 ¦A, ¦vitamin A, B and"
+        ' ¦"Why?" ¦「好。」¦（¦《¦क. ¦α; ¦สะพาน [1] ¦<br>¦<¦a:¦**a:** b\n'
     ),
     _citations: (
-        "[¦[1¦[1]¦[1,¦(Source ¦(Source 1¦【1†¦[^1]: ¦[a](¦[a](http://b¦$x_¦\\(¦`¦[1-¦[1 and ¦[chunk_¦[chunk_1-¦"
-        "(chunk_1 ¦https://a.b/¦ no¦ not¦ is not¦; but¦ no information in the sources do not¦ -[x]¦ |a¦"
-        "[1914-1918] ¦ keine¦ ne pas¦ vs 1 [2-9]¦ a,¦(,¦\\[¦\\[9\\¦[chunk\\_¦\\cite{¦\\cite[¦[see ¦[1/¦[@a¦[1|¦"
-        "\\cite[x][y]{¦¹¦¹,¦<sup>1¦<cite>¦<cite>a</cite>¦<ref id=¦</co: 1,¦<a href=x>¦##1$$¦##¦\ue202a¦\ue202¦"
-        "turn0a0¦citeturn0¦①¦① ¦word ①¦Sources\n¦Sources: a\n¦# Sources\nhttps://a.b/c\n¦<https://a.b>¦"
-        "(https://a.b/c ¦[^a] ¦[^a]: x\n¦［¦〔1¦"
-        "[a (p. 4¦[1: p. 4¦(source: ¦```\n¦~~~\n```\n¦$\\a¦$5 ¦a^1^¦.[1]¦. [1]. ¦.<sup>[1]</sup>¦.((¦.**¦.[[1]](#a) a¦"
-        "10[6] a¦[S1, ¦来源1¦[来源1，"
+        "[¦[1¦[1]¦[1,¦(Source ¦(Source 1¦【1†¦[^1]: ¦[a](¦[a](http://b¦$x_¦\\(¦`¦[1-¦[1 and"
+        " ¦[chunk_¦[chunk_1-¦(chunk_1 ¦https://a.b/¦ no¦ not¦ is not¦; but¦ no information in the"
+        " sources do not¦ -[x]¦ |a¦[1914-1918] ¦ keine¦ ne pas¦ vs 1 [2-9]¦"
+        " a,¦(,¦\\[¦\\[9\\¦[chunk\\_¦\\cite{¦\\cite[¦[see"
+        " ¦[1/¦[@a¦[1|¦\\cite[x][y]{¦¹¦¹,¦<sup>1¦<cite>¦<cite>a</cite>¦<ref id=¦</co: 1,¦<a"
+        " href=x>¦##1$$¦##¦\ue202a¦\ue202¦turn0a0¦citeturn0¦①¦① ¦word ①¦Sources\n¦Sources: a\n¦#"
+        " Sources\nhttps://a.b/c\n¦<https://a.b>¦(https://a.b/c ¦[^a] ¦[^a]: x\n¦［¦〔1¦[a (p."
+        " 4¦[1: p. 4¦(source: ¦```\n¦~~~\n```\n¦$\\a¦$5 ¦a^1^¦.[1]¦. [1]."
+        " ¦.<sup>[1]</sup>¦.((¦.**¦.[[1]](#a) a¦10[6] a¦[S1, ¦来源1¦[来源1，"
     ),
     find_instructions: (
-        'ignore ¦you must ¦<!-- ¦i g n o r e ¦send the ¦\u0430bc ¦QUFB¦if a user asks ¦"¦a<b></b>¦&#73;¦'
-        "erongi suoiverp ¦%49"
+        "ignore ¦you must ¦<!-- ¦i g n o r e ¦send the ¦\u0430bc ¦QUFB¦if a user asks"
+        ' ¦"¦a<b></b>¦&#73;¦erongi suoiverp ¦%49'
     ),
     _revision: "[¦[chunk_1 ¦[ ¦{\x01¦ ",
-    _reply: '{¦{"¦{"a":¦{"a":[¦{"a":"xxxx","b":¦{"sound": ¦```json\n¦{"a": 1} ¦\\ud800¦{"a": "\\(¦{"\\"¦{, ¦{"a":{',
+    _reply: (
+        '{¦{"¦{"a":¦{"a":[¦{"a":"xxxx","b":¦{"sound": ¦```json\n¦{"a": 1} ¦\\ud800¦{"a":'
+        ' "\\(¦{"\\"¦{, ¦{"a":{'
+    ),
     _answer: (
-        "<think>¦</think>¦<think></think>¦\n<think>¦a.<think>¦`¦```¦<|channel|>¦<|channel|>final<|message|>¦[THINK]¦"
-        'Error code: 4¦a.¦{"error":¦ '
+        "<think>¦</think>¦<think></think>¦\n<think>¦a.<think>¦`¦```¦<|channel|>¦<|channel|>final<|message|>¦[THINK]¦Error"
+        ' code: 4¦a.¦{"error":¦ '
     ),
     _error: "model ¦sk-¦system ¦tools ¦{",
     _abstract: (
-        "a¦a-¦randomised, ¦in this ¦double-¦not blinded ¦1:¦two two ¦p<¦\u2028¦%=¦rat ¦1,1.¦é¦"
-        "randomised controlled trial ¦( ¦of 5 ¦one hundred ¦1 ¦n = 5 ¦patients ¦a 5-year-old x x ¦a case ¦"
-        "will be ¦rats ¦retraction ¦male ¦registered "
+        "a¦a-¦randomised, ¦in this ¦double-¦not blinded ¦1:¦two two ¦p<¦\u2028¦%=¦rat"
+        " ¦1,1.¦é¦randomised controlled trial ¦( ¦of 5 ¦one hundred ¦1 ¦n = 5 ¦patients ¦a"
+        " 5-year-old x x ¦a case ¦will be ¦rats ¦retraction ¦male ¦registered "
     ),
     _offline: "1¦1,¦1.¦1,111¦May ¦20 may ¦A of ¦twenty ¦$¦Aa ¦a¦a'¦é¦1,111,¦(¦it's ¦and was ¦\"",
     _compared: (
-        "re-\n¦'¦5'¦“¦*a ¦_a ¦`a¦, ¦a, the ¦1,000¦ -5¦a - ¦a—¦5-5¦.5¦e\u0301¦\u0301\u0316¦\u1100\u1161\u11a8¦twenty-¦"
-        "a n't ¦aa & ¦( ¦ ! ¦\n ¦\ufb01¦ [1] "
+        "re-\n¦'¦5'¦“¦*a ¦_a ¦`a¦, ¦a, the ¦1,000¦ -5¦a -"
+        " ¦a—¦5-5¦.5¦e\u0301¦\u0301\u0316¦\u1100\u1161\u11a8¦twenty-¦a n't ¦aa & ¦( ¦ ! ¦\n"
+        " ¦\ufb01¦ [1] "
     ),
     _calculation: "1 + ¦(¦1,000¦- ¦= ¦1 of ¦million ¦1;¦% ¦1'1¦a.¦² ",
-    _places: "word ¦it opened ¦not ¦1931 ¦, ¦橋は¦a and ¦In addition, ¦sin embargo ¦It is red. ¦'¦... ¦[1] ",
+    _places: (
+        "word ¦it opened ¦not ¦1931 ¦, ¦橋は¦a and ¦In addition, ¦sin embargo ¦It is red. ¦'¦..."
+        " ¦[1] "
+    ),
     shown: "a¦a1¦sk-¦1_¦http://@",
 }
 """The pieces that each reader is tried with; ``¦`` is between them."""
 CLAIMS = (
-    "word number 12% in 1999 Paris ¦Aa¦1.1.¦not ¦a, b; ¦by the X of Y ¦(60%) and ¦at least 5 ¦must not be ¦"
-    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA ¦5 of 9 in 3 ¦more than 5 km, ¦A 24, B 35, ¦"
-    "one in 20 and 3 August 1990 "
+    "word number 12% in 1999 Paris ¦Aa¦1.1.¦not ¦a, b; ¦by the X of Y ¦(60%) and ¦at least 5 ¦must"
+    " not be ¦AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA ¦5 of 9 in 3 ¦more than 5 km, ¦A 24, B 35,"
+    " ¦one in 20 and 3 August 1990 "
 )
 
 
@@ -210,4 +241,6 @@ def test_text_that_repeats_a_piece_is_read_in_linear_time(reader: Callable[[str]
 @pytest.mark.parametrize("piece", CLAIMS.split("¦"))
 def test_a_claim_that_repeats_a_piece_is_judged_in_seconds(piece: str, rounds: int) -> None:
     FIGURES.assess(piece * (rounds // len(piece)))
-    EvidenceIndex([("1", piece * (rounds // len(piece)))]).assess("It must be at least 5 m long in 1990.")
+    EvidenceIndex([("1", piece * (rounds // len(piece)))]).assess(
+        "It must be at least 5 m long in 1990."
+    )

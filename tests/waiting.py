@@ -1,4 +1,6 @@
-"""Waiting for something, for so long and no longer; what is waited for is named where it does not happen."""
+"""Waiting for something, for so long and no longer; what is waited for is named where it does not
+happen.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,12 @@ PATIENCE_S = 60.0
 """What takes a second on an idle machine may take this long on a busy one."""
 
 
-def until(holds: Callable[[], object], what: str, seconds: float = PATIENCE_S, every: float = 0.02) -> None:
-    """Wait until something holds. Raises AssertionError, naming it, if it does not within ``seconds``."""
+def until(
+    holds: Callable[[], object], what: str, seconds: float = PATIENCE_S, every: float = 0.02
+) -> None:
+    """Wait until something holds. Raises AssertionError, naming it, if it does not within
+    ``seconds``.
+    """
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"waited in vain: {what}"
@@ -29,7 +35,9 @@ async def until_async(holds: Callable[[], object], what: str, seconds: float = P
 
 
 def run_at_once(workers: Sequence[threading.Thread | BaseProcess]) -> None:
-    """Start threads or processes, and wait for all of them. Raises AssertionError if one does not end."""
+    """Start threads or processes, and wait for all of them. Raises AssertionError if one does not
+    end.
+    """
     for worker in workers:
         worker.start()
     joined(workers)

@@ -153,7 +153,11 @@ def _lines() -> Iterator[str]:
     yield LIMITED.rstrip()
     for limit in LIMITS:
         more = f", or as the source has `{limit.name}`" if limit.source else ""
-        setting = f"`{limit.setting}` = {spelled(getattr(Settings(), limit.setting))}" if limit.setting else ""
+        setting = (
+            f"`{limit.setting}` = {spelled(getattr(Settings(), limit.setting))}"
+            if limit.setting
+            else ""
+        )
         yield f"| `{limit.name}` | {limit.most:,} {limit.of}{more} | {limit.status} | {setting} |"
     yield from ("", "## Every setting")
     for group in GROUPS:
@@ -187,7 +191,13 @@ def _group(group: Group) -> Iterator[str]:
 
 
 def _inside(name: str) -> Iterator[str]:
-    yield from ("", f"In a table `[{name}.NAME]`:", "", "| key | may be | what it does |", "|---|---|---|")
+    yield from (
+        "",
+        f"In a table `[{name}.NAME]`:",
+        "",
+        "| key | may be | what it does |",
+        "|---|---|---|",
+    )
     for key in schema_of((name, "NAME"))["properties"]:
         schema = schema_of((name, "NAME", key))
         yield f"| `{key}` | {described(schema)} | {schema['description']} |"

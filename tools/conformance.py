@@ -62,7 +62,10 @@ def _marks(tree: ast.Module) -> Iterator[tuple[str, str]]:
         if not isinstance(node, ast.FunctionDef):
             continue
         for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.spec":
+            if (
+                isinstance(decorator, ast.Call)
+                and ast.unparse(decorator.func) == "pytest.mark.spec"
+            ):
                 for argument in decorator.args:
                     if isinstance(argument, ast.Constant):
                         yield node.name, str(argument.value)
@@ -84,9 +87,14 @@ def page() -> str:
 
 
 def _row(rule: Rule, tests: list[str]) -> str:
-    shown = "<br>".join(f"`{test.split('::')[0].removeprefix('tests/')}` {_sentence(test)}" for test in tests)
+    shown = "<br>".join(
+        f"`{test.split('::')[0].removeprefix('tests/')}` {_sentence(test)}" for test in tests
+    )
     code = f"`{rule.code}`" if rule.code else ""
-    return f"| {rule.id}<br>{rule.section} | {rule.rule} | {rule.constant} | {code} | {shown or 'Not built yet'} |"
+    return (
+        f"| {rule.id}<br>{rule.section} | {rule.rule} | {rule.constant} | {code} |"
+        f" {shown or 'Not built yet'} |"
+    )
 
 
 def _sentence(test: str) -> str:

@@ -4,8 +4,9 @@ python tools/constants.py                 # all of docs/constants.toml, in a cop
 python tools/constants.py REQ-CRITIC-016  # those of one rule
 python tools/constants.py --list          # only checks that every entry still fits the code
 
-An entry names its rule, the file, the text as it stands (once in the file) and what it becomes. A change that no marked
-test notices is printed and makes the exit code 1: the constant is not held by its rule's tests.
+An entry names its rule, the file, the text as it stands (once in the file) and what it becomes. A
+change that no marked test notices is printed and makes the exit code 1: the constant is not held by
+its rule's tests.
 """
 
 from __future__ import annotations
@@ -51,23 +52,32 @@ class Constant(NamedTuple):
 
 def constants() -> list[Constant]:
     """The entries of docs/constants.toml."""
-    entries = tomllib.loads((ROOT / "docs" / "constants.toml").read_text(encoding="utf-8"))["constant"]
+    entries = tomllib.loads((ROOT / "docs" / "constants.toml").read_text(encoding="utf-8"))[
+        "constant"
+    ]
     return [Constant(**entry) for entry in entries]
 
 
 def tests_here() -> dict[str, list[str]]:
     """The marked tests that need no extra: those of the doors have environments of their own."""
-    return {rule: [test for test in tests if "/with_" not in test] for rule, tests in marked_tests().items()}
+    return {
+        rule: [test for test in tests if "/with_" not in test]
+        for rule, tests in marked_tests().items()
+    }
 
 
 def misfits(found: list[Constant]) -> list[str]:
-    """What no longer fits: a file without the text, a text that stands twice, a rule without a marked test."""
+    """What no longer fits: a file without the text, a text that stands twice, a rule without a
+    marked test.
+    """
     tests = tests_here()
     told = []
     for constant in found:
         times = (ROOT / constant.file).read_text(encoding="utf-8").count(constant.was)
         if times != 1:
-            told.append(f"{constant.rule}: {constant.was!r} stands {times} times in {constant.file}")
+            told.append(
+                f"{constant.rule}: {constant.was!r} stands {times} times in {constant.file}"
+            )
         if not tests.get(constant.rule):
             told.append(f"{constant.rule}: no test is marked with it")
     return told
@@ -77,7 +87,9 @@ _times = count(int(time.time()))
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file with a time of its own, since compiled modules are kept by a file's size and its second."""
+    """Write a file with a time of its own, since compiled modules are kept by a file's size and its
+    second.
+    """
     file.write_text(text, encoding="utf-8")
     moment = next(_times)
     os.utime(file, (moment, moment))
@@ -91,7 +103,18 @@ def noticed(constant: Constant, tree: Path) -> bool:
     chosen = tests_here()[constant.rule]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not browser", *chosen],
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "-p",
+                "no:cacheprovider",
+                "-m",
+                "not browser",
+                *chosen,
+            ],
             cwd=tree,
             capture_output=True,
             text=True,
@@ -100,7 +123,10 @@ def noticed(constant: Constant, tree: Path) -> bool:
     finally:
         _write(file, before)
     if done.returncode not in (0, 1):
-        raise SystemExit(f"{constant.rule}: pytest ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr}")
+        raise SystemExit(
+            f"{constant.rule}: pytest ended with"
+            f" {done.returncode}:\n{done.stdout[-2000:]}{done.stderr}"
+        )
     return done.returncode == 1
 
 
@@ -128,7 +154,8 @@ def main(arguments: list[str]) -> int:
             seen = noticed(constant, tree)
             unnoticed += not seen
             print(
-                f"{'noticed  ' if seen else 'UNNOTICED'}  {constant.rule}: {constant.was} -> {constant.becomes}",
+                f"{'noticed  ' if seen else 'UNNOTICED'}  {constant.rule}: {constant.was} ->"
+                f" {constant.becomes}",
                 flush=True,
             )
     print(f"{len(found) - unnoticed} of {len(found)} changes are noticed by a test of their rule.")

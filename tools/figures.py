@@ -1,11 +1,13 @@
-"""Measure the figures that the docs state and write them to ``benchmarks/results``, with command, day and commit.
+"""Measure the figures that the docs state and write them to ``benchmarks/results``, with command,
+day and commit.
 
     python tools/figures.py --data FOLDER [NAME ...]      # all, or those named; a few minutes
     python tools/figures.py --docs                        # puts the figures of the files into README and docs
 
-A page links each figure to its key in a file, ``[0.36](../benchmarks/results/audits.json#found)``. A test holds what is
-written against the file, and the site shows the figure without the link. Files that no measure below makes are of
-machines or data that are not at hand everywhere: each says how, when and on what it was made.
+A page links each figure to its key in a file, ``[0.36](../benchmarks/results/audits.json#found)``.
+A test holds what is written against the file, and the site shows the figure without the link. Files
+that no measure below makes are of machines or data that are not at hand everywhere: each says how,
+when and on what it was made.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def _auroc(value: float) -> str:
 
 
 def claims(printed: str) -> dict[str, str]:
-    """Return what ``masis bench --json`` says of sets of labelled claims: for each, and for all together."""
+    """Return what ``masis bench --json`` says of sets of labelled claims: for each, and for all
+    together.
+    """
     figures, counted, ordered = dict[str, str](), list[tuple[int, ...]](), list[tuple[float, ...]]()
     for line in printed.splitlines():
         found: dict[str, Any] = json.loads(line)
@@ -65,14 +69,18 @@ def claims(printed: str) -> dict[str, str]:
         ordered.append((areas[0], *areas[2:4]))
         figures |= _claims_row(found["task"].lower(), row, ordered[-1])
     mean = tuple(sum(column) / len(ordered) for column in zip(*ordered, strict=True))
-    return figures | _claims_row("together", tuple(sum(column) for column in zip(*counted, strict=True)), mean)
+    return figures | _claims_row(
+        "together", tuple(sum(column) for column in zip(*counted, strict=True)), mean
+    )
 
 
 def _claims_row(name: str, row: tuple[int, ...], areas: tuple[float, ...]) -> dict[str, str]:
     return {
         f"{name}.true": f"{row[0]} of {row[1]}",
         f"{name}.faulty": f"{row[2]} of {row[3]}",
-        f"{name}.accused": f"{row[4]} of {row[5]}" + (f" ({row[4] / row[5]:.0%})" if name == "together" else ""),
+        f"{name}.accused": (
+            f"{row[4]} of {row[5]}" + (f" ({row[4] / row[5]:.0%})" if name == "together" else "")
+        ),
         f"{name}.auroc": _auroc(areas[0]),
         f"{name}.overlap": f"{_auroc(areas[1])} / {_auroc(areas[2])}",
     }
@@ -93,7 +101,11 @@ def audits(printed: str) -> dict[str, str]:
     for role in ("critic", "reviser", "iteration", "loop"):
         figures[role] = f"{found[f'{role}, 95th percentile']['figure']['value'] / 1000:.2f}"
     met = {None: "", True: "met", False: "missed"}
-    return figures | {f"{key}.met": met[found[name]["met"]] for key, name in named.items() if found[name]["target"]}
+    return figures | {
+        f"{key}.met": met[found[name]["met"]]
+        for key, name in named.items()
+        if found[name]["target"]
+    }
 
 
 def _texts(counts: Mapping[str, int]) -> dict[str, str]:
@@ -101,7 +113,9 @@ def _texts(counts: Mapping[str, int]) -> dict[str, str]:
 
 
 def other_sources(printed: str) -> dict[str, str]:
-    """Return how many claims of each source and of all together were confirmed and accused, and of these rightly."""
+    """Return how many claims of each source and of all together were confirmed and accused, and of
+    these rightly.
+    """
     figures, together = dict[str, str](), Counter[str]()
     for line in printed.splitlines():
         found = json.loads(line)
@@ -126,15 +140,21 @@ def _source_row(name: str, counts: Counter[str]) -> dict[str, str]:
 
 
 def trust(printed: str) -> dict[str, str]:
-    """Return what tools/trust_figures.py says of answers and claims against their experts, and of a fitted score."""
+    """Return what tools/trust_figures.py says of answers and claims against their experts, and of a
+    fitted score.
+    """
     figures = dict[str, str]()
     of_answers, of_claims = printed.split("claims: ")
     for part, text in {"answers": of_answers, "claims": of_claims}.items():
         figures[f"{part}.n"] = re.findall(r"n = (\d+)", text)[0]
-        for name, share, n, interval in re.findall(r"  (\w+): (\S+%) \(\d+ of (\d+); 95% interval (.*?)\)", text):
+        for name, share, n, interval in re.findall(
+            r"  (\w+): (\S+%) \(\d+ of (\d+); 95% interval (.*?)\)", text
+        ):
             figures[f"{part}.{name}"] = f"{share} ({interval})"
             figures[f"{part}.{name}.share"], figures[f"{part}.{name}.n"] = share, n
-        kappa = re.search(r"kappa: (\S+) \(n = \d+; 95% interval (.*?)\); always one verdict: (\S+%)", text)
+        kappa = re.search(
+            r"kappa: (\S+) \(n = \d+; 95% interval (.*?)\); always one verdict: (\S+%)", text
+        )
         if kappa is None:
             raise ValueError(f"no kappa of {part}")
         figures[f"{part}.kappa"], figures[f"{part}.constant"] = f"{kappa[1]} ({kappa[2]})", kappa[3]
@@ -154,14 +174,24 @@ def trust(printed: str) -> dict[str, str]:
 
 
 def calls(printed: str) -> dict[str, str]:
-    """Return calls and tokens of an answer by depth, and the share of the input that a cache has seen."""
+    """Return calls and tokens of an answer by depth, and the share of the input that a cache has
+    seen.
+    """
     depths = printed.splitlines()[0].split()[2:]
-    named = {"calls": "calls an answer", "tokens": "tokens an answer", "cached": "share of input seen before"}
+    named = {
+        "calls": "calls an answer",
+        "tokens": "tokens an answer",
+        "cached": "share of input seen before",
+    }
     rows = {
         key: next(line.split() for line in printed.splitlines() if line.startswith(label))
         for key, label in named.items()
     }
-    return {f"{depth}.{key}": row[at - len(depths)] for key, row in rows.items() for at, depth in enumerate(depths)}
+    return {
+        f"{depth}.{key}": row[at - len(depths)]
+        for key, row in rows.items()
+        for at, depth in enumerate(depths)
+    }
 
 
 def matched(**patterns: str) -> Callable[[str], dict[str, str]]:
@@ -180,14 +210,18 @@ def matched(**patterns: str) -> Callable[[str], dict[str, str]]:
 
 
 MEASURES = {
-    "claims": Measure(f"masis bench {' '.join(f'FOLDER/{name}.jsonl' for name in SETS)} --json", claims),
+    "claims": Measure(
+        f"masis bench {' '.join(f'FOLDER/{name}.jsonl' for name in SETS)} --json", claims
+    ),
     "audits": Measure("masis bench data/cases --half all --json", audits),
     "trust": Measure(
         "python tools/trust_figures.py --data FOLDER",
         trust,
     ),
     "other-sources": Measure("python benchmarks/other_sources.py --data FOLDER", other_sources),
-    "strong-model": Measure("python benchmarks/strong_model.py", lambda printed: _texts(json.loads(printed))),
+    "strong-model": Measure(
+        "python benchmarks/strong_model.py", lambda printed: _texts(json.loads(printed))
+    ),
     "calls": Measure("python benchmarks/model_calls.py", calls),
     "screening-relevance": Measure(
         "python benchmarks/screening_relevance.py --data FOLDER",
@@ -201,7 +235,9 @@ MEASURES = {
     ),
     "screening-directions": Measure(
         "python benchmarks/screening_directions.py --data FOLDER",
-        matched(stated=r"held out:.*?direction in (\d+)", right=r"held out:.*?right in (\d+ \(\S+%\))"),
+        matched(
+            stated=r"held out:.*?direction in (\d+)", right=r"held out:.*?right in (\d+ \(\S+%\))"
+        ),
     ),
     "screening-pages": Measure(
         "python benchmarks/screening_pages.py --data FOLDER",
@@ -213,7 +249,9 @@ MEASURES = {
     ),
     "screening-thresholds": Measure(
         "python benchmarks/screening_thresholds.py --data FOLDER",
-        matched(demo=r"demo: .*?asks 0.05 less: (\d+) end", demo_questions=r"demo: (\d+) questions"),
+        matched(
+            demo=r"demo: .*?asks 0.05 less: (\d+) end", demo_questions=r"demo: (\d+) questions"
+        ),
     ),
     "screening-verdicts": Measure(
         "python benchmarks/screening_verdicts.py --data FOLDER",
@@ -237,23 +275,36 @@ def measure(name: str, data: Path) -> str:
     program = {"masis": [sys.executable, "-m", "masis.cli"], "python": [sys.executable]}[command[0]]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [*program, *command[1:]], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        [*program, *command[1:]],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     ).stdout
 
 
 def write(name: str, printed: str) -> None:
     """Write the file of a measure from what it printed just now."""
     commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     ).stdout.strip()
     made = {
         "command": MEASURES[name].command,
         "date": datetime.now(UTC).date().isoformat(),
         "commit": commit,
-        "machine": f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}",
+        "machine": (
+            f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+        ),
         "figures": MEASURES[name].take(printed),
     }
-    (RESULTS / f"{name}.json").write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (RESULTS / f"{name}.json").write_text(
+        json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def figure(name: str, key: str) -> str:
@@ -269,8 +320,12 @@ def current(page: str) -> str:
 
 def main() -> None:
     """Measure, or put the figures into the pages."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[*MEASURES, []], metavar="NAME", help=", ".join(MEASURES))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", choices=[*MEASURES, []], metavar="NAME", help=", ".join(MEASURES)
+    )
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of public data")
     parser.add_argument("--docs", action="store_true", help="put the figures into README and docs")
     given = parser.parse_args()

@@ -1,10 +1,12 @@
-"""Fit how words and meaning decide the relevance of an abstract: the constants of ``screening/grading/relevance.py``.
+"""Fit how words and meaning decide the relevance of an abstract: the constants of
+``screening/grading/relevance.py``.
 
     PYTHONPATH=. python tools/fit_relevance.py --data FOLDER
 
-Takes the titles of ``study_types_train.jsonl`` for questions, each against its own abstract (without the title),
-against near ones (places 5, 10, 20 and 40 by likeness: the same field) and against far ones, and prints the logistic
-regression and the likeness of each kind. Needs scikit-learn (the extra ``dev``); some 50 seconds.
+Takes the titles of ``study_types_train.jsonl`` for questions, each against its own abstract
+(without the title), against near ones (places 5, 10, 20 and 40 by likeness: the same field) and
+against far ones, and prints the logistic regression and the likeness of each kind. Needs
+scikit-learn (the extra ``dev``); some 50 seconds.
 """
 
 from __future__ import annotations
@@ -38,7 +40,11 @@ def main(data: Path) -> None:
     for number, title in enumerate(titles):
         likeness = [likeness_of(title, each) for each in found]
         others = [at for at in np.argsort(likeness)[::-1] if at != number]
-        chosen = [("own", number), *(("near", others[n]) for n in NEAR), *(("far", others[n]) for n in FAR)]
+        chosen = [
+            ("own", number),
+            *(("near", others[n]) for n in NEAR),
+            *(("far", others[n]) for n in FAR),
+        ]
         question = read_question(title)
         for kind, at in chosen:
             score = relevance(question, found[at]).score
@@ -49,13 +55,18 @@ def main(data: Path) -> None:
     table, kind_of = np.array(values), np.array(kinds)
     unfitted: Any = LogisticRegression
     model = unfitted(class_weight="balanced", C=10).fit(table, own)
-    print(f"words {model.coef_[0][0]:.2f}, likeness {model.coef_[0][1]:.2f}, offset {model.intercept_[0]:.2f}")
+    print(
+        f"words {model.coef_[0][0]:.2f}, likeness {model.coef_[0][1]:.2f}, offset"
+        f" {model.intercept_[0]:.2f}"
+    )
     for kind in ("own", "near", "far"):
         shares = np.percentile(table[kind_of == kind, 1], [1, 5, 25, 50, 75, 95, 99]).round(2)
         print(f"{kind}: likeness at 1, 5, 25, 50, 75, 95, 99%: {shares.tolist()}")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
     main(parser.parse_args().data)

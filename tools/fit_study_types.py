@@ -1,13 +1,15 @@
 # mypy: allow-untyped-calls
-"""Fits the study types on StudyTypeTeller's training file and writes `masis/screening/grading/study_types.npz`.
+"""Fits the study types on StudyTypeTeller's training file and writes
+`masis/screening/grading/study_types.npz`.
 
     python tools/fit_study_types.py --data FOLDER            fit, print the figures of the cross-validation
     python tools/fit_study_types.py --data FOLDER --report   also judge the validation file, beside a baseline
 
-Logistic regression over words, pairs of words and cues (`masis.screening.grading.designs`), for the 14 types and for
-three questions that types share answers to. Every choice was made by cross-validation inside the training file (five
-folds, dealt twice); the validation file is read with --report only, and nothing is chosen by it. --report writes the
-figures between the marks of docs/screening.md. Deterministic, byte for byte; some two minutes on one core.
+Logistic regression over words, pairs of words and cues (`masis.screening.grading.designs`), for the
+14 types and for three questions that types share answers to. Every choice was made by
+cross-validation inside the training file (five folds, dealt twice); the validation file is read
+with --report only, and nothing is chosen by it. --report writes the figures between the marks of
+docs/screening.md. Deterministic, byte for byte; some two minutes on one core.
 """
 
 from __future__ import annotations
@@ -124,7 +126,9 @@ def read(path: Path) -> Sample:
 
 
 class Terms:
-    """The terms of title or text: which are kept and how they are valued, learnt from the rows that are fitted on."""
+    """The terms of title or text: which are kept and how they are valued, learnt from the rows that
+    are fitted on.
+    """
 
     def __init__(self, counted: Sequence[Mapping[str, int]]) -> None:
         self.vectoriser = DictVectorizer(dtype=np.float64)
@@ -156,14 +160,19 @@ class Fitted:
         inputs, kinds = self.inputs(sample, rows), sample.kinds[rows]
         self.by_type = _regression(inputs, kinds, BALANCE["type"])
         self.by_question = [
-            _regression(inputs, np.array([ask(kind) for kind in kinds]), BALANCE["question"]) for ask in QUESTIONS
+            _regression(inputs, np.array([ask(kind) for kind in kinds]), BALANCE["question"])
+            for ask in QUESTIONS
         ]
 
     def inputs(self, sample: Sample, rows: Array) -> Any:
         """What the classifiers see of rows: title, text and cues, each with its share."""
-        cues = np.clip((sample.measured[rows] - self.centre) / self.spread, -REACH, REACH) * CUE_SHARE
+        cues = (
+            np.clip((sample.measured[rows] - self.centre) / self.spread, -REACH, REACH) * CUE_SHARE
+        )
         title = self.title.values([sample.title[row] for row in rows]) * TITLE_SHARE
-        return hstack([title, self.text.values([sample.text[row] for row in rows]), csr_matrix(cues)]).tocsr()
+        return hstack(
+            [title, self.text.values([sample.text[row] for row in rows]), csr_matrix(cues)]
+        ).tocsr()
 
     def scores(self, sample: Sample, rows: Array) -> Array:
         """The score of each type for rows, as `masis.screening.grading.designs` has it."""
@@ -180,11 +189,15 @@ def _regression(inputs: Any, classes: Array, power: float) -> Any:
     """Logistic regression in which rare classes weigh more."""
     names, counts = np.unique(classes, return_counts=True)
     weights = dict(zip(names, (counts.mean() / counts) ** power, strict=True))
-    return LogisticRegression(C=LOOSENESS, max_iter=200, tol=1e-4, class_weight=weights).fit(inputs, classes)
+    return LogisticRegression(C=LOOSENESS, max_iter=200, tol=1e-4, class_weight=weights).fit(
+        inputs, classes
+    )
 
 
 def left_out(sample: Sample) -> list[Array]:
-    """The scores of every abstract from classifiers that did not see it, once for each deal of the folds."""
+    """The scores of every abstract from classifiers that did not see it, once for each deal of the
+    folds.
+    """
     deals = []
     for deal in range(DEALS):
         scores = np.zeros((len(sample.kinds), len(STUDY_TYPES)))
@@ -211,7 +224,14 @@ def temperature(kinds: Array, deals: Sequence[Array]) -> float:
     right = np.array([STUDY_TYPES.index(kind) for kind in kinds])
 
     def surprise(degree: float) -> float:
-        return float(np.mean([-_log_softmax(scores / degree)[np.arange(len(right)), right].mean() for scores in deals]))
+        return float(
+            np.mean(
+                [
+                    -_log_softmax(scores / degree)[np.arange(len(right)), right].mean()
+                    for scores in deals
+                ]
+            )
+        )
 
     return float(min(TEMPERATURES, key=surprise))
 
@@ -223,10 +243,12 @@ def _log_softmax(scores: Array) -> Array:
 
 
 def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
-    """The weights as `masis.screening.grading.designs` reads them: terms as text, their weights in whole numbers.
+    """The weights as `masis.screening.grading.designs` reads them: terms as text, their weights in
+    whole numbers.
 
-    The score of a type is a sum of logarithms of shares. What a share is divided by is the same for every type, so that
-    one weight a type for each input is left of the four classifiers: that of the type and of its answers, cooled down.
+    The score of a type is a sum of logarithms of shares. What a share is divided by is the same for
+    every type, so that one weight a type for each input is left of the four classifiers: that of
+    the type and of its answers, cooled down.
     """
     weights, intercept = _joined(fitted.by_type, list(STUDY_TYPES))
     for ask, each in zip(QUESTIONS, fitted.by_question, strict=True):
@@ -272,15 +294,23 @@ def baselines(training: Sample, tested: Sample) -> dict[str, float]:
 
 
 def judged(path: Path) -> tuple[Array, Array, float]:
-    """The types that the written weights tell for a file, how sure they are, and milliseconds each."""
+    """The types that the written weights tell for a file, how sure they are, and
+    milliseconds each.
+    """
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     model = load_classifier()
     found = [model.recognise(row["title"], row["abstract"]) for row in rows]
-    return np.array([each.study_type for each in found]), np.array([each.confidence for each in found]), _cost(rows)
+    return (
+        np.array([each.study_type for each in found]),
+        np.array([each.confidence for each in found]),
+        _cost(rows),
+    )
 
 
 def _cost(rows: Sequence[Mapping[str, str]]) -> float:
-    """Milliseconds an abstract takes when nothing else disturbs it: of each the least of all passes, their mean."""
+    """Milliseconds an abstract takes when nothing else disturbs it: of each the least of all
+    passes, their mean.
+    """
     model, least = load_classifier(), [float("inf")] * len(rows)
     for _ in range(PASSES):
         for at, row in enumerate(rows):
@@ -302,12 +332,21 @@ def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
         "",
         "| | weighted F1 |",
         "|---|---|",
-        f"| recognise | **{weighted_f1(tested.kinds, guesses):.3f}** ({spread[0]:.3f} to {spread[1]:.3f}) |",
+        (
+            f"| recognise | **{weighted_f1(tested.kinds, guesses):.3f}** ({spread[0]:.3f} to"
+            f" {spread[1]:.3f}) |"
+        ),
         f"| recognise, macro-F1 | {f1_score(tested.kinds, guesses, average='macro'):.3f} |",
-        *(f"| plain TF-IDF and linear SVM, {name} | {figure:.3f} |" for name, figure in plain.items()),
+        *(
+            f"| plain TF-IDF and linear SVM, {name} | {figure:.3f} |"
+            for name, figure in plain.items()
+        ),
         f"| recognise, cross-validated in the training file | {np.mean(crossed):.3f} |",
         "",
-        f"Accuracy {right.mean():.3f}. In brackets the middle 95% of 2,000 resamplings of the validation file.",
+        (
+            f"Accuracy {right.mean():.3f}. In brackets the middle 95% of 2,000 resamplings of the"
+            " validation file."
+        ),
         f"Weights {WEIGHTS.stat().st_size / 1e6:.2f} MB.",
         f"Time an abstract, with the words it rests on: {took:.2f} ms {LEAST}.",
         "",
@@ -323,7 +362,9 @@ def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
 def _resampled(kinds: Array, guesses: Array) -> Array:
     chance = np.random.default_rng(SEED)
     draws = [chance.integers(0, len(kinds), len(kinds)) for _ in range(2000)]
-    figures: Array = np.percentile([weighted_f1(kinds[draw], guesses[draw]) for draw in draws], [2.5, 97.5])
+    figures: Array = np.percentile(
+        [weighted_f1(kinds[draw], guesses[draw]) for draw in draws], [2.5, 97.5]
+    )
     return figures
 
 
@@ -348,14 +389,19 @@ def _matrix(kinds: Array, guesses: Array) -> list[str]:
         f"| | {numbers} |",
         "|---" * (len(STUDY_TYPES) + 1) + "|",
         *(
-            f"| {number} {kind} | " + " | ".join(str(count) if count else "·" for count in row) + " |"
+            f"| {number} {kind} | "
+            + " | ".join(str(count) if count else "·" for count in row)
+            + " |"
             for number, (kind, row) in enumerate(zip(STUDY_TYPES, counts, strict=True), start=1)
         ),
     ]
 
 
 def _calibration(right: Array, sure: Array) -> list[str]:
-    lines = ["| share of the predicted type | abstracts | mean share | right |", "|---|---|---|---|"]
+    lines = [
+        "| share of the predicted type | abstracts | mean share | right |",
+        "|---|---|---|---|",
+    ]
     for low, high in ((0.0, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 0.95), (0.95, 1.01)):
         here = (sure >= low) & (sure < high)
         if here.any():
@@ -365,11 +411,21 @@ def _calibration(right: Array, sure: Array) -> list[str]:
 
 
 def main() -> int:
-    """Fit, print the figures, write the weights; with --report judge the validation file and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with the labelled abstracts")
+    """Fit, print the figures, write the weights; with --report judge the validation file and write
+    the page.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, help="folder with the labelled abstracts"
+    )
     parser.add_argument("--out", type=Path, default=WEIGHTS, help="where to write the weights")
-    parser.add_argument("--report", action="store_true", help="judge the validation file and write docs/screening.md")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="judge the validation file and write docs/screening.md",
+    )
     chosen = parser.parse_args()
     training = read(chosen.data / TRAINING)
     with threadpool_limits(1):
@@ -379,14 +435,19 @@ def main() -> int:
     stored: dict[str, Any] = exported(fitted, degree)
     np.savez_compressed(chosen.out, **stored)
     crossed = [weighted_f1(training.kinds, joined_scores(scores)) for scores in deals]
-    print(f"cross-validated weighted F1 {np.mean(crossed):.4f} {np.round(crossed, 4)}, temperature {degree:.2f}")
+    print(
+        f"cross-validated weighted F1 {np.mean(crossed):.4f} {np.round(crossed, 4)}, temperature"
+        f" {degree:.2f}"
+    )
     print(f"{chosen.out}: {chosen.out.stat().st_size:,} bytes")
     if chosen.report:
         figures = page(training, chosen.data, crossed)
         print(figures)
         marked = PAGE.read_text(encoding="utf-8")
         block = f"<!-- figures -->\n{figures}\n<!-- end of figures -->"
-        replaced = re.sub(r"<!-- figures -->.*<!-- end of figures -->", lambda _: block, marked, flags=re.DOTALL)
+        replaced = re.sub(
+            r"<!-- figures -->.*<!-- end of figures -->", lambda _: block, marked, flags=re.DOTALL
+        )
         PAGE.write_text(replaced, encoding="utf-8")
     return 0
 

@@ -2,10 +2,11 @@
 
     PYTHONPATH=. python tools/fit_term_rarity.py --data FOLDER
 
-Counts, over the abstracts of ``study_types_train.jsonl`` and every second case of ``pubmedqa_cases.jsonl`` (the other
-half measures, ``benchmarks/screening_relevance.py``), in how many of them a word stem occurs. Kept are the stems that
-occur in at least one of a hundred: their rarity is log(n / occurrences) over log(n), 0 for everywhere and 1 for once.
-What is not in the list is rare.
+Counts, over the abstracts of ``study_types_train.jsonl`` and every second case of
+``pubmedqa_cases.jsonl`` (the other half measures, ``benchmarks/screening_relevance.py``), in how
+many of them a word stem occurs. Kept are the stems that occur in at least one of a hundred: their
+rarity is log(n / occurrences) over log(n), 0 for everywhere and 1 for once. What is not in the list
+is rare.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def fit(data: Path) -> dict[str, float]:
     count = 0
     for text in texts(data):
         count += 1
-        seen.update({token.stem for token in tokens(text) if token.weight and not token.stem[0].isdigit()})
+        seen.update(
+            {token.stem for token in tokens(text) if token.weight and not token.stem[0].isdigit()}
+        )
     return {
         stem: round(math.log(count / times) / math.log(count), 3)
         for stem, times in sorted(seen.items())
@@ -49,8 +52,12 @@ def fit(data: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, help="folder with the public data sets")
     rarity = fit(parser.parse_args().data)
-    HERE.write_text(json.dumps(rarity, ensure_ascii=False, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    HERE.write_text(
+        json.dumps(rarity, ensure_ascii=False, indent=0, sort_keys=True) + "\n", encoding="utf-8"
+    )
     print(f"{len(rarity)} stems, {HERE.stat().st_size / 1000:.0f} kB")

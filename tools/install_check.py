@@ -1,11 +1,13 @@
-"""Install the wheel and the sdist into empty environments, and try each: the table of docs/install.md.
+"""Install the wheel and the sdist into empty environments, and try each: the table of
+docs/install.md.
 
     python tools/install_check.py [PYTHON ...] [--write]
 
-For each interpreter (default: the one that runs this) and each file: a new environment elsewhere with the versions of
-constraints.txt, by uv where it is installed, else pip. There ``masis health`` is asked, recorded audits of demo cases
-are made, ``masis demo`` is started in an empty home, and one of its pages is fetched. ``import masis`` is timed in new
-processes, the fastest of seven, less an interpreter that imports nothing. Sizes are in MB of 10^6 bytes.
+For each interpreter (default: the one that runs this) and each file: a new environment elsewhere
+with the versions of constraints.txt, by uv where it is installed, else pip. There ``masis health``
+is asked, recorded audits of demo cases are made, ``masis demo`` is started in an empty home, and
+one of its pages is fetched. ``import masis`` is timed in new processes, the fastest of seven, less
+an interpreter that imports nothing. Sizes are in MB of 10^6 bytes.
 """
 
 from __future__ import annotations
@@ -28,16 +30,28 @@ from tools.serving import free_port, wait_for
 PAGE = ROOT / "docs" / "install.md"
 BEGIN, END = "<!-- installs: tools/install_check.py -->\n", "<!-- end of the installs -->"
 HEAD = (
-    "| installed from | Python | packages | `import masis` | first `masis demo` answers after |\n" + "|---" * 5 + "|\n"
+    "| installed from | Python | packages | `import masis` | first `masis demo` answers after |\n"
+    + "|---" * 5
+    + "|\n"
 )
 TIMES = 7
 
 
 def run(*command: str | Path, cwd: Path, home: Path) -> str:
-    """Run a command with an empty home and nothing of this checkout in reach; returns its output, or ends with it."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "UV_CACHE_DIR", "PIP_INDEX_URL") if name in os.environ}
+    """Run a command with an empty home and nothing of this checkout in reach; returns its output,
+    or ends with it.
+    """
+    kept = {
+        name: os.environ[name]
+        for name in ("PATH", "LANG", "UV_CACHE_DIR", "PIP_INDEX_URL")
+        if name in os.environ
+    }
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=kept | {"HOME": str(home)}, capture_output=True, text=True
+        [str(part) for part in command],
+        cwd=cwd,
+        env=kept | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
@@ -66,7 +80,9 @@ def install(interpreter: str, file: Path, folder: Path) -> Path:
 
 
 def demo_seconds(masis: Path, home: Path) -> float:
-    """Start the demo in an empty home, fetch its first page, and return after how many seconds it answered."""
+    """Start the demo in an empty home, fetch its first page, and return after how many seconds it
+    answered.
+    """
     port, begun = free_port(), time.perf_counter()
     with (home / "demo.log").open("w", encoding="utf-8") as log:
         started = subprocess.Popen(
@@ -94,7 +110,9 @@ def tried(interpreter: str, file: Path, folder: Path) -> str:
     home.mkdir(parents=True)
     programs = install(interpreter, file, folder / "environment")
     python, masis = programs / "python", programs / "masis"
-    version = run(python, "-c", "import platform; print(platform.python_version())", cwd=home, home=home).strip()
+    version = run(
+        python, "-c", "import platform; print(platform.python_version())", cwd=home, home=home
+    ).strip()
     where = run(python, "-c", "import masis; print(masis.__file__)", cwd=home, home=home).strip()
     assert Path(where).is_relative_to(folder), where
     run(masis, "health", "--no-ask", cwd=home, home=home)
@@ -120,7 +138,8 @@ def tried(interpreter: str, file: Path, folder: Path) -> str:
     kind = "wheel" if file.suffix == ".whl" else "sdist"
     size = file.stat().st_size / 1e6
     return (
-        f"| {kind}, {size:.1f} MB | {version} | {packages} | {imported:.2f} s | {demo_seconds(masis, home):.0f} s |\n"
+        f"| {kind}, {size:.1f} MB | {version} | {packages} | {imported:.2f} s |"
+        f" {demo_seconds(masis, home):.0f} s |\n"
     )
 
 
@@ -133,8 +152,13 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")], cwd=ROOT, check=True)
-        files = sorted((folder / "dist").iterdir(), key=lambda file: file.suffix, reverse=True)  # the wheel first
+        subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")],
+            cwd=ROOT,
+            check=True,
+        )
+        # the wheel first
+        files = sorted((folder / "dist").iterdir(), key=lambda file: file.suffix, reverse=True)
         for number, interpreter in enumerate(given.pythons):
             for file in files:
                 rows.append(tried(interpreter, file, folder / f"{number}{file.suffix}"))
@@ -143,7 +167,9 @@ def main() -> None:
     if given.write:
         text = PAGE.read_text(encoding="utf-8")
         before, _, rest = text.partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}{HEAD}{''.join(rows)}{END}{rest.partition(END)[2]}", encoding="utf-8")
+        PAGE.write_text(
+            f"{before}{BEGIN}{HEAD}{''.join(rows)}{END}{rest.partition(END)[2]}", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Lint the scripts of the page's own elements with oxlint, by the rules of ``.oxlintrc.json``.
 
-Scripts that export nothing are shared: a component is registered with their text before its own, so their top-level
-names are globals in every other script, and one that no other script uses is dead. oxlint comes as a wheel and needs
-no Node; where it has no wheel for this machine, this says so and checks nothing.
+Scripts that export nothing are shared: a component is registered with their text before its own, so
+their top-level names are globals in every other script, and one that no other script uses is dead.
+oxlint comes as a wheel and needs no Node; where it has no wheel for this machine, this says so and
+checks nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ TOP_LEVEL = re.compile(r"^(?:const|let|class|(?:async )?function)\s+(\w+)", re.M
 
 def scripts() -> dict[Path, str]:
     """Every script of the package, with its text."""
-    return {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "masis").rglob("*.js"))}
+    return {
+        path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "masis").rglob("*.js"))
+    }
 
 
 def dead_names(texts: dict[Path, str], shared: dict[Path, list[str]]) -> list[str]:
-    """Name what a shared script defines and nothing uses: not another script, nor the rest of its own."""
+    """Name what a shared script defines and nothing uses: not another script, nor the rest of its
+    own.
+    """
     return [
         f"{path.relative_to(ROOT)}: {name} is used by no script"
         for path, names in shared.items()
@@ -40,7 +45,8 @@ def configuration(shared: dict[Path, list[str]]) -> dict[str, Any]:
     """The rules, with what the shared scripts define as globals."""
     rules: dict[str, Any] = json.loads(RULES.read_text(encoding="utf-8"))
     defined = [name for names in shared.values() for name in names]
-    rules["globals"] = dict.fromkeys([*defined, "STREAMLIT"], "readonly")  # STREAMLIT: streamlit_internals.py
+    # STREAMLIT: streamlit_internals.py
+    rules["globals"] = dict.fromkeys([*defined, "STREAMLIT"], "readonly")
     in_shared = {
         "no-unused-vars": ["error", {"varsIgnorePattern": f"^({'|'.join(defined)})$"}],
         "no-redeclare": "off",
@@ -58,13 +64,19 @@ def main() -> int:
     texts = scripts()
     if not texts:
         return 0
-    shared = {path: TOP_LEVEL.findall(text) for path, text in texts.items() if "export default" not in text}
+    shared = {
+        path: TOP_LEVEL.findall(text)
+        for path, text in texts.items()
+        if "export default" not in text
+    }
     dead = dead_names(texts, shared)
     print("\n".join(dead), end="\n" if dead else "")
     with tempfile.TemporaryDirectory() as folder:
         rules = Path(folder) / "rules.json"
         rules.write_text(json.dumps(configuration(shared)), encoding="utf-8")
-        code = subprocess.run([linter, "-c", str(rules), *map(str, texts)], cwd=ROOT, check=False).returncode
+        code = subprocess.run(
+            [linter, "-c", str(rules), *map(str, texts)], cwd=ROOT, check=False
+        ).returncode
     return 1 if code or dead else 0
 
 

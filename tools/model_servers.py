@@ -1,7 +1,9 @@
-"""Install model servers of others, each into an environment of its own: python tools/model_servers.py FOLDER
+"""Install model servers of others, each into an environment of its own: python
+tools/model_servers.py FOLDER
 
-For ``make test-servers``. One that can't be installed (llama-cpp-python is compiled where there is no wheel: it takes
-cmake, a C++ compiler and a quarter of an hour) is named, and its tests are skipped.
+For ``make test-servers``. One that can't be installed (llama-cpp-python is compiled where there is
+no wheel: it takes cmake, a C++ compiler and a quarter of an hour) is named, and its tests are
+skipped.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python tools/recorded_audits.py FILE        takes the replies in FILE (masis audit --record) into data/replies
     python tools/recorded_audits.py             writes what the shipped ones come to: tests/data/recorded_audits.json
 
-FILE must audit every demo case whole: no step unscored, nothing unrecorded. Its replies are sorted, so that the same
-recording gives the same file.
+FILE must audit every demo case whole: no step unscored, nothing unrecorded. Its replies are sorted,
+so that the same recording gives the same file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ EXPECTED = ROOT / "tests" / "data" / "recorded_audits.json"
 
 
 def outcome(run: Run) -> dict[str, Any]:
-    """Return what a recorded audit comes to, small enough to be read: verdicts, issues and scores of each iteration."""
+    """Return what a recorded audit comes to, small enough to be read: verdicts, issues and scores
+    of each iteration.
+    """
     return {
         "ended": run.termination_reason,
         "best": run.best,
@@ -74,14 +76,18 @@ def take(file: str) -> None:
     settings = Settings().model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{file}"))
     if lacking := [case.id for case in demo_cases() if not whole(run_audit(case, settings))]:
         sys.exit(f"{file} does not audit these cases to the end: {', '.join(lacking)}")
-    ordered = sorted(used.values(), key=lambda reply: (reply.role, reply.asked, reply.sample, reply.attempt))
+    ordered = sorted(
+        used.values(), key=lambda reply: (reply.role, reply.asked, reply.sample, reply.attempt)
+    )
     lines = "".join(f"{reply.model_dump_json(exclude_defaults=True)}\n" for reply in ordered)
     recordings.SHIPPED.write_text(lines, encoding="utf-8")
     print(f"{len(ordered)} replies")
 
 
 def audited(**changes: Any) -> dict[str, Run]:
-    """Return the audits of the demo cases by their recorded replies, by case; ``changes`` are of the settings."""
+    """Return the audits of the demo cases by their recorded replies, by case; ``changes`` are of
+    the settings.
+    """
     settings = recorded_settings(Settings()).model_copy(update=changes)
     return {case.id: run_audit(case, settings) for case in demo_cases()}
 
@@ -92,7 +98,10 @@ def main() -> None:
         take(sys.argv[1])
         return
     EXPECTED.write_text(
-        json.dumps({name: outcome(run) for name, run in audited().items()}, indent=1, sort_keys=True) + "\n",
+        json.dumps(
+            {name: outcome(run) for name, run in audited().items()}, indent=1, sort_keys=True
+        )
+        + "\n",
         encoding="utf-8",
     )
 

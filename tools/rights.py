@@ -24,10 +24,16 @@ def lines() -> Iterator[str]:
         if act.takes in OTHERS:
             continue
         least = -1 if act.takes == "nothing" else ROLES.index(PERMISSIONS[act.takes])  # type: ignore[index]
-        yield f"| {act.words} | {' | '.join('yes' if place >= least else '' for place in range(-1, len(ROLES)))} |"
+        yield (
+            f"| {act.words} |"
+            f" {' | '.join('yes' if place >= least else '' for place in range(-1, len(ROLES)))} |"
+        )
     yield ""
     for takes, who in OTHERS.items():
-        yield f"- **{who[0].upper()}{who[1:]}** may {'; '.join(act.words for act in ACTS if act.takes == takes)}."
+        yield (
+            f"- **{who[0].upper()}{who[1:]}** may"
+            f" {'; '.join(act.words for act in ACTS if act.takes == takes)}."
+        )
 
 
 def written(page: str) -> str:

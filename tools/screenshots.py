@@ -1,11 +1,12 @@
-"""Every page as a picture, light and dark, 1440 and 900 wide, into ``screenshots/``; the pictures of the docs.
+"""Every page as a picture, light and dark, 1440 and 900 wide, into ``screenshots/``; the pictures
+of the docs.
 
     python tools/screenshots.py [--out FOLDER] [--only NAME]
     python tools/screenshots.py --docs
 
 What is served is the demo, with a few decisions more. A page longer than the window is also taken
-whole (``-whole``), as far as 4,000 pixels. With ``--docs`` the tutorial is walked in ``masis demo``, and its pictures
-go to ``docs/images``.
+whole (``-whole``), as far as 4,000 pixels. With ``--docs`` the tutorial is walked in ``masis
+demo``, and its pictures go to ``docs/images``.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Shot(NamedTuple):
 def prepared(path: Path) -> list[Shot]:
     """Make the database that the pages are shown with; returns the pages, every kind of them.
 
-    It is the demo's, with a decision undone and a grade corrected by a person, and a second dataset version.
+    It is the demo's, with a decision undone and a grade corrected by a person, and a second dataset
+    version.
     """
     workbench = Workbench.open(path)
     fill_demo(workbench, ADA)
@@ -61,22 +63,34 @@ def prepared(path: Path) -> list[Shot]:
     )
     with Desk(workbench, reviewer=ADA.name) as desk:
         entry = desk.decide(
-            DECIDED[0], "reject", reason="fabricated_citation", note="The second sentence is what matters."
+            DECIDED[0],
+            "reject",
+            reason="fabricated_citation",
+            note="The second sentence is what matters.",
         )
-        workbench.datasets.freeze(ADA, "round-1", "decided", Selection(), description="Before the second round")
+        workbench.datasets.freeze(
+            ADA, "round-1", "decided", Selection(), description="Before the second round"
+        )
         desk.undo(entry.id)
         desk.decide(DECIDED[1], "reject", reason="contradicted")
-        workbench.datasets.freeze(ADA, "round-2", "decided", Selection(), description="After the second round")
+        workbench.datasets.freeze(
+            ADA, "round-2", "decided", Selection(), description="After the second round"
+        )
         newest, earlier = (run.id for run in workbench.runs.for_case(SHOWN))
     return pages(earlier, newest)
 
 
 def pages(first: str, second: str) -> list[Shot]:
-    """The addresses of a prepared database; ``first`` and ``second`` are the two audits of a case."""
+    """The addresses of a prepared database; ``first`` and ``second`` are the two audits
+    of a case.
+    """
     return [
         Shot("overview", "/"),
         Shot("queue", "/queue"),
-        Shot("queue-filtered", "/queue?standing=wrong,decided&flag=invalid_reference&order=least_confident"),
+        Shot(
+            "queue-filtered",
+            "/queue?standing=wrong,decided&flag=invalid_reference&order=least_confident",
+        ),
         Shot("queue-nothing-found", "/queue?q=zzzzqqqq"),
         Shot("review", f"/review?case={SHOWN}&run={second}"),
         Shot("review-second-iteration", f"/review?case={SHOWN}&run={second}&iteration=2"),
@@ -120,7 +134,9 @@ def take(page: Page, folder: Path, name: str) -> None:
 
 
 def walk(page: Page, base: str) -> Iterator[str]:
-    """Follow the first part of the tutorial (docs/first-case.md); yields a name wherever it has a picture."""
+    """Follow the first part of the tutorial (docs/first-case.md); yields a name wherever it has a
+    picture.
+    """
 
     def opened(address: str) -> None:
         page.goto(base + address)
@@ -142,12 +158,18 @@ def walk(page: Page, base: str) -> Iterator[str]:
     opened(f"/review?case={SHOWN}")
     panel = page.get_by_role("region", name="Decision")
     panel.get_by_text("Override", exact=True).click(delay=40)
-    panel.get_by_role("radiogroup", name="Reason").get_by_text("The evidence contradicts it").click(delay=40)
-    panel.get_by_label("Corrected answer").evaluate("editor => editor.scrollIntoView({block: 'center'})")
+    panel.get_by_role("radiogroup", name="Reason").get_by_text("The evidence contradicts it").click(
+        delay=40
+    )
+    panel.get_by_label("Corrected answer").evaluate(
+        "editor => editor.scrollIntoView({block: 'center'})"
+    )
     settle(page)
     yield "override"
     editor = panel.get_by_label("Corrected answer")
-    editor.fill(re.sub(r"41\.2%", "14.2%", editor.input_value()).partition("\n\nThe company has also")[0])
+    editor.fill(
+        re.sub(r"41\.2%", "14.2%", editor.input_value()).partition("\n\nThe company has also")[0]
+    )
     panel.get_by_label("Your name").fill(ADA.name)
     panel.get_by_role("button", name=re.compile("^Submit")).click(delay=40)
     page.get_by_role("button", name=re.compile("^Undo")).first.wait_for()
@@ -160,7 +182,9 @@ def walk(page: Page, base: str) -> Iterator[str]:
     page.get_by_label("Evidence", exact=True).fill(
         "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931."
     )
-    page.get_by_label("Answer").fill("The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9].")
+    page.get_by_label("Answer").fill(
+        "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]."
+    )
     page.get_by_label("Answer").blur()
     settle(page)
     page.get_by_role("button", name="Start the audit").click(delay=40)
@@ -174,7 +198,9 @@ def walk(page: Page, base: str) -> Iterator[str]:
 def pictures_of_docs(browser: Browser, folder: Path) -> None:
     """Walk the tutorial in a demo of its own and keep its pictures in ``docs/images``."""
     with serving("demo", folder=folder) as served:
-        context = browser.new_context(viewport=DOCS_SIZE, color_scheme="light", reduced_motion="reduce")
+        context = browser.new_context(
+            viewport=DOCS_SIZE, color_scheme="light", reduced_motion="reduce"
+        )
         page = context.new_page()
         for name in walk(page, served.base):
             page.wait_for_timeout(500)

@@ -1,4 +1,6 @@
-"""A workbench in a process of its own, for tests, benchmarks and screenshots; and what that process costs."""
+"""A workbench in a process of its own, for tests, benchmarks and screenshots; and what that process
+costs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Served(NamedTuple):
 
     def cpu_seconds(self) -> float:
         """Processor time the server has used so far, its worker processes not included."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        fields = (
+            Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        )
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
@@ -42,15 +46,23 @@ class Served(NamedTuple):
 
 @contextmanager
 def serving(*arguments: str, folder: Path, port: int | None = None) -> Iterator[Served]:
-    """``masis`` with these arguments (``demo``, ``serve --db FILE``), started in ``folder``, until the block ends.
+    """``masis`` with these arguments (``demo``, ``serve --db FILE``), started in ``folder``, until
+    the block ends.
 
-    Nothing of the surroundings reaches it: no setting from the environment, no file from the home folder. Raises
-    RuntimeError with its output if it does not come up.
+    Nothing of the surroundings reaches it: no setting from the environment, no file from the home
+    folder. Raises RuntimeError with its output if it does not come up.
     """
     port = port or free_port()
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MASIS_", "STREAMLIT_"))}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("MASIS_", "STREAMLIT_"))
+    }
     environment |= {"PYTHONPATH": str(ROOT), "HOME": str(folder)}
-    environment |= {"XDG_DATA_HOME": str(folder / "data"), "XDG_CONFIG_HOME": str(folder / "config")}
+    environment |= {
+        "XDG_DATA_HOME": str(folder / "data"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+    }
     with (folder / "server.log").open("a+", encoding="utf-8") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "masis.cli", *arguments, "--port", str(port), "--no-browser"],
@@ -81,13 +93,17 @@ def free_port() -> int:
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether it is this process that listens on a port of 127.0.0.1; taken for granted where there is no /proc."""
+    """Whether it is this process that listens on a port of 127.0.0.1; taken for granted where there
+    is no /proc.
+    """
     tables = Path("/proc/net/tcp")
     if not tables.exists():
         return True
     rows = (line.split() for line in tables.read_text(encoding="ascii").splitlines()[1:])
     sockets = {
-        f"socket:[{row[9]}]" for row in rows if row[3] == LISTENING and int(row[1].rpartition(":")[2], 16) == port
+        f"socket:[{row[9]}]"
+        for row in rows
+        if row[3] == LISTENING and int(row[1].rpartition(":")[2], 16) == port
     }
     try:
         return any(os.readlink(file) in sockets for file in Path(f"/proc/{pid}/fd").iterdir())
@@ -96,7 +112,9 @@ def listens(pid: int, port: int) -> bool:
 
 
 def wait_for(base: str, process: subprocess.Popen[str], log: str | Path) -> None:
-    """Wait until this very server answers, not another on its port. Raises RuntimeError if it does not come up."""
+    """Wait until this very server answers, not another on its port. Raises RuntimeError if it does
+    not come up.
+    """
     deadline = time.monotonic() + START_SECONDS
     port = int(base.rpartition(":")[2])
     while time.monotonic() < deadline and process.poll() is None:
@@ -107,4 +125,6 @@ def wait_for(base: str, process: subprocess.Popen[str], log: str | Path) -> None
         except (urllib.error.URLError, OSError):
             pass
         time.sleep(0.1)
-    raise RuntimeError(f"the server did not start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}")
+    raise RuntimeError(
+        f"the server did not start:\n{Path(log).read_text(encoding='utf-8')[-4000:]}"
+    )

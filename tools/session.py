@@ -1,7 +1,9 @@
-"""A session of the workbench without a browser: it speaks what a browser's page speaks to the server.
+"""A session of the workbench without a browser: it speaks what a browser's page speaks to the
+server.
 
-A browser costs more processor time than the server it asks, so that twenty of them on two cores would measure
-themselves. This sends the same messages over the same web socket and reads the answers to their end; nothing is drawn.
+A browser costs more processor time than the server it asks, so that twenty of them on two cores
+would measure themselves. This sends the same messages over the same web socket and reads the
+answers to their end; nothing is drawn.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ PATIENCE_S = 60.0
 
 
 class Answer(NamedTuple):
-    """What came back for one action: seconds by the clock from asking to the script's end, bytes, and what is shown."""
+    """What came back for one action: seconds by the clock from asking to the script's end, bytes,
+    and what is shown.
+    """
 
     seconds: float
     size: int
@@ -44,7 +48,14 @@ class Session:
     async def open(cls, base: str) -> Session:
         """Connect; nothing is asked yet."""
         address = f"ws://{urlsplit(base).netloc}/_stcore/stream"
-        return cls(await connect(address, subprotocols=["streamlit"], max_size=None, compression=None))  # type: ignore[list-item]
+        return cls(
+            await connect(
+                address,
+                subprotocols=["streamlit"],  # type: ignore[list-item]
+                max_size=None,
+                compression=None,
+            )
+        )
 
     async def close(self) -> None:
         """Leave."""
@@ -64,13 +75,21 @@ class Session:
         return await self._asked(message)
 
     async def post(self, component: str, name: str, value: Any) -> Answer:
-        """Set a value of one of our components (found by a part of its key), which reruns its fragment or the page."""
+        """Set a value of one of our components (found by a part of its key), which reruns its
+        fragment or the page.
+        """
         found = next((each for each in self._components if component in each), None)
         if found is None:
-            raise LookupError(f"no component {component!r} on the page, only {sorted(self._components)}")
+            raise LookupError(
+                f"no component {component!r} on the page, only {sorted(self._components)}"
+            )
         message = BackMsg()
         asked = message.rerun_script
-        asked.query_string, asked.page_script_hash, asked.page_name = self._query, self._hash, self._page
+        asked.query_string, asked.page_script_hash, asked.page_name = (
+            self._query,
+            self._hash,
+            self._page,
+        )
         asked.fragment_id = self._components[found]
         state = asked.widget_states.widgets.add()
         state.id, state.json_value = found, json.dumps({name: value})
@@ -82,14 +101,19 @@ class Session:
             raise LookupError(f"no button {label!r} on the page, only {sorted(self._buttons)}")
         message = BackMsg()
         asked = message.rerun_script
-        asked.query_string, asked.page_script_hash, asked.page_name = self._query, self._hash, self._page
+        asked.query_string, asked.page_script_hash, asked.page_name = (
+            self._query,
+            self._hash,
+            self._page,
+        )
         state = asked.widget_states.widgets.add()
         state.id, state.trigger_value = self._buttons[label], True
         return await self._asked(message)
 
     async def _asked(self, message: BackMsg) -> Answer:
         began = time.perf_counter()
-        # as a page does, say what is here already: large messages that have not changed are then only named
+        # as a page does, say what is here already: large messages that have not changed are then
+        # only named
         message.rerun_script.cached_message_hashes.extend(self._kept)
         await self._connection.send(message.SerializeToString())
         size, texts, failed = 0, list[str](), False
@@ -104,7 +128,10 @@ class Session:
                 failed |= self._note(got, texts)
             elif kind == "page_info_changed":
                 self._query = got.page_info_changed.query_string
-            elif kind == "script_finished" and got.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            elif (
+                kind == "script_finished"
+                and got.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            ):
                 return Answer(time.perf_counter() - began, size, tuple(texts), failed)
 
     def _whole(self, got: ForwardMsg) -> ForwardMsg:

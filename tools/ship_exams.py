@@ -2,7 +2,8 @@
 
     python tools/ship_exams.py
 
-Run it after every change of the offline rules or of the exam: a test compares what is stored with the exam taken now.
+Run it after every change of the offline rules or of the exam: a test compares what is stored with
+the exam taken now.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def main() -> int:
     result = take_exam(exam_settings(Settings(), OFFLINE))
     assert result is not None
     FILE.write_text(result.model_dump_json() + "\n", encoding="utf-8")
-    print(f"{FILE.relative_to(ROOT)}: {'passed' if result.passed else '; '.join(result.shortfalls)}")
+    print(
+        f"{FILE.relative_to(ROOT)}: {'passed' if result.passed else '; '.join(result.shortfalls)}"
+    )
     return 0 if result.passed else 1
 
 

@@ -1,11 +1,12 @@
-"""Alter a database as someone could who can write its file, in every way of ``ATTACKS``, and show what detects each.
+"""Alter a database as someone could who can write its file, in every way of ``ATTACKS``, and show
+what detects each.
 
     python tools/tamper.py            prints the table of docs/security.md
 
-Every attack is made on a copy of a database with three audited and decided cases, one that waits for another reviewer
-and two that nobody has decided, and by someone who knows the schema: the guards are dropped first and armed again
-afterwards. The copy is then checked as `masis verify-log` does, without a key, with the key, and against a head noted
-before.
+Every attack is made on a copy of a database with three audited and decided cases, one that waits
+for another reviewer and two that nobody has decided, and by someone who knows the schema: the
+guards are dropped first and armed again afterwards. The copy is then checked as `masis verify-log`
+does, without a key, with the key, and against a head noted before.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ class Detection(NamedTuple):
 
 
 def build(path: Path) -> None:
-    """Make the database: three audited cases, one approved, one rejected and undone, one overridden; and a screening
-    with one override.
+    """Make the database: three audited cases, one approved, one rejected and undone, one
+    overridden; and a screening with one override.
     """
     store = Store.open(path, log_key=KEY)
     workbench = Workbench(store, Settings(), path)
@@ -81,7 +82,9 @@ def build(path: Path) -> None:
         workbench.cases.add_one(ADA, case)
         run = workbench.audits.audit(ADA, case)
         serious = [issue for issue in run.iterations[0].issues if issue.major]
-        verdict, answer = (("approve", None), ("reject", None), ("override", "120 metres [1]."))[number - 1]
+        verdict, answer = (("approve", None), ("reject", None), ("override", "120 metres [1]."))[
+            number - 1
+        ]
         entry = workbench.reviews.submit(
             ADA,
             Decision(
@@ -100,13 +103,18 @@ def build(path: Path) -> None:
     for name in ("undecided", "shared", "newest"):
         workbench.cases.add_one(ADA, case.model_copy(update={"id": name}))
     workbench.reviews.submit(
-        ADA, Decision(reviewer=ADA.name, case_id="shared", run_id=None, verdict="reject", reason="checked")
+        ADA,
+        Decision(
+            reviewer=ADA.name, case_id="shared", run_id=None, verdict="reject", reason="checked"
+        ),
     )
     corpus = workbench.corpora.add_demo(ADA)
     source = f"corpus:{corpus.name}"
     screening = workbench.screenings.screen(ADA, SCREENED, (source,), screening_id="screening-1")
     abstract = screening.grades[0].abstract_id
-    workbench.screenings.override(ADA, "screening-1", abstract, "recommendation", "discard", reason="off topic")
+    workbench.screenings.override(
+        ADA, "screening-1", abstract, "recommendation", "discard", reason="off topic"
+    )
     workbench.close()
 
 
@@ -115,7 +123,10 @@ def detect(path: Path, noted: LogHead) -> Detection:
     with Store.open(path, unguarded="open") as store:
         check = store.decisions.verify()
         signed = store.check_signatures(KEY)
-        subjects = (*store.decisions.check_subjects().broken, *store.screening_log.check_subjects().broken)
+        subjects = (
+            *store.decisions.check_subjects().broken,
+            *store.screening_log.check_subjects().broken,
+        )
         digests = [entry.digest for entry in _entries(store)]
     cut = len(digests) < noted.length or digests[noted.length - 1] != noted.digest
     note = ("the log was rewritten or cut off",) if cut else ()
@@ -159,12 +170,15 @@ def attack(original: Path, folder: Path, change: Change) -> Path:
 # The attacks.
 
 
-def _case(connection: sqlite3.Connection, alter: Callable[[dict[str, Any]], None], *, digest: bool = False) -> None:
+def _case(
+    connection: sqlite3.Connection, alter: Callable[[dict[str, Any]], None], *, digest: bool = False
+) -> None:
     [text] = connection.execute("SELECT payload FROM case_payloads WHERE case_seq = 1").fetchone()
     case = json.loads(text)
     alter(case)
     connection.execute(
-        "UPDATE case_payloads SET payload = ? WHERE case_seq = 1", [json.dumps(case, ensure_ascii=False)]
+        "UPDATE case_payloads SET payload = ? WHERE case_seq = 1",
+        [json.dumps(case, ensure_ascii=False)],
     )
     if digest:
         new = sha256(canonical_json(case))
@@ -175,7 +189,9 @@ def _case(connection: sqlite3.Connection, alter: Callable[[dict[str, Any]], None
 def _packed(connection: sqlite3.Connection, table: str, where: str, old: str, new: str) -> None:
     [text] = connection.execute(f"SELECT payload FROM {table} WHERE {where}").fetchone()
     assert old in unpack(text), (table, old)
-    connection.execute(f"UPDATE {table} SET payload = ? WHERE {where}", [pack(unpack(text).replace(old, new, 1))])
+    connection.execute(
+        f"UPDATE {table} SET payload = ? WHERE {where}", [pack(unpack(text).replace(old, new, 1))]
+    )
 
 
 def edit_question(connection: sqlite3.Connection) -> None:
@@ -195,13 +211,22 @@ def edit_case_and_its_digests(connection: sqlite3.Connection) -> None:
 
 
 def swap_cases(connection: sqlite3.Connection) -> None:
-    rows = [row[0] for row in connection.execute("SELECT payload FROM case_payloads ORDER BY case_seq LIMIT 2")]
+    rows = [
+        row[0]
+        for row in connection.execute("SELECT payload FROM case_payloads ORDER BY case_seq LIMIT 2")
+    ]
     connection.execute("UPDATE case_payloads SET payload = ? WHERE case_seq = 1", [rows[1]])
     connection.execute("UPDATE case_payloads SET payload = ? WHERE case_seq = 2", [rows[0]])
 
 
 def edit_answer_of_iteration(connection: sqlite3.Connection) -> None:
-    _packed(connection, "job_parts", "job_seq = 1 AND kind = 'iteration' AND number = 1", "120 metres", "999 metres")
+    _packed(
+        connection,
+        "job_parts",
+        "job_seq = 1 AND kind = 'iteration' AND number = 1",
+        "120 metres",
+        "999 metres",
+    )
 
 
 def edit_final_answer(connection: sqlite3.Connection) -> None:
@@ -218,20 +243,28 @@ def empty_run(connection: sqlite3.Connection) -> None:
 
 
 def forge_removal(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO purges VALUES (1, '2026-01-01T00:00:00.000Z', 'x', 'command', '{}', '0')")
-    connection.execute("INSERT INTO purged VALUES (1, 1, 'run', (SELECT id FROM runs WHERE seq = 1), 'ab', 1, '{}')")
+    connection.execute(
+        "INSERT INTO purges VALUES (1, '2026-01-01T00:00:00.000Z', 'x', 'command', '{}', '0')"
+    )
+    connection.execute(
+        "INSERT INTO purged VALUES (1, 1, 'run', (SELECT id FROM runs WHERE seq = 1), 'ab', 1,"
+        " '{}')"
+    )
     connection.execute("UPDATE jobs SET payload = NULL, removed_by = 1 WHERE seq = 1")
 
 
 def edit_reason(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE decision_payloads SET payload = replace(payload, 'checked', 'guessed')")
+    connection.execute(
+        "UPDATE decision_payloads SET payload = replace(payload, 'checked', 'guessed')"
+    )
 
 
 def edit_reason_and_digest(connection: sqlite3.Connection) -> None:
     edit_reason(connection)
     for row in connection.execute("SELECT entry_seq, payload FROM decision_payloads").fetchall():
         connection.execute(
-            "UPDATE decision_log SET payload_digest = ? WHERE seq = ?", [sha256(row["payload"]), row["entry_seq"]]
+            "UPDATE decision_log SET payload_digest = ? WHERE seq = ?",
+            [sha256(row["payload"]), row["entry_seq"]],
         )
 
 
@@ -272,7 +305,9 @@ def set_state(connection: sqlite3.Connection) -> None:
 def edit_policy(connection: sqlite3.Connection) -> None:
     """Have the policy ask for one reviewer, where it asked for two."""
     edited = "replace(payload, '\"reviewers\":2', '\"reviewers\":1')"
-    changed = connection.execute(f"UPDATE team_records SET payload = {edited} WHERE kind = 'policy'")
+    changed = connection.execute(
+        f"UPDATE team_records SET payload = {edited} WHERE kind = 'policy'"
+    )
     assert changed.rowcount
 
 
@@ -303,7 +338,9 @@ def edit_quality(connection: sqlite3.Connection) -> None:
 def _delete_case(connection: sqlite3.Connection, case: str) -> None:
     connection.execute("PRAGMA foreign_keys = OFF")
     for table in ("case_payloads", "case_work", "leases"):
-        connection.execute(f"DELETE FROM {table} WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)", [case])
+        connection.execute(
+            f"DELETE FROM {table} WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)", [case]
+        )
     connection.execute("DELETE FROM cases WHERE id = ?", [case])
 
 
@@ -327,10 +364,15 @@ def empty_log(connection: sqlite3.Connection) -> None:
 def _screened(connection: sqlite3.Connection, column: str, old: str, new: str) -> None:
     """Edit the abstract that an override is about, or its grade."""
     where = "abstract_id = (SELECT abstract_id FROM screening_log WHERE kind = 'override')"
-    [packed] = connection.execute(f"SELECT {column} FROM screening_abstracts WHERE {where}").fetchone()
+    [packed] = connection.execute(
+        f"SELECT {column} FROM screening_abstracts WHERE {where}"
+    ).fetchone()
     text = unpack(packed)
     assert old in text, (column, old)
-    connection.execute(f"UPDATE screening_abstracts SET {column} = ? WHERE {where}", [pack(text.replace(old, new, 1))])
+    connection.execute(
+        f"UPDATE screening_abstracts SET {column} = ? WHERE {where}",
+        [pack(text.replace(old, new, 1))],
+    )
 
 
 def edit_abstract(connection: sqlite3.Connection) -> None:
@@ -351,11 +393,16 @@ def edit_screening(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE jobs SET payload = ? WHERE kind = 'screening'", [altered])
 
 
-def _rewrite(connection: sqlite3.Connection, alter: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
-    """Alter entries and compute the whole chain anew, as anyone can who has read docs/running.md."""
+def _rewrite(
+    connection: sqlite3.Connection, alter: Callable[[dict[str, Any], dict[str, Any]], None]
+) -> None:
+    """Alter entries and compute the whole chain anew, as anyone can who has read
+    docs/running.md.
+    """
     head = LogHead(0, "0" * 64)
     rows = connection.execute(
-        "SELECT log.*, payload FROM decision_log AS log JOIN decision_payloads ON entry_seq = seq ORDER BY seq"
+        "SELECT log.*, payload FROM decision_log AS log JOIN decision_payloads ON entry_seq = seq"
+        " ORDER BY seq"
     ).fetchall()
     for row in rows:
         entry, payload = dict(row), json.loads(row["payload"])
@@ -365,7 +412,15 @@ def _rewrite(connection: sqlite3.Connection, alter: Callable[[dict[str, Any], di
         connection.execute(
             """UPDATE decision_log SET id = ?, at = ?, payload_digest = ?, previous = ?, digest = ?, verdict = ?
                WHERE seq = ?""",
-            [place.id, place.at, place.payload_digest, place.previous, place.digest, payload["verdict"], place.seq],
+            [
+                place.id,
+                place.at,
+                place.payload_digest,
+                place.previous,
+                place.digest,
+                payload["verdict"],
+                place.seq,
+            ],
         )
         if payload["undoes"] is not None:
             [payload["undoes"]] = connection.execute(
@@ -385,7 +440,10 @@ def _rewrite(connection: sqlite3.Connection, alter: Callable[[dict[str, Any], di
 
 
 def rewrite_reason(connection: sqlite3.Connection) -> None:
-    _rewrite(connection, lambda entry, payload: payload.update(reason="guessed") if entry["seq"] == 1 else None)
+    _rewrite(
+        connection,
+        lambda entry, payload: payload.update(reason="guessed") if entry["seq"] == 1 else None,
+    )
 
 
 def rewrite_times(connection: sqlite3.Connection) -> None:
@@ -394,15 +452,22 @@ def rewrite_times(connection: sqlite3.Connection) -> None:
 
 def rewrite_without_digests(connection: sqlite3.Connection) -> None:
     _case(connection, lambda case: case.update(query="How wide is the bridge?"), digest=True)
-    _rewrite(connection, lambda entry, payload: payload.update(about=None) if entry["case_seq"] == 1 else None)
+    _rewrite(
+        connection,
+        lambda entry, payload: payload.update(about=None) if entry["case_seq"] == 1 else None,
+    )
 
 
 def _append(connection: sqlite3.Connection, key: bytes | None) -> None:
     last = connection.execute("SELECT * FROM decision_log ORDER BY seq DESC LIMIT 1").fetchone()
-    [text] = connection.execute("SELECT payload FROM decision_payloads WHERE entry_seq = 1").fetchone()
+    [text] = connection.execute(
+        "SELECT payload FROM decision_payloads WHERE entry_seq = 1"
+    ).fetchone()
     payload = json.loads(text) | {"verdict": "reject", "reason": "forged", "reviewer": "Bob"}
     text = canonical_json(payload)
-    place = place_after(LogHead(last["seq"], last["digest"]), "2027-01-01T00:00:00.000Z", sha256(text))
+    place = place_after(
+        LogHead(last["seq"], last["digest"]), "2027-01-01T00:00:00.000Z", sha256(text)
+    )
     connection.execute(
         """INSERT INTO decision_log
                (seq, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, source, verdict)
@@ -411,7 +476,8 @@ def _append(connection: sqlite3.Connection, key: bytes | None) -> None:
     )
     connection.execute("INSERT INTO decision_payloads VALUES (?, 'Bob', ?)", [place.seq, text])
     connection.execute(
-        "UPDATE cases SET state = 'rejected', decision_seq = ?, reviewer = 'Bob' WHERE seq = 1", [place.seq]
+        "UPDATE cases SET state = 'rejected', decision_seq = ?, reviewer = 'Bob' WHERE seq = 1",
+        [place.seq],
     )
     if key is not None:
         sign(connection, key, "decision_log", place.seq, place.digest)
@@ -483,9 +549,15 @@ ATTACKS = (
     Attack("edit the result of a screening that people corrected", "digests", edit_screening),
     Attack("edit a reason and compute the whole chain anew", "signatures", rewrite_reason),
     Attack("change all times and compute the chain anew", "signatures", rewrite_times),
-    Attack("edit a case, drop an entry's digests, compute the chain anew", "signatures", rewrite_without_digests),
+    Attack(
+        "edit a case, drop an entry's digests, compute the chain anew",
+        "signatures",
+        rewrite_without_digests,
+    ),
     Attack("append a forged entry", "signatures", forge_entry),
-    Attack("append a forged entry, signed with another key", "signatures", forge_entry_with_another_key),
+    Attack(
+        "append a forged entry, signed with another key", "signatures", forge_entry_with_another_key
+    ),
     Attack("remove all signatures", "signatures", strip_signatures),
     Attack("cut off the newest entry with its signature", "note", cut_tail),
     Attack("edit the time a case was imported", "", edit_import_time),

@@ -1,4 +1,5 @@
-"""Write the table of metrics in docs/running.md from the one in code (``masis/audit/measures/metric_catalogue.py``).
+"""Write the table of metrics in docs/running.md from the one in code
+(``masis/audit/measures/metric_catalogue.py``).
 
 python tools/telemetry_reference.py           # writes it
 python tools/telemetry_reference.py --check   # says whether it is current
@@ -11,7 +12,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from masis.audit.measures.metric_catalogue import METRICS, OF_CALL, OF_CRITIQUE, OF_ITERATION, OF_RUN, Metric
+from masis.audit.measures.metric_catalogue import (
+    METRICS,
+    OF_CALL,
+    OF_CRITIQUE,
+    OF_ITERATION,
+    OF_RUN,
+    Metric,
+)
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "running.md"
 BEGIN, END = "<!-- metrics: made by tools/telemetry_reference.py -->\n", "<!-- end of metrics -->\n"
@@ -44,7 +52,9 @@ def table() -> str:
 
 
 def page(now: str) -> str:
-    """The page with its table regenerated. Raises ValueError where it has lost the marks around it."""
+    """The page with its table regenerated. Raises ValueError where it has lost the
+    marks around it.
+    """
     before, _, rest = now.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:

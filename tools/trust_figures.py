@@ -1,10 +1,11 @@
-"""The figures and plots of docs/trust.md: guarantees and intervals by simulation, and the offline audit on ExpertQA.
+"""The figures and plots of docs/trust.md: guarantees and intervals by simulation, and the offline
+audit on ExpertQA.
 
     python tools/trust_figures.py [--sets 2000] [--out docs/images] [--data FOLDER]
 
-Without ``--data`` it simulates and draws (a few minutes). With a folder that holds ``expertqa_cases.jsonl`` it audits
-these cases offline in a temporary database and prints agreement with the experts, calibration, yield and guarantees
-instead.
+Without ``--data`` it simulates and draws (a few minutes). With a folder that holds
+``expertqa_cases.jsonl`` it audits these cases offline in a temporary database and prints agreement
+with the experts, calibration, yield and guarantees instead.
 """
 
 from __future__ import annotations
@@ -43,7 +44,12 @@ class Dot(NamedTuple):
 
 
 def plot(
-    file: Path, title: str, dots: Sequence[Dot], series: Sequence[str], top: float, lines: dict[str, float]
+    file: Path,
+    title: str,
+    dots: Sequence[Dot],
+    series: Sequence[str],
+    top: float,
+    lines: dict[str, float],
 ) -> None:
     """Write a dot plot as SVG: a column for each name, lines across at the values named."""
     names = list(dict.fromkeys(dot.column for dot in dots))
@@ -60,10 +66,15 @@ def plot(
         return 30 + (1 - value / top) * (high - 30)
 
     for value in np.linspace(0, top, 6):
-        parts.append(f'<text x="{left - 6}" y="{place(value) + 4:.1f}" text-anchor="end">{value:.1%}</text>')
+        parts.append(
+            f'<text x="{left - 6}" y="{place(value) + 4:.1f}" text-anchor="end">{value:.1%}</text>'
+        )
         parts.append(f'<path d="M{left} {place(value):.1f}H{wide - 150}" stroke="#eee"/>')
     for name, value in lines.items():
-        parts.append(f'<path d="M{left} {place(value):.1f}H{wide - 150}" stroke="#444" stroke-dasharray="4 3"/>')
+        parts.append(
+            f'<path d="M{left} {place(value):.1f}H{wide - 150}" stroke="#444" stroke-dasharray="4'
+            ' 3"/>'
+        )
         parts.append(f'<text x="{wide - 145}" y="{place(value) + 4:.1f}">{name}</text>')
     for number, name in enumerate(names):
         x = left + 15 + 26 * number
@@ -79,16 +90,22 @@ def plot(
                 parts.append(f'{shape} fill="{colour}"/>')
     for number, name in enumerate(series):
         parts.append(
-            f'<text x="{wide - 145}" y="{40 + 16 * number}" fill="{colours[number]}">{shapes[number]}: {name}</text>'
+            f'<text x="{wide - 145}" y="{40 + 16 * number}"'
+            f' fill="{colours[number]}">{shapes[number]}: {name}</text>'
         )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
 
 
 def simulate(sets: int, out: Path) -> None:
-    """Simulate and draw; prints each kind of reviewed set with how often a guarantee was given and was wrong."""
+    """Simulate and draw; prints each kind of reviewed set with how often a guarantee was given and
+    was wrong.
+    """
     bound, dots = monte_carlo_bound(0.05, sets), list[Dot]()
-    print(f"{sets} sets of each kind; 5% stated; wrong in at most {bound:.2%} within the 99% Monte Carlo band")
+    print(
+        f"{sets} sets of each kind; 5% stated; wrong in at most {bound:.2%} within the 99% Monte"
+        " Carlo band"
+    )
     print("faulty  separation  draws  plans  given   wrong   accepted")
     for kind in KINDS:
         for series, plans in enumerate((1, 4)):
@@ -96,12 +113,18 @@ def simulate(sets: int, out: Path) -> None:
             name = f"{kind.prevalence:.1%}, {kind.separation:.0f}, {kind.draws}"
             dots.append(Dot(name, found.wrong / sets, series))
             row = (
-                f"{kind.prevalence:6.1%}  {kind.separation:10.1f}  {kind.draws:5}  {plans:5}  {found.given / sets:5.1%}"
+                f"{kind.prevalence:6.1%}  {kind.separation:10.1f}  {kind.draws:5}  {plans:5} "
+                f" {found.given / sets:5.1%}"
             )
             print(f"{row}  {found.wrong / sets:6.2%}  {found.accepted:8.1%}", flush=True)
     title = "Wrong guarantees of 2% at 95% certainty (faulty, separation of the score, draws)"
     plot(
-        out / "trust-guarantee.svg", title, dots, ("one plan", "up to four"), 0.08, {"stated": 0.05, "99% band": bound}
+        out / "trust-guarantee.svg",
+        title,
+        dots,
+        ("one plan", "up to four"),
+        0.08,
+        {"stated": 0.05, "99% band": bound},
     )
     covered = list[Dot]()
     for units in (50, 100, 200, 400):
@@ -111,11 +134,21 @@ def simulate(sets: int, out: Path) -> None:
                 if at is not None and each.shown > sets // 16:
                     covered.append(Dot(f"{units}, {prevalence:.0%}", 1 - each.covered, at))
                     print(
-                        f"{units:4} units, {prevalence:.0%}: {each.figure} covered {each.covered:.1%} of {each.shown}",
+                        f"{units:4} units, {prevalence:.0%}: {each.figure} covered"
+                        f" {each.covered:.1%} of {each.shown}",
                         flush=True,
                     )
-    title = "Intervals that miss the truth, where they are shown (units, share of the rarer verdict)"
-    plot(out / "trust-coverage.svg", title, covered, ("kappa", "AC1", "share"), 0.15, {"stated": 0.05})
+    title = (
+        "Intervals that miss the truth, where they are shown (units, share of the rarer verdict)"
+    )
+    plot(
+        out / "trust-coverage.svg",
+        title,
+        covered,
+        ("kappa", "AC1", "share"),
+        0.15,
+        {"stated": 0.05},
+    )
 
 
 def measure(file: Path) -> None:
@@ -128,12 +161,18 @@ def measure(file: Path) -> None:
             workbench.audits.audit(ADA, case)
         filters, trust = TrustFilter(source="gold"), workbench.trust
         report = trust.compare(ADA, filters)
-        compared = {"answers": report.answers, "claims": trust.parts(ADA, "claim", "gold").comparison}
+        compared = {
+            "answers": report.answers,
+            "claims": trust.parts(ADA, "claim", "gold").comparison,
+        }
         for title, found in compared.items():
             print(f"{title}: n = {found.n}; {found.confusion}")
             for name in ("faulty", "precision", "recall", "accuracy"):
                 print(f"  {name}: {figure(getattr(found, name))}")
-            print(f"  kappa: {figure(found.kappa, share=False)}; always one verdict: {found.constant or 0:.1%}")
+            print(
+                f"  kappa: {figure(found.kappa, share=False)}; always one verdict:"
+                f" {found.constant or 0:.1%}"
+            )
         print(
             f"calibration error of the built-in probability {report.answers.calibration:.3f}, "
             f"floor {report.answers.error_floor:.3f}"
@@ -143,9 +182,10 @@ def measure(file: Path) -> None:
         columns = {name: rows[name].to_numpy() for name in FITTED_ON}
         score, held_out = fit(columns, truth, rows["question"].tolist())
         print(
-            f"fitted on {score.decisions} answers of {score.questions} questions, held out by question: log loss "
-            f"{score.log_loss:.3f} (built-in {score.built_in:.3f}, constant {score.baseline:.3f}), AUROC "
-            f"{score.auroc:.3f}, calibration error {score.calibration_error:.3f}"
+            f"fitted on {score.decisions} answers of {score.questions} questions, held out by"
+            f" question: log loss {score.log_loss:.3f} (built-in {score.built_in:.3f}, constant"
+            f" {score.baseline:.3f}), AUROC {score.auroc:.3f}, calibration error"
+            f" {score.calibration_error:.3f}"
         )
         curves = {
             "fitted": yield_curve(truth, held_out),
@@ -153,15 +193,20 @@ def measure(file: Path) -> None:
         }
         for name, curve in curves.items():
             print(
-                f"yield, {name}: " + ", ".join(f"{found:.0%} of faults in {read:.0%}" for read, found in curve[5:30:5])
+                f"yield, {name}: "
+                + ", ".join(f"{found:.0%} of faults in {read:.0%}" for read, found in curve[5:30:5])
             )
         kept = np.array([half_of(question) == "report" for question in rows["question"]])
         fitted = fit(
-            {name: column[~kept] for name, column in columns.items()}, truth[~kept], rows["question"][~kept].tolist()
+            {name: column[~kept] for name, column in columns.items()},
+            truth[~kept],
+            rows["question"][~kept].tolist(),
         )
         coverable = kept & rows["coverable"].fillna(0).astype(bool).to_numpy()
         named = fitted.score.model_copy(update={"version": 1})
-        probability = probabilities(named, {name: column[coverable] for name, column in columns.items()})
+        probability = probabilities(
+            named, {name: column[coverable] for name, column in columns.items()}
+        )
         print(
             f"held-out half: {coverable.sum()} answers that a guarantee may cover, "
             f"{truth[coverable].mean():.1%} of them faulty"
@@ -169,14 +214,20 @@ def measure(file: Path) -> None:
         for tolerance in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
             cuts = thresholds_for(probability, len(probability), tolerance, 0.05)
             best = loosest(try_thresholds(cuts, probability, truth[coverable], tolerance, 0.05))
-            outcome = "none" if best is None else f"up to {best.threshold:.2f}: {best.n} answers, {best.faulty} faulty"
+            outcome = (
+                "none"
+                if best is None
+                else f"up to {best.threshold:.2f}: {best.n} answers, {best.faulty} faulty"
+            )
             print(f"guarantee of {tolerance:.0%} at 95%: {outcome}")
         workbench.close()
 
 
 def main() -> None:
     """Read the arguments, simulate or measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sets", type=int, default=2000, help="reviewed sets of each kind")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
     parser.add_argument("--data", type=Path, help="a folder with expertqa_cases.jsonl")

@@ -3,9 +3,9 @@
     python tools/units.py           # writes masis/offline/parsing/units.toml
     python tools/units.py --check   # exits 1 where the table is not what Pint gives
 
-Pint knows the factors; importing it and building its registry takes a third of a second, and it reads "1.5 Gb" as
-gilbert and knows no "5 km2", so the audit reads a table of the units that prose has. Pint is a dependency of the
-tests alone.
+Pint knows the factors; importing it and building its registry takes a third of a second, and it
+reads "1.5 Gb" as gilbert and knows no "5 km2", so the audit reads a table of the units that prose
+has. Pint is a dependency of the tests alone.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ PREFIXES = {
 SPELLED_ALIKE = {"metre": "meter", "litre": "liter"}
 """British spellings, with what Pint is asked for."""
 
-# Dimension and the unit that its values are in; then, one a line, the unit in Pint, what it is written like (symbols
-# keep their case; a word also has a plural), and the symbols of the prefixes it comes with.
+# Dimension and the unit that its values are in; then, one a line, the unit in Pint, what it is
+# written like (symbols keep their case; a word also has a plural), and the symbols of the prefixes
+# it comes with.
 UNITS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
     ("length", "meter"): (
         ("meter", "m metre meter", "n µ m c d k"),
@@ -107,7 +108,10 @@ UNITS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
     ("resistance", "ohm"): (("ohm", "Ω ohm", "m k M"),),
     ("data", "megabyte"): (("byte", "byte", ""), ("bit", "bit bits", "k M G T")),
     ("amount", "mole"): (("mole", "mol mole", "µ m k"),),
-    ("angle", "arcminute"): (("arcminute", "arcmin arcminute", ""), ("arcsecond", "arcsec arcsecond", "")),
+    ("angle", "arcminute"): (
+        ("arcminute", "arcmin arcminute", ""),
+        ("arcsecond", "arcsec arcsecond", ""),
+    ),
 }
 DATA = {"kB": 1e-3, "KB": 1e-3, "MB": 1.0, "GB": 1e3, "TB": 1e6, "PB": 1e9}
 BINARY = {"KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebibyte"}
@@ -116,27 +120,47 @@ BINARY = {"KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebib
 def table() -> str:
     """Return the text of the table."""
     registry: pint.UnitRegistry[float] = pint.UnitRegistry()
-    lines = [f"# Made by tools/units.py from the registry of Pint {pint.__version__} (BSD). Change that, not this."]
+    lines = [
+        (
+            f"# Made by tools/units.py from the registry of Pint {pint.__version__} (BSD). Change that,"
+            " not this."
+        )
+    ]
     for (dimension, base), rows in UNITS.items():
         found: dict[str, float] = {}
         for name, written, prefixes in rows:
             factor = float(registry.Quantity(1, name).to(base).magnitude)
             for word in written.split():
                 found[word] = factor
-                if len(word) > 3 and word.islower() and not word.endswith(("feet", "inches", "hertz")):
+                if (
+                    len(word) > 3
+                    and word.islower()
+                    and not word.endswith(("feet", "inches", "hertz"))
+                ):
                     found[f"{word}s"] = factor
                 for symbol in prefixes.split():
                     prefix, times = PREFIXES[symbol]
-                    for way in (f"{prefix}{word}", f"{prefix}{word}s") if len(word) > 2 else (f"{symbol}{word}",):
+                    for way in (
+                        (f"{prefix}{word}", f"{prefix}{word}s")
+                        if len(word) > 2
+                        else (f"{symbol}{word}",)
+                    ):
                         found[way] = times * factor
                     if len(word) == 3 and word in ("bar", "mol", "bit", "cal"):
                         found[f"{symbol}{word}"] = times * factor
         if dimension == "data":
             found |= DATA
-            found |= {short: float(registry.Quantity(1, name).to(base).magnitude) for short, name in BINARY.items()}
+            found |= {
+                short: float(registry.Quantity(1, name).to(base).magnitude)
+                for short, name in BINARY.items()
+            }
             for symbol in "k M G T".split():
                 prefix, times = PREFIXES[symbol]
-                found |= {f"{prefix}byte": times / 1e6, f"{prefix}bytes": times / 1e6, f"{symbol}b": times / 8e6}
+                found |= {
+                    f"{prefix}byte": times / 1e6,
+                    f"{prefix}bytes": times / 1e6,
+                    f"{symbol}b": times / 8e6,
+                }
         lines += ["", f"[{dimension}]  # in {base}"]
         lines += [f'"{word}" = {float(f"{factor:.10g}")!r}' for word, factor in found.items()]
     return "\n".join(lines) + "\n"
@@ -144,7 +168,9 @@ def table() -> str:
 
 def main() -> int:
     """Write the table, or compare it with the one that is there."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     if parser.parse_args().check:
         return int(TABLE.read_text(encoding="utf-8") != table())

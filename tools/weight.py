@@ -2,7 +2,8 @@
 
 python tools/weight.py [--slowest 20]
 
-Lines are not counted as a cost: they can be squeezed, tokens can't. The report lists, for each package:
+Lines are not counted as a cost: they can be squeezed, tokens can't. The report lists, for each
+package:
 
 tokens      Python tokens without comments, docstrings and layout
 types       classes of every kind, named tuples and records included
@@ -11,8 +12,8 @@ width       mean number of characters of a line that isn't blank
 longest     characters of the longest line
 comments    comments per 1,000 lines
 
-Below it: imports between packages, and the slowest tests of the last `make test`, which leaves their times in
-``.run/durations.jsonl``.
+Below it: imports between packages, and the slowest tests of the last `make test`, which leaves
+their times in ``.run/durations.jsonl``.
 """
 
 from __future__ import annotations
@@ -81,7 +82,11 @@ def read_file(source: str) -> FileFigures:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name.startswith("_") and not node.name.startswith("__"):
                 private_functions.append(node.name)
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             docstring_lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     tokens = comments = 0
     names = Counter[str]()
@@ -100,8 +105,8 @@ def combine(files: Sequence[FileFigures], names: Counter[str]) -> Weight:
 
     Args:
         files: The files of a package.
-        names: How often each name occurs in the whole product. A private function is used once if its name occurs
-            twice: in its definition and in its use.
+        names: How often each name occurs in the whole product. A private function is used once if
+            its name occurs twice: in its definition and in its use.
 
     """
     filled = [length for file in files for length in file.line_lengths if length]
@@ -175,7 +180,9 @@ def report(root: Path, slowest: int = 20) -> Iterator[str]:
 def _between(imports: Mapping[str, Counter[str]]) -> Iterator[str]:
     yield from ("", "imports of one package by another")
     for name in sorted(imports):
-        others = [f"{other} {times}" for other, times in imports[name].most_common() if other != name]
+        others = [
+            f"{other} {times}" for other, times in imports[name].most_common() if other != name
+        ]
         if others:
             yield f"{name:<14}{', '.join(others)}"
 
@@ -194,7 +201,9 @@ def _slowest(durations: Path, number: int) -> Iterator[str]:
 def main(arguments: list[str]) -> int:
     """Print the report."""
     parser = argparse.ArgumentParser(description="Show what a reader must hold in the head.")
-    parser.add_argument("--slowest", type=int, default=20, metavar="N", help="how many tests to name (20)")
+    parser.add_argument(
+        "--slowest", type=int, default=20, metavar="N", help="how many tests to name (20)"
+    )
     print("\n".join(report(ROOT, parser.parse_args(arguments).slowest)))
     return 0
 

@@ -1,4 +1,5 @@
-"""A reply that is not quite JSON, read by strict reading and by BAML's parser; and an audit that passes its validator.
+"""A reply that is not quite JSON, read by strict reading and by BAML's parser; and an audit that
+passes its validator.
 
 pip install '.[baml]'
 python examples/baml/mend.py

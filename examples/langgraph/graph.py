@@ -1,10 +1,12 @@
-"""An answer's way through LangGraph: written, audited, retried, judged, and decided by a person in the workbench.
+"""An answer's way through LangGraph: written, audited, retried, judged, and decided by a person in
+the workbench.
 
     python examples/langgraph/graph.py start examples/langgraph/ferry.json --db ferry.db
     masis serve --db ferry.db                                # decide the case that waits there
     python examples/langgraph/graph.py resume ferry --db ferry.db
 
-The process of ``start`` ends at the interrupt; ``resume`` is a new one. Needs the extra ``langgraph``.
+The process of ``start`` ends at the interrupt; ``resume`` is a new one. Needs the extra
+``langgraph``.
 """
 
 from __future__ import annotations
@@ -37,13 +39,22 @@ from masis.settings import Settings, load
 
 
 def build(workbench: Workbench, settings: Settings, checkpointer: Any) -> Any:
-    """Synthesizer -> critic -> supervisor (retries, or finalises) -> evaluator -> keep -> person."""
+    """Synthesizer -> critic -> supervisor (retries, or finalises) -> evaluator -> keep
+    -> person.
+    """
 
     def supervisor(state: MasisState) -> Command[str]:
         tried = state["retry_count"]
-        wrong = state["critique"]["has_major_issues"]  # of the last draft; review_reasons are about the first
-        done = not (wrong or state["critique"]["needs_retry"]) or tried + 1 >= settings.max_iterations
-        told = {"node": "supervisor", "decision": "finalise" if done else "retry", "retry_count": tried}
+        # of the last draft; review_reasons are about the first
+        wrong = state["critique"]["has_major_issues"]
+        done = (
+            not (wrong or state["critique"]["needs_retry"]) or tried + 1 >= settings.max_iterations
+        )
+        told = {
+            "node": "supervisor",
+            "decision": "finalise" if done else "retry",
+            "retry_count": tried,
+        }
         if done:
             return Command(goto="evaluator", update={"trace": [told]})
         return Command(goto="synthesizer", update={"retry_count": tried + 1, "trace": [told]})
@@ -55,13 +66,17 @@ def build(workbench: Workbench, settings: Settings, checkpointer: Any) -> Any:
     graph.add_node("evaluator", evaluator_node(settings))
     graph.add_node("keep", keep_node(workbench))
     graph.add_node("person", person_node(workbench))
-    graph.add_conditional_edges(START, lambda state: "critic" if state.get("draft_answer") else "synthesizer")
+    graph.add_conditional_edges(
+        START, lambda state: "critic" if state.get("draft_answer") else "synthesizer"
+    )
     graph.add_edge("synthesizer", "critic")
     graph.add_edge("critic", "supervisor")
     graph.add_edge("evaluator", "keep")
     graph.add_edge("keep", "person")
     # an escalated case waits for the next reviewer
-    graph.add_conditional_edges("person", lambda state: "person" if state["review"]["state"] == "escalated" else END)
+    graph.add_conditional_edges(
+        "person", lambda state: "person" if state["review"]["state"] == "escalated" else END
+    )
     return graph.compile(checkpointer=checkpointer)
 
 
@@ -91,7 +106,9 @@ def start(file: Path, db: Path, thread: str | None) -> None:
     with opened(db) as (graph, _):
         config = {"configurable": {"thread_id": thread}}
         if graph.get_state(config).next:
-            raise click.UsageError(f"thread {thread!r} is under way: resume it, or name another with --thread.")
+            raise click.UsageError(
+                f"thread {thread!r} is under way: resume it, or name another with --thread."
+            )
         graph.invoke({**given, "retry_count": 0}, config)
         told(graph, config)
 
@@ -119,7 +136,9 @@ def told(graph: Any, config: Any) -> None:
         for reason in asked["reasons"]:
             click.echo(f"- {reason['message']}", err=True)
     state = dict(snapshot.values)
-    state["metrics"] = {name: value for name, value in state.get("metrics", {}).items() if name != "run"}
+    state["metrics"] = {
+        name: value for name, value in state.get("metrics", {}).items() if name != "run"
+    }
     click.echo(json.dumps(state | {"next": list(snapshot.next)}, indent=2, ensure_ascii=False))
 
 

@@ -3,7 +3,8 @@
 pip install '.[mcp]'
 python examples/mcp/check_an_answer.py [ADDRESS]
 
-Starts `masis mcp` on a database of its own, or uses the server at ADDRESS (http://127.0.0.1:8765/mcp).
+Starts `masis mcp` on a database of its own, or uses the server at ADDRESS
+(http://127.0.0.1:8765/mcp).
 """
 
 from __future__ import annotations
@@ -19,24 +20,34 @@ from mcp import Client, StdioServerParameters
 CASE = {
     "id": "eiffel",
     "query": "How tall is the Eiffel Tower, and when was it finished?",
-    "answer": "It is 330 metres tall [1]. The tower was finished on 31 March 1899, after two years of work [7].",
+    "answer": (
+        "It is 330 metres tall [1]. The tower was finished on 31 March 1899, after two years of"
+        " work [7]."
+    ),
     "evidence": [
         {"id": "1", "text": "The Eiffel Tower is 330 metres tall, antennas included."},
         {"id": "2", "text": "The tower was finished on 31 March 1889, after two years of work."},
     ],
 }
-DRAFT = "The Eiffel Tower is 330 metres tall. The tower was finished on 31 March 1899, after two years of work."
+DRAFT = (
+    "The Eiffel Tower is 330 metres tall. The tower was finished on 31 March 1899, after two years"
+    " of work."
+)
 
 
 async def main(address: str | None) -> None:
     """Audit a case, then check a draft against the evidence that is stored with it."""
     with tempfile.TemporaryDirectory() as folder:
         own = StdioServerParameters(
-            command=sys.executable, args=["-m", "masis.cli", "mcp", "--db", str(Path(folder) / "example.db")]
+            command=sys.executable,
+            args=["-m", "masis.cli", "mcp", "--db", str(Path(folder) / "example.db")],
         )
         async with Client(address or own) as client:
             run = await called(client, "run_audit", {"case": CASE})
-            print(f"run {run['state']}: quality {run['quality']:.2f}, needs a person: {run['needs_review']}")
+            print(
+                f"run {run['state']}: quality {run['quality']:.2f}, needs a person:"
+                f" {run['needs_review']}"
+            )
             for issue in run["issues"]:
                 print(f"  {issue['severity']}: {issue['description']}")
             print(f"chosen: {run['final_answer']}")

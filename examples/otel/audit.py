@@ -3,8 +3,9 @@
     pip install '.[otel]'
     python examples/otel/audit.py
 
-In a program that has OpenTelemetry set up already (a web application, say) hand its providers over once, at its start:
-``telemetry.start(Settings(), tracer_provider=trace.get_tracer_provider(), meter_provider=get_meter_provider())``.
+In a program that has OpenTelemetry set up already (a web application, say) hand its providers over
+once, at its start: ``telemetry.start(Settings(), tracer_provider=trace.get_tracer_provider(),
+meter_provider=get_meter_provider())``.
 """
 
 from opentelemetry import trace

@@ -1,6 +1,7 @@
 """A team's own gate: pytest examples/pipeline/test_answers.py --masis-report answers.jsonl
 
-Each answer of the bot is held against the documents that it was written from; one that they do not bear fails.
+Each answer of the bot is held against the documents that it was written from; one that they do not
+bear fails.
 """
 
 import pytest
@@ -13,7 +14,10 @@ DOCUMENTS = [
 
 def bot(question: str) -> str:
     """Stands for what is tested."""
-    free, pro = "Uploads on the free tier are limited to 10 MB", "On the pro tier, uploads may be up to 100 MB"
+    free, pro = (
+        "Uploads on the free tier are limited to 10 MB",
+        "On the pro tier, uploads may be up to 100 MB",
+    )
     return f"{free} [manual]. {pro} [pricing]."
 
 

@@ -1,1 +1,3 @@
-"""Audits as values, for programs and notebooks: a case goes in, a run comes out; no store, no page."""
+"""Audits as values, for programs and notebooks: a case goes in, a run comes out; no
+store, no page.
+"""

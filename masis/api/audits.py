@@ -1,7 +1,7 @@
 """Audits as values: a case goes in, a run comes out; no store, no page.
 
-Who fills the roles follows from the model strings in the settings. What these functions take and return can be pickled,
-so that worker processes can do the work.
+Who fills the roles follows from the model strings in the settings. What these functions take and
+return can be pickled, so that worker processes can do the work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from masis.schema.run import Event, Run
 from masis.settings import Settings
 
 Chunk: TypeAlias = Any
-"""A chunk of evidence, a mapping with ``id`` and ``text``, or a text, or a document of LangChain or LlamaIndex."""
+"""A chunk of evidence, a mapping with ``id`` and ``text``, or a text, or a document of LangChain or
+LlamaIndex.
+"""
 
 
 def run_audit(
@@ -39,8 +41,9 @@ def run_audit(
 ) -> Run:
     """Audit one case, iteration by iteration, and return the run.
 
-    ``on_event`` is called with each event as it happens. A step that fails is recorded on the run, never raised.
-    ``map`` says which key of a mapping holds a field where the names differ: ``{"answer": "response"}``.
+    ``on_event`` is called with each event as it happens. A step that fails is recorded on the run,
+    never raised. ``map`` says which key of a mapping holds a field where the names differ:
+    ``{"answer": "response"}``.
 
     Raises InputError where ``case`` is none, and no mapping of a case's fields.
     """
@@ -49,10 +52,19 @@ def run_audit(
     return observation.run_to_completion(work, on_event, observation.AuditStart(case))
 
 
-def begun(case: Case, settings: Settings, cancelled: Callable[[], bool] = lambda: False) -> Generator[Event, None, Run]:
+def begun(
+    case: Case, settings: Settings, cancelled: Callable[[], bool] = lambda: False
+) -> Generator[Event, None, Run]:
     """Return the audit of a case as it is worked through, event by event."""
     run_id, digest = loop.new_run_id(), case.digest()
-    return loop.audit(case, build_roles(settings), settings, run_id=run_id, case_digest=digest, cancelled=cancelled)
+    return loop.audit(
+        case,
+        build_roles(settings),
+        settings,
+        run_id=run_id,
+        case_digest=digest,
+        cancelled=cancelled,
+    )
 
 
 async def run_audit_async(
@@ -62,10 +74,11 @@ async def run_audit_async(
     *,
     map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> Run:
-    """``run_audit`` for code that is async: up to 64 at once where they wait for models, else some that compute.
+    """``run_audit`` for code that is async: up to 64 at once where they wait for models, else some
+    that compute.
 
-    Further ones wait for their turn.
-    ``on_event`` is called on the event loop. Cancelling the task stops the audit, which makes no further call.
+    Further ones wait for their turn. ``on_event`` is called on the event loop. Cancelling the task
+    stops the audit, which makes no further call.
     """
     audited, chosen = case_of(case, names=map), chosen_settings(settings)
     here = asyncio.get_running_loop()
@@ -75,7 +88,9 @@ async def run_audit_async(
             if on_event is not None and not cancelled():
                 here.call_soon_threadsafe(on_event, event)
 
-        return observation.run_to_completion(begun(audited, chosen, cancelled), tell, observation.AuditStart(audited))
+        return observation.run_to_completion(
+            begun(audited, chosen, cancelled), tell, observation.AuditStart(audited)
+        )
 
     return await cancellable(audit, partial(start_audit, waits=uses_models(chosen)))
 
@@ -89,15 +104,21 @@ def verify_claims(
 ) -> list[ClaimCheck]:
     """One check for each claim, in order; markers in a claim count as its citations.
 
-    ``cancelled`` is asked as it goes on. Raises StepError where it says so, and InputError for what is no list of
-    claims or of chunks.
+    ``cancelled`` is asked as it goes on. Raises StepError where it says so, and InputError for what
+    is no list of claims or of chunks.
     """
     if isinstance(claims, str | bytes | Claim) or not isinstance(claims, Iterable):
         what = "one text" if isinstance(claims, str) else kind_of(claims)
-        raise InputError(f"is {what}, not a list of claims", cure="Put it into a list.", field="claims")
+        raise InputError(
+            f"is {what}, not a list of claims", cure="Put it into a list.", field="claims"
+        )
     chunks = evidence_of(evidence)
     asked = [
-        claim if isinstance(claim, Claim) else claim_of(text_given(claim, f"claims[{place}]"), chunks)
+        (
+            claim
+            if isinstance(claim, Claim)
+            else claim_of(text_given(claim, f"claims[{place}]"), chunks)
+        )
         for place, claim in enumerate(claims)
     ]
     roles = build_roles(chosen_settings(settings))
@@ -134,8 +155,8 @@ def audit_citations(
 ) -> CitationAudit:
     """Which markers point at real evidence, and which sentences carry none. Code alone, no model.
 
-    ``citations`` are those that came beside the answer (``Case.citations``). Raises InputError for what is no list of
-    chunks.
+    ``citations`` are those that came beside the answer (``Case.citations``). Raises InputError for
+    what is no list of chunks.
     """
     chosen = chosen_settings(settings)
     return citation_engine.audit_citations(
@@ -149,7 +170,9 @@ def audit_citations(
 
 
 def citations_kept(case: Case, answer: str) -> tuple[GivenCitation, ...]:
-    """Return the citations beside a case's answer that a later answer still carries: those of unchanged sentences."""
+    """Return the citations beside a case's answer that a later answer still carries: those of
+    unchanged sentences.
+    """
     return citation_engine.carry_over_citations(case.given_citations, case.answer or "", answer)
 
 
@@ -158,7 +181,9 @@ def chosen_settings(settings: Settings | None) -> Settings:
     if settings is None or isinstance(settings, Settings):
         return settings or Settings()
     raise InputError(
-        f"is {kind_of(settings)}, not Settings", cure="Make them with masis.Settings(...).", field="settings"
+        f"is {kind_of(settings)}, not Settings",
+        cure="Make them with masis.Settings(...).",
+        field="settings",
     )
 
 

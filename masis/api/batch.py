@@ -1,8 +1,9 @@
-"""Audits of many cases: several at once, on threads or in processes, in the order of the cases, within a cost limit.
+"""Audits of many cases: several at once, on threads or in processes, in the order of the cases,
+within a cost limit.
 
-``audit_many`` and the commands that audit a file share what is here. An audit that waits for models runs on a thread:
-one process, one limit of calls a provider. The offline auditor keeps a core busy, so that processes share its work;
-such a process sees no database, it takes a case and gives a run.
+``audit_many`` and the commands that audit a file share what is here. An audit that waits for models
+runs on a thread: one process, one limit of calls a provider. The offline auditor keeps a core busy,
+so that processes share its work; such a process sees no database, it takes a case and gives a run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -40,7 +47,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AUDITS_A_CALL = 4
-"""Audits under way for each call that may be: while one reads a reply, another has its call at the provider."""
+"""Audits under way for each call that may be: while one reads a reply, another has its call at the
+provider.
+"""
 
 _FOR_A_SHELL = re.compile(r"--map [^;]*?, in Python ")
 """The part of a cure that is for the command line alone."""
@@ -60,30 +69,32 @@ def audit_many(
 ) -> list[Run]:
     """Audit many cases and return their runs, in the order of the cases.
 
-    Of a list or a frame every case is read first, and all that can't be read are named before anything is audited;
-    ``masis.audit`` goes on without them.
+    Of a list or a frame every case is read first, and all that can't be read are named before
+    anything is audited; ``masis.audit`` goes on without them.
 
-    Ctrl-C begins no further audit, breaks off those under way, and returns the finished runs alone; a second Ctrl-C
-    leaves at once. A step that fails is recorded on its run, never raised.
+    Ctrl-C begins no further audit, breaks off those under way, and returns the finished runs alone;
+    a second Ctrl-C leaves at once. A step that fails is recorded on its run, never raised.
 
-    With ``max_cost`` no audit begins that could pass the limit: the first audits count as what they may cost at most,
-    later ones as what those before them cost on average. What is under way is finished. Each case after that has a run
-    all the same, which cost nothing: it has no iterations, ``termination_reason`` is ``cancelled``, and its warning
-    says that the limit was reached.
+    With ``max_cost`` no audit begins that could pass the limit: the first audits count as what they
+    may cost at most, later ones as what those before them cost on average. What is under way is
+    finished. Each case after that has a run all the same, which cost nothing: it has no iterations,
+    ``termination_reason`` is ``cancelled``, and its warning says that the limit was reached.
 
     Args:
-        cases: The cases, or mappings of their fields; no more are taken from an iterator than are audited. Or a pandas
-            DataFrame, an Arrow table or a Hugging Face data set: a run a row, in their order.
+        cases: The cases, or mappings of their fields; no more are taken from an iterator than are
+            audited. Or a pandas DataFrame, an Arrow table or a Hugging Face data set: a run a row,
+            in their order.
         settings: As for ``run_audit``.
-        concurrency: How many audits at once; with models, also how many calls go to each provider at once. Default:
-            what the settings say of the provider, else 1.
+        concurrency: How many audits at once; with models, also how many calls go to each provider
+            at once. Default: what the settings say of the provider, else 1.
         progress: Whether to show a bar on stderr.
         max_cost: US dollars that all audits together may cost. Default: no limit.
         map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
 
     Raises:
-        InputError: ``cases`` is one case, holds something else than cases, or two cases under one id;
-            ``concurrency`` is below 1; ``max_cost`` is not above 0, or the price of a model is not known.
+        InputError: ``cases`` is one case, holds something else than cases, or two cases under one
+            id; ``concurrency`` is below 1; ``max_cost`` is not above 0, or the price of a model is
+            not known.
 
     """
     options = Options(concurrency, progress, max_cost, map)
@@ -99,12 +110,14 @@ def audit(
     max_cost: float | None = None,
     map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> pd.DataFrame:
-    """Audit many cases and return a data frame: a row for each of them, under the labels of the frame that was given.
+    """Audit many cases and return a data frame: a row for each of them, under the labels of the
+    frame that was given.
 
         frame.join(masis.audit(frame, map={"answer": "response"}), rsuffix="_audit")
 
-    The columns are those of ``runs_to_pandas``, and ``error``: why a row could not be read as a case, or was not
-    audited. Such a row stops none of the others, and its figures are empty. ``audit_many`` gives the runs themselves.
+    The columns are those of ``runs_to_pandas``, and ``error``: why a row could not be read as a
+    case, or was not audited. Such a row stops none of the others, and its figures are empty.
+    ``audit_many`` gives the runs themselves.
 
     Args:
         cases: As for ``audit_many``; an iterator is read to its end first.
@@ -115,10 +128,12 @@ def audit(
         map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
 
     Raises:
-        InputError: Not one row can be read as a case; or an argument is wrong, as ``audit_many`` says.
+        InputError: Not one row can be read as a case; or an argument is wrong, as ``audit_many``
+            says.
 
     """
-    from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the commands do without
+    # here: it loads pandas, which the commands do without
+    from masis.views.tables import runs_to_pandas
 
     rows, errors = list(_rows(cases, map)), dict[int, InputError]()
     options = Options(concurrency, progress, max_cost, map)
@@ -126,7 +141,11 @@ def audit(
     if errors and not runs:
         raise InputError.of_all(list(errors.values()), cure="Not one row can be read as a case.")
     why = dict.fromkeys(range(len(rows)), "Not audited: interrupted.") | dict.fromkeys(runs, "")
-    why |= {at: run.warnings[0].message for at, run in runs.items() if not run.iterations and run.warnings}
+    why |= {
+        at: run.warnings[0].message
+        for at, run in runs.items()
+        if not run.iterations and run.warnings
+    }
     why |= {at: str(error) for at, error in errors.items()}
     found = runs_to_pandas(runs.values(), index=runs).reindex(range(len(rows)))
     found["standing"] = found["standing"].fillna("not_audited")
@@ -136,7 +155,9 @@ def audit(
 
 
 class Options(NamedTuple):
-    """How ``audit_many`` and its kin audit; the fields are their arguments, ``names`` what they call ``map``."""
+    """How ``audit_many`` and its kin audit; the fields are their arguments, ``names`` what they
+    call ``map``.
+    """
 
     concurrency: int | None = None
     progress: bool = True
@@ -153,10 +174,12 @@ def audit_all(
     take: Callable[[Case], object] = lambda case: None,
     on_problem: Callable[[int, InputError], None] | None = None,
 ) -> dict[int, Run]:
-    """Audit cases, each by ``audit_one(job, settings, cancelled)``, and return their runs in order, by their places.
+    """Audit cases, each by ``audit_one(job, settings, cancelled)``, and return their runs in order,
+    by their places.
 
-    ``take`` is called with each case before it is audited: of a list or a frame with all before the first is.
-    ``on_problem`` is called with what can't be read as a case, and the others are audited; without it that is raised.
+    ``take`` is called with each case before it is audited: of a list or a frame with all before the
+    first is. ``on_problem`` is called with what can't be read as a case, and the others are
+    audited; without it that is raised.
     """
     concurrency, progress, max_cost, names = options
     rows, problems = _rows(cases, names), list[InputError]()
@@ -180,12 +203,15 @@ def audit_all(
         take(job.case)
         return job
 
-    at_first = isinstance(cases, list | tuple) or is_frame(cases)  # all are read before the first is paid for
+    # all are read before the first is paid for
+    at_first = isinstance(cases, list | tuple) or is_frame(cases)
     jobs: Iterable[Job] = _jobs(rows, names, on_problem or refused)
     if at_first:
         jobs = list(jobs)
         if problems:
-            raise InputError.of_all(problems, cure="Correct them; masis.audit goes on without them.")
+            raise InputError.of_all(
+                problems, cure="Correct them; masis.audit goes on without them."
+            )
         jobs = [taken(job) for job in jobs]
     else:
         jobs = map(taken, jobs)
@@ -205,7 +231,9 @@ def audit_all(
 
 
 def _rows(cases: Any, names: FieldMap | None) -> Iterable[Any]:
-    """Return several cases, or rows that hold them. Raises InputError where they are none, or one."""
+    """Return several cases, or rows that hold them. Raises InputError where they are
+    none, or one.
+    """
     if isinstance(cases, Case | Mapping | str):
         raise InputError("is one case, not several", cure="Put it into a list.", field="cases")
     return rows_of(cases, names)
@@ -216,8 +244,12 @@ def _audit_job(job: Job, settings: Settings, cancelled: Callable[[], bool]) -> R
     return observation.run_to_completion(begun(job.case, settings, cancelled), None, start)
 
 
-def _jobs(cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[int, InputError], None]) -> Iterator[Job]:
-    """Yield the cases; what can't be read, or has the id of an earlier one with other content, is a problem."""
+def _jobs(
+    cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[int, InputError], None]
+) -> Iterator[Job]:
+    """Yield the cases; what can't be read, or has the id of an earlier one with other content, is a
+    problem.
+    """
     places: dict[str, tuple[int, str]] = {}
     hint = names is None  # once: what one mapping holds, the others do
     for number, given in enumerate(cases):
@@ -231,7 +263,9 @@ def _jobs(cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[in
                     field=f"cases[{number}].id",
                 )
         except InputError as error:
-            shown = InputError(error.problem, cure=_FOR_A_SHELL.sub("", error.cure), field=error.field)
+            shown = InputError(
+                error.problem, cure=_FOR_A_SHELL.sub("", error.cure), field=error.field
+            )
             on_problem(number, _with_hint(shown, given) if hint else shown)
             hint = False
         else:
@@ -239,16 +273,23 @@ def _jobs(cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[in
 
 
 def _with_hint(error: InputError, given: Any) -> InputError:
-    """Return the error of a mapping that lacks a field with the keys that it holds, of which some may be meant."""
+    """Return the error of a mapping that lacks a field with the keys that it holds, of which some
+    may be meant.
+    """
     if not isinstance(given, Mapping) or {"query", "evidence"} <= given.keys():
         return error
     holds = ", ".join(repr(str(key)) for key in list(given)[:10])
-    hint = f"It holds {holds}: say which is which, map={{...}}; masis.suggest(cases).names proposes that."
+    hint = (
+        f"It holds {holds}: say which is which, map={{...}}; masis.suggest(cases).names proposes"
+        " that."
+    )
     return InputError(error.problem, cure=f"{error.cure} {hint}", field=error.field)
 
 
 def _not_audited(case: Case, settings: Settings, why: str) -> Run:
-    """Return the run of a case that was not audited: what a run is that was cancelled before its first step."""
+    """Return the run of a case that was not audited: what a run is that was cancelled before its
+    first step.
+    """
     work = begun(case, settings, lambda: True)
     try:
         while True:
@@ -257,16 +298,18 @@ def _not_audited(case: Case, settings: Settings, why: str) -> Run:
         run: Run = finished.value
     warning = RunWarning(code=None, step=None, iteration=None, message=why)
     reasons = [
-        each.model_copy(update={"message": why}) if each.code == "cancelled" else each for each in run.review_reasons
+        each.model_copy(update={"message": why}) if each.code == "cancelled" else each
+        for each in run.review_reasons
     ]
     return run.model_copy(update={"warnings": (warning,), "review_reasons": tuple(reasons)})
 
 
 class Budget:
-    """What a batch of audits may cost in US dollars, and what it has cost. Not to be used from two threads at once.
+    """What a batch of audits may cost in US dollars, and what it has cost. Not to be used from two
+    threads at once.
 
-    ``limit`` is what all audits together may cost, None for no limit; ``spent`` was spent before. Raises InputError
-    where the limit is not above 0, or the price of a model is not known.
+    ``limit`` is what all audits together may cost, None for no limit; ``spent`` was spent before.
+    Raises InputError where the limit is not above 0, or the price of a model is not known.
     """
 
     def __init__(self, settings: Settings, limit: float | None, spent: float = 0.0) -> None:
@@ -275,8 +318,10 @@ class Budget:
         if limit is not None and (unpriced := unpriced_models(settings)):
             raise InputError(
                 f"no price is known for {', '.join(unpriced)}",
-                cure=f'Give one in masis.toml: [prices."{unpriced[0]}"] with input and output, in US dollars for a '
-                "million tokens.",
+                cure=(
+                    f'Give one in masis.toml: [prices."{unpriced[0]}"] with input and output, in US'
+                    " dollars for a million tokens."
+                ),
                 field="max_cost",
             )
         self.limit, self.exhausted = limit, False
@@ -286,11 +331,16 @@ class Budget:
     def begin(self, case: Case) -> bool:
         """Return whether one more audit may begin now.
 
-        If not, and ``exhausted`` is not set, it may begin once the cost of those under way is known.
+        If not, and ``exhausted`` is not set, it may begin once the cost of those under way is
+        known.
         """
         if self.limit is not None:
             spent = self._spent - self._before
-            each = spent / self._ended if self._ended else estimate(case, self._settings).cost_usd or 0.0
+            each = (
+                spent / self._ended
+                if self._ended
+                else estimate(case, self._settings).cost_usd or 0.0
+            )
             if self.exhausted or self._spent + (self._under_way + 1) * each > self.limit:
                 self.exhausted = not self._under_way
                 return False
@@ -310,11 +360,15 @@ class Budget:
     def why(self) -> str:
         """Say why no further audit begins."""
         spent, limit = dollars(self._spent), dollars(self.limit or 0.0)
-        return f"Not audited: with {spent} spent, one more audit could pass the limit of {limit} (max_cost)."
+        return (
+            f"Not audited: with {spent} spent, one more audit could pass the limit of {limit}"
+            " (max_cost)."
+        )
 
 
 class Job(NamedTuple):
-    """A case to audit: ``number`` is its place or its line, ``end`` where it ends in its file, in bytes.
+    """A case to audit: ``number`` is its place or its line, ``end`` where it ends in its file, in
+    bytes.
 
     ``skip``: it has a run already and only keeps its place.
     """
@@ -326,7 +380,9 @@ class Job(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """An audit that raised instead of giving a run: what to say, and where it happened, for --debug."""
+    """An audit that raised instead of giving a run: what to say, and where it happened, for
+    --debug.
+    """
 
     message: str
     trace: str = ""
@@ -370,9 +426,11 @@ def audit_in_threads(
     budget: Budget | None = None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[Done]:
-    """Audit the jobs with ``audit(job, cancelled)``, ``at_once`` at a time, and yield what became of each, in order.
+    """Audit the jobs with ``audit(job, cancelled)``, ``at_once`` at a time, and yield what became
+    of each, in order.
 
-    Once ``stopping``, only what is under way is finished; an exception raised here, as by a second Ctrl-C, drops it.
+    Once ``stopping``, only what is under way is finished; an exception raised here, as by a second
+    Ctrl-C, drops it.
     """
     dropped = threading.Event()
 
@@ -405,11 +463,15 @@ def audit_in_processes(
 ) -> Iterator[Done]:
     """Audit the jobs in ``workers`` processes, and yield what became of each, in order.
 
-    Once ``stopping``, only what is under way is finished. A worker that dies (out of memory, say) fails the cases that
-    were under way with it and those after them. ``prepare`` is called first in each process.
+    Once ``stopping``, only what is under way is finished. A worker that dies (out of memory, say)
+    fails the cases that were under way with it and those after them. ``prepare`` is called first in
+    each process.
     """
-    context = multiprocessing.get_context("spawn")  # a fork would copy open connections to the database
-    with ProcessPoolExecutor(workers, context, initializer=_begin_worker, initargs=(settings, prepare)) as pool:
+    # a fork would copy open connections to the database
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        workers, context, initializer=_begin_worker, initargs=(settings, prepare)
+    ) as pool:
 
         def submit(job: Job) -> Future[Outcome]:
             try:
@@ -427,14 +489,21 @@ def _results(
     budget: Budget | None,
     stopping: Callable[[], bool],
 ) -> Iterator[Done]:
-    """Yield what becomes of each job, in order: ``at_once`` under way, as many results kept behind a slow one."""
-    source, waiting, under_way = iter(jobs), deque[tuple[Job, Future[Outcome]]](), set[Future[Outcome]]()
+    """Yield what becomes of each job, in order: ``at_once`` under way, as many results kept behind
+    a slow one.
+    """
+    source, waiting, under_way = (
+        iter(jobs),
+        deque[tuple[Job, Future[Outcome]]](),
+        set[Future[Outcome]](),
+    )
 
     def ended() -> Iterator[Done]:
         """Wait until one has ended, count its cost, and yield what is ready."""
         nonlocal under_way
         done: set[Future[Outcome]] = set()
-        while under_way and not done:  # in short steps, between which the main thread heeds its signals
+        # in short steps, between which the main thread heeds its signals
+        while under_way and not done:
             done, under_way = wait(under_way, LOOK_AGAIN_S, FIRST_COMPLETED)
         for future in done:
             outcome = _outcome(future)
@@ -456,7 +525,9 @@ def _results(
         while not (job.skip or budget is None or budget.begin(job.case) or budget.exhausted):
             yield from ended()
         if job.skip or (budget is not None and budget.exhausted):
-            waiting.append((job, _settled(None if job.skip or budget is None else NotAudited(budget.why()))))
+            waiting.append(
+                (job, _settled(None if job.skip or budget is None else NotAudited(budget.why())))
+            )
         else:
             future = submit(job)
             under_way.add(future)
@@ -475,7 +546,9 @@ def _settled(outcome: Outcome) -> Future[Outcome]:
     return future
 
 
-_WORKER_DIED = Failed("a worker process died (out of memory?). Run the command again with a smaller --concurrency.")
+_WORKER_DIED = Failed(
+    "a worker process died (out of memory?). Run the command again with a smaller --concurrency."
+)
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:

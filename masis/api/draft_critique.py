@@ -1,12 +1,13 @@
-"""Critique of drafts: a draft held against its sources, with the steps of an audit (DRAFT-CRITIQUE-*).
+"""Critique of drafts: a draft held against its sources, with the steps of an audit
+(DRAFT-CRITIQUE-*).
 
     from masis.api.draft_critique import critique_draft
     found = critique_draft("What is the timeout?", "It is 30 seconds.", [{"id": "1", "content": "Timeout: 60 seconds"}])
     found.is_valid, found.issues, found.model_dump(by_alias=True)      # as the spec writes it: isValid, relatedSource
 
-A draft is audited by the loop with the roles of the settings, and each revision is audited again. What differs from an
-audit is what becomes of the issues: a draft need not cite, any issue is worth a revision, and the result uses the
-names of draft critique. No judge is asked.
+A draft is audited by the loop with the roles of the settings, and each revision is audited again.
+What differs from an audit is what becomes of the issues: a draft need not cite, any issue is worth
+a revision, and the result uses the names of draft critique. No judge is asked.
 """
 
 from __future__ import annotations
@@ -54,25 +55,32 @@ _SUPERSEDED = {"unsupported_claim", "partly_supported_claim"}
 
 
 def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[CritiqueIssue]:
-    """Yield the issues in the words of draft critique, filtered by strictness and by which checks are on.
+    """Yield the issues in the words of draft critique, filtered by strictness and by which checks
+    are on.
 
-    A draft need not cite. A claim that the sources contradict fails two checks: they do not support it (factual), and
-    they contradict it (contradictions). Where a claim leaves out the condition it holds under, that is the
-    issue, not that no source says it without.
+    A draft need not cite. A claim that the sources contradict fails two checks: they do not support
+    it (factual), and they contradict it (contradictions). Where a claim leaves out the condition it
+    holds under, that is the issue, not that no source says it without.
     """
     assumed = [issue for issue in issues if _tells_what_is_left_out(issue)]
     for issue in issues:
         if issue.rule == "uncited_sentence" or _superseded(issue, assumed):
             continue
         contradicted = issue.rule == "contradicted_claim"
-        for type_ in ("unsupported", "contradiction") if contradicted else (DRAFT_CRITIQUE_TYPE[issue.type],):
+        for type_ in (
+            ("unsupported", "contradiction") if contradicted else (DRAFT_CRITIQUE_TYPE[issue.type],)
+        ):
             unsupported = f"Claim not supported by sources: “{issue.quote}”"
             if _is_checked(issue, type_, options) and passes(issue.severity, options.strictness):
                 yield CritiqueIssue.model_validate(
                     {
                         "type": type_,
                         "severity": DRAFT_CRITIQUE_SEVERITY[issue.severity],
-                        "description": unsupported if contradicted and type_ == "unsupported" else issue.description,
+                        "description": (
+                            unsupported
+                            if contradicted and type_ == "unsupported"
+                            else issue.description
+                        ),
                         "location": issue.quote,
                         "suggestion": issue.suggestion or None,
                         "related_source": issue.evidence_ids[0] if issue.evidence_ids else None,
@@ -86,13 +94,22 @@ def _tells_what_is_left_out(issue: Issue) -> bool:
 
 
 def _superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
-    if issue.source != "claims" or issue.rule not in _SUPERSEDED or issue.start is None or issue.end is None:
+    if (
+        issue.source != "claims"
+        or issue.rule not in _SUPERSEDED
+        or issue.start is None
+        or issue.end is None
+    ):
         return False
-    return any((other.start or 0) < issue.end and issue.start < (other.end or 0) for other in assumed)
+    return any(
+        (other.start or 0) < issue.end and issue.start < (other.end or 0) for other in assumed
+    )
 
 
 def _is_checked(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
-    """Return whether the check an issue comes from is on; fabrications and unsafe advice are always reported."""
+    """Return whether the check an issue comes from is on; fabrications and unsafe advice are always
+    reported.
+    """
     if issue.type in ("hallucination", "safety"):
         return True
     if type_ == "incomplete":
@@ -115,11 +132,12 @@ def critique_draft(
     clock: Clock | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> CritiqueResult:
-    """Hold a draft against its sources; with ``autoRevise``, revise it and hold the revision against them too.
+    """Hold a draft against its sources; with ``autoRevise``, revise it and hold the revision
+    against them too.
 
-    Options that are not given are those of the settings. Raises InputError for an empty draft or no sources, StepError
-    if ``cancelled`` says so before anything was checked. A step that fails is reported in ``unscored``, never raised,
-    and never makes a draft valid.
+    Options that are not given are those of the settings. Raises InputError for an empty draft or no
+    sources, StepError if ``cancelled`` says so before anything was checked. A step that fails is
+    reported in ``unscored``, never raised, and never makes a draft valid.
     """
     settings = settings or Settings()
     chosen = _options(options, settings)
@@ -130,8 +148,12 @@ def critique_draft(
         loop_settings = settings.model_copy(update=_loop_settings(chosen))
         judges = roles or build_roles(loop_settings, in_steps=True)
         judges = replace(judges, critic=_Asking(judges.critic, chosen))
-        work = loop.audit(case, judges, loop_settings, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled)
-        run = observation.run_to_completion(work, start=observation.AuditStart(case, "critique_draft"))
+        work = loop.audit(
+            case, judges, loop_settings, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled
+        )
+        run = observation.run_to_completion(
+            work, start=observation.AuditStart(case, "critique_draft")
+        )
         result = _result(run, case, loop_settings, chosen, (clock.seconds() - began) * 1000)
         under_way.result = result
     return result
@@ -160,8 +182,8 @@ async def critique_draft_async(
 def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
     """The spec's metrics ("Metrics to Track") over these critiques.
 
-    A draft hallucinates where a high issue says that the sources do not support it; it needed a revision where anything
-    was found.
+    A draft hallucinates where a high issue says that the sources do not support it; it needed a
+    revision where anything was found.
     """
     known = tuple(run_metrics.of_draft(result) for result in results)
     return DraftMetrics(
@@ -179,7 +201,9 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _options(given: Options, settings: Settings) -> CritiqueOptions:
-    """The options given over those of the settings (``{...defaultOptions, ...request.options}``)."""
+    """The options given over those of the settings (``{...defaultOptions,
+    ...request.options}``).
+    """
     usual = {
         "strictness": settings.strictness,
         "check_factual": settings.check_factual,
@@ -191,13 +215,16 @@ def _options(given: Options, settings: Settings) -> CritiqueOptions:
     if given is None:
         return CritiqueOptions.model_validate(usual)
     read = options_of(CritiqueOptions, given)
-    return CritiqueOptions.model_validate(usual | {name: getattr(read, name) for name in read.model_fields_set})
+    return CritiqueOptions.model_validate(
+        usual | {name: getattr(read, name) for name in read.model_fields_set}
+    )
 
 
 def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
     """The loop as this spec wants it: a revision for any issue, audited again, and no judge.
 
-    A claim that fails one of the two checks of claims may fail the other: the report keeps them apart.
+    A claim that fails one of the two checks of claims may fail the other: the report keeps them
+    apart.
     """
     return {
         "depth": "standard",  # this spec has options of its own for what is checked
@@ -213,13 +240,24 @@ def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
 
 def _case(query: str, draft: str, sources: Sources) -> Case:
     if isinstance(sources, str | bytes | Mapping | SourceDocument) or is_document(sources):
-        raise InputError("is one thing, not a list of sources", cure="Put it into a list.", field="sources")
+        raise InputError(
+            "is one thing, not a list of sources", cure="Put it into a list.", field="sources"
+        )
     read = [_source(source, place) for place, source in enumerate(sources)]
     if not draft.strip():
         raise InputError("is empty", cure="Give the draft to be critiqued.", field="draft")
     if not read:
-        raise InputError("is empty", cure="Give at least one source to hold the draft against.", field="sources")
-    return check_case(Case(id="draft", query=query, answer=draft, evidence=tuple(each.as_evidence() for each in read)))
+        raise InputError(
+            "is empty", cure="Give at least one source to hold the draft against.", field="sources"
+        )
+    return check_case(
+        Case(
+            id="draft",
+            query=query,
+            answer=draft,
+            evidence=tuple(each.as_evidence() for each in read),
+        )
+    )
 
 
 def _source(given: Any, place: int) -> SourceDocument:
@@ -238,7 +276,10 @@ def _source(given: Any, place: int) -> SourceDocument:
         first = error.errors(include_url=False)[0]
         raise InputError(
             "is no source" if not first["loc"] else first["msg"].removeprefix("Input "),
-            cure='Give {"id": "1", "content": "..."}, with type, path and relevanceScore where known.',
+            cure=(
+                'Give {"id": "1", "content": "..."}, with type, path and relevanceScore where'
+                " known."
+            ),
             field=".".join((f"sources[{place}]", *map(str, first["loc"]))),
         ) from error
 
@@ -263,7 +304,9 @@ class _Asking:
         return judgement._replace(needs_retry=found)
 
 
-def _result(run: Run, case: Case, settings: Settings, options: CritiqueOptions, ms: float) -> CritiqueResult:
+def _result(
+    run: Run, case: Case, settings: Settings, options: CritiqueOptions, ms: float
+) -> CritiqueResult:
     if not run.iterations:
         raise StepError("The critique was stopped before anything was checked.")
     first = run.iterations[0]
@@ -291,17 +334,24 @@ def _result(run: Run, case: Case, settings: Settings, options: CritiqueOptions, 
             critique_time_ms=ms,
         ),
     )
-    best = min(_eligible(run.iterations, result.is_valid), key=lambda iteration: _faults(iteration, options))
+    best = min(
+        _eligible(run.iterations, result.is_valid),
+        key=lambda iteration: _faults(iteration, options),
+    )
     if not options.auto_revise or best is first:
         return result
     left = tuple(compiled(best.issues, options))
-    revised = {"revised_draft": best.answer, "revised_is_valid": _is_valid(best, left), "remaining_issues": left}
+    revised = {
+        "revised_draft": best.answer,
+        "revised_is_valid": _is_valid(best, left),
+        "remaining_issues": left,
+    }
     return result.model_copy(update=revised)
 
 
 def _eligible(iterations: Sequence[Iteration], valid: bool) -> Iterator[Iteration]:
-    """The draft and the revisions that were judged and may replace it; one that asserts nothing any more only for a
-    draft not valid.
+    """The draft and the revisions that were judged and may replace it; one that asserts nothing any
+    more only for a draft not valid.
     """
     yield iterations[0]
     for revised in iterations[1:]:
@@ -312,14 +362,18 @@ def _eligible(iterations: Sequence[Iteration], valid: bool) -> Iterator[Iteratio
 
 
 def _faults(iteration: Iteration, options: CritiqueOptions) -> tuple[bool, int, int, float]:
-    """What makes one version of a draft worse than another: not valid, high issues, issues, less quality."""
+    """What makes one version of a draft worse than another: not valid, high issues, issues, less
+    quality.
+    """
     found = tuple(compiled(iteration.issues, options))
     high = sum(issue.severity == "high" for issue in found)
     return (not _is_valid(iteration, found), high, len(found), -(iteration.quality_score or 0.0))
 
 
 def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:
-    """Return whether no issue is high and nothing that was asked for is unscored (DRAFT-CRITIQUE-VALID)."""
+    """Return whether no issue is high and nothing that was asked for is unscored
+    (DRAFT-CRITIQUE-VALID).
+    """
     report = iteration.claim_report
     scored = all(check.support is not None for check in iteration.claims)
     failed = report.unscored or report.completeness_unscored or _failed(iteration.critique.unscored)
@@ -333,9 +387,12 @@ def _failed(unscored: Unscored | None) -> bool:
 
 def _cut_short(run: Run) -> Iterator[str]:
     """Why there is no revision, or no further one, where that is nobody's verdict."""
-    declined = run.iterations[-1].revision is not None  # it changed nothing, which is the reviser's verdict
+    # it changed nothing, which is the reviser's verdict
+    declined = run.iterations[-1].revision is not None
     for warning in run.warnings:
-        if (warning.step == "revision" and not declined) or (warning.step is None and warning.code is None):
+        if (warning.step == "revision" and not declined) or (
+            warning.step is None and warning.code is None
+        ):
             yield warning.message
     if run.termination_reason == "cancelled":
         yield "The critique was stopped before it ended."
@@ -347,8 +404,13 @@ def _unscored(iteration: Iteration) -> Iterator[str]:
         yield f"The claims could not be checked: {report.unscored.reason}"
     without = [check for check in iteration.claims if check.support is None]
     if without:
-        reasons = dict.fromkeys(check.unscored.reason if check.unscored else check.issue or "" for check in without)
-        yield f"{len(without)} of {len(iteration.claims)} claims have no verdict: {'; '.join(reasons)}"
+        reasons = dict.fromkeys(
+            check.unscored.reason if check.unscored else check.issue or "" for check in without
+        )
+        yield (
+            f"{len(without)} of {len(iteration.claims)} claims have no verdict:"
+            f" {'; '.join(reasons)}"
+        )
     if report.completeness_unscored:
         yield f"Completeness could not be checked: {report.completeness_unscored.reason}"
     if iteration.critique.unscored:

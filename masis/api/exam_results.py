@@ -1,8 +1,8 @@
 """Where results of exams are kept, and which models have passed.
 
-Results lie in a file of their own, not in a database of cases: whether a model may be trusted doesn't depend on the
-cases it is used for, and audits in Python or in worker processes need to know it too. The file has one result a line
-and is only appended to.
+Results lie in a file of their own, not in a database of cases: whether a model may be trusted
+doesn't depend on the cases it is used for, and audits in Python or in worker processes need to know
+it too. The file has one result a line and is only appended to.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class ExamResults:
             ) from error
 
     def all(self) -> tuple[ExamResult, ...]:
-        """Return every result, the oldest first. Raises InputError, naming the line that can't be read."""
+        """Return every result, the oldest first. Raises InputError, naming the line that can't be
+        read.
+        """
         try:
             found = self.file.stat()
         except OSError:
@@ -66,7 +68,8 @@ class ExamResults:
         return (*_shipped(), *_stored(self.file, found.st_mtime_ns, found.st_size))
 
     def standing(self, examinee: Examinee) -> ExamStanding:
-        """Return the newest result that counts for an examinee, else the newest of the same models. Raises as ``all``.
+        """Return the newest result that counts for an examinee, else the newest of the same models.
+        Raises as ``all``.
 
         A later exam counts, whatever an earlier one said.
         """
@@ -88,8 +91,8 @@ class ExamResults:
 def examined_name(string: str, role: str) -> str:
     """Return under which name a role's model takes the exam.
 
-    Of two verifiers in a row it is the second, which decides what the offline checks leave open; of recorded replies
-    it is the model that gave them.
+    Of two verifiers in a row it is the second, which decides what the offline checks leave open; of
+    recorded replies it is the model that gave them.
     """
     staged = registry.stages(string, role)
     last = staged[1] if staged else string
@@ -98,7 +101,10 @@ def examined_name(string: str, role: str) -> str:
 
 
 def examinee_of(
-    models: Mapping[str, str], prompts: Mapping[str, str], offline_rules: str | None, settings: Settings
+    models: Mapping[str, str],
+    prompts: Mapping[str, str],
+    offline_rules: str | None,
+    settings: Settings,
 ) -> Examinee:
     """Return who judges in an audit, as results of exams name it.
 
@@ -127,7 +133,9 @@ def unexamined_name(examinee: Examinee, settings: Settings) -> str:
 
 
 def line_about(find: Callable[[], ExamStanding]) -> str:
-    """Return the line about the standing that ``find`` returns; empty where it is of a model that can't be asked."""
+    """Return the line about the standing that ``find`` returns; empty where it is of a model that
+    can't be asked.
+    """
     try:
         return exam_line(find())
     except InputError as error:  # a damaged file of results must not take a page away
@@ -137,7 +145,9 @@ def line_about(find: Callable[[], ExamStanding]) -> str:
 
 
 def _address(string: str, role: str, settings: Settings) -> str | None:
-    """Return where a role's model is asked: empty on this machine, None where replies were recorded."""
+    """Return where a role's model is asked: empty on this machine, None where replies were
+    recorded.
+    """
     try:
         staged = registry.stages(string, role)
         if Replayed.of(staged[1] if staged else string):
@@ -150,18 +160,25 @@ def _address(string: str, role: str, settings: Settings) -> str | None:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[ExamResult, ...]:
-    return _read(resources.files("masis.api").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED)
+    return _read(
+        resources.files("masis.api").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED
+    )
 
 
 @lru_cache(maxsize=4)
 def _stored(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResult, ...]:
-    """Read a file of results. Its time and size are arguments so that a changed file is read again."""
+    """Read a file of results. Its time and size are arguments so that a changed file is
+    read again.
+    """
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             "can't be read as results of exams",
-            cure="Name another file with the setting exam_results, and let the model take the exam again.",
+            cure=(
+                "Name another file with the setting exam_results, and let the model take the exam"
+                " again."
+            ),
             file=str(file),
         ) from error
     return _read(text, str(file))

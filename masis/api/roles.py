@@ -1,4 +1,6 @@
-"""Who fills the roles of an audit, as the settings name them, and what that costs and where it sends texts."""
+"""Who fills the roles of an audit, as the settings name them, and what that costs and where it
+sends texts.
+"""
 
 from __future__ import annotations
 
@@ -40,18 +42,24 @@ estimate = estimates.estimate
 unpriced_models = estimates.unpriced
 
 
-def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps: bool = False) -> loop.Roles:
-    """The five roles as the settings name them, for one run; ``replies`` is where one is looked for before a model.
+def build_roles(
+    settings: Settings, replies: Replies | None = None, *, in_steps: bool = False
+) -> loop.Roles:
+    """The five roles as the settings name them, for one run; ``replies`` is where one is looked for
+    before a model.
 
-    With ``in_steps`` a model is asked for claims, verdicts and what is missing in calls of their own.
+    With ``in_steps`` a model is asked for claims, verdicts and what is missing in calls of their
+    own.
 
-    Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an SDK that is not here;
-    the same for the output validator.
+    Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an
+    SDK that is not here; the same for the output validator.
     """
     settings = settings.at_depth()
     control = RunControl()
     ask = partial(registry.asker, control=control, settings=settings, replies=replies)
-    models = {role: registry.resolve(string, role, settings) for role, string in settings.models().items()}
+    models = {
+        role: registry.resolve(string, role, settings) for role, string in settings.models().items()
+    }
 
     def asked(role: str) -> Model | None:
         if models[role] == OFFLINE or role_plugins.plugged_in(models[role], role, settings):
@@ -69,67 +77,101 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
     verifier = _verifier(models["verifier"], control, settings, ask, in_steps)
     if settings.depth == "thorough" and isinstance(verifier, ModelVerifier):
         verifier = _with_second_opinion(verifier, models, settings, ask)
-    reviser = own("reviser") or (ModelReviser(model) if (model := asked("reviser")) else OfflineReviser())
+    reviser = own("reviser") or (
+        ModelReviser(model) if (model := asked("reviser")) else OfflineReviser()
+    )
     heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
-    critic = own("critic") or (ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic())
-    evaluator = ModelEvaluator(model, settings, heat) if (model := asked("evaluator")) else OfflineEvaluator()
+    critic = own("critic") or (
+        ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic()
+    )
+    evaluator = (
+        ModelEvaluator(model, settings, heat)
+        if (model := asked("evaluator"))
+        else OfflineEvaluator()
+    )
     sampled = settings.judge_samples > 1  # what is deterministic gives the same every time
     by_role = (drafter, innermost(verifier), critic, reviser, evaluator)
     prompts: dict[str, str] = {
         role: filler.judged_by.version
         for role, filler in zip(ROLES, by_role, strict=True)
-        if not isinstance(filler, OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator)
+        if not isinstance(
+            filler,
+            OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator,
+        )
     }
-    uses_offline_rules = OFFLINE in models.values() or registry.stages(models["verifier"], "verifier")
+    uses_offline_rules = OFFLINE in models.values() or registry.stages(
+        models["verifier"], "verifier"
+    )
     offline_rules = OFFLINE_RULES if uses_offline_rules else None
     return loop.Roles(
         drafter=drafter,
         verifier=verifier,
-        critic=SampledCritic(critic, settings.judge_samples)
-        if sampled and not isinstance(critic, OfflineCritic)
-        else critic,
+        critic=(
+            SampledCritic(critic, settings.judge_samples)
+            if sampled and not isinstance(critic, OfflineCritic)
+            else critic
+        ),
         reviser=reviser,
-        evaluator=SampledEvaluator(evaluator, settings.judge_samples)
-        if sampled and isinstance(evaluator, ModelEvaluator)
-        else evaluator,
+        evaluator=(
+            SampledEvaluator(evaluator, settings.judge_samples)
+            if sampled and isinstance(evaluator, ModelEvaluator)
+            else evaluator
+        ),
         models=models,
         offline_rules=offline_rules,
         control=control,
         waits=uses_models(settings) or any(map(_replayed, models.values())),
         validator=output_validation.chosen(settings.output_validator),
-        local_models=tuple(model for filler in by_role if (model := getattr(filler, "local_model", None))),
+        local_models=tuple(
+            model for filler in by_role if (model := getattr(filler, "local_model", None))
+        ),
         prompts=prompts,
         unexamined=unexamined_name(examinee_of(models, prompts, offline_rules, settings), settings),
     )
 
 
 def exam_standing(settings: Settings) -> ExamStanding:
-    """Return what is known of the models that judge under these settings: whether they passed the exam, and when.
+    """Return what is known of the models that judge under these settings: whether they passed the
+    exam, and when.
 
-    Loads no weights and asks no model. Raises MasisError for a model that can't be asked, and InputError for a file of
-    results that can't be read.
+    Loads no weights and asks no model. Raises MasisError for a model that can't be asked, and
+    InputError for a file of results that can't be read.
     """
     settings = settings.at_depth()
     staged = registry.stages(settings.verifier, "verifier")
-    local = role_plugins.plugged_in(staged[1] if staged else settings.verifier, "verifier", settings)
-    loaded = settings.model_copy(update={"verifier": OFFLINE}) if local and not local.asks else settings
+    local = role_plugins.plugged_in(
+        staged[1] if staged else settings.verifier, "verifier", settings
+    )
+    loaded = (
+        settings.model_copy(update={"verifier": OFFLINE}) if local and not local.asks else settings
+    )
     roles = build_roles(loaded)
     models, prompts = roles.models, roles.prompts
     if local and not local.asks:
         local.check()
-        models, prompts = models | {"verifier": local.string}, prompts | {"verifier": local.recorded}
+        models, prompts = (
+            models | {"verifier": local.string},
+            prompts | {"verifier": local.recorded},
+        )
     offline_rules = OFFLINE_RULES if OFFLINE in models.values() else None
-    return ExamResults(settings.exam_results).standing(examinee_of(models, prompts, offline_rules, settings))
+    return ExamResults(settings.exam_results).standing(
+        examinee_of(models, prompts, offline_rules, settings)
+    )
 
 
 def examined_models(settings: Settings) -> tuple[tuple[str, ExamStanding], ...]:
-    """Return all who have taken the exam, by name, with what their newest result is worth under these settings."""
-    newest = {joined_name(result.models): result for result in ExamResults(settings.exam_results).all()}
+    """Return all who have taken the exam, by name, with what their newest result is worth under
+    these settings.
+    """
+    newest = {
+        joined_name(result.models): result for result in ExamResults(settings.exam_results).all()
+    }
     found = []
     for name, result in newest.items():
         try:
             standing = exam_standing(settings.model_copy(update=result.models))
-        except MasisError:  # its provider, key or file is no longer here, so that it can't be used either
+        # its provider, key or file is no longer here, so that it can't be used either
+        except MasisError:
             standing = ExamStanding(earlier=result, differs="address")
         found.append((name, standing))
     return tuple(found)
@@ -141,53 +183,77 @@ def _replayed(string: str) -> bool:
 
 
 def _verifier(
-    string: str, control: RunControl, settings: Settings, ask: Callable[[str, str], Model], in_steps: bool
+    string: str,
+    control: RunControl,
+    settings: Settings,
+    ask: Callable[[str, str], Model],
+    in_steps: bool,
 ) -> Any:
     """The verifier of a resolved model string: one, or two in a row."""
     if staged := registry.stages(string, "verifier"):
         first, second = (_verifier(stage, control, settings, ask, in_steps) for stage in staged)
         if getattr(second, "local_model", None):
             return EscalatingVerifier(first, second, staged)
-        return EscalatingVerifier(first, second, staged, partial(estimates.spared, settings=settings))
+        return EscalatingVerifier(
+            first, second, staged, partial(estimates.spared, settings=settings)
+        )
     if string == OFFLINE:
         return within_languages(OfflineVerifier(control.cancellation))
     found = role_plugins.plugged_in(string, "verifier", settings)
     if found is None:
         model = ask(string, "verifier")
         # What this process extracted before would be in no record, and not what a file says.
-        remembered = EXTRACTIONS if model.replies is None and model.record is None else Extractions()
+        remembered = (
+            EXTRACTIONS if model.replies is None and model.record is None else Extractions()
+        )
         return ModelVerifier(model, settings, remembered, in_steps, _absent_figures(control))
-    return within_languages(found.filled(ask(found.asks, "verifier") if found.asks else None, settings))
+    return within_languages(
+        found.filled(ask(found.asks, "verifier") if found.asks else None, settings)
+    )
 
 
 def _absent_figures(control: RunControl) -> AbsentFigures:
-    """Return how figures that the evidence lacks are found, by rules: whatever a model says of their claim."""
+    """Return how figures that the evidence lacks are found, by rules: whatever a model says of
+    their claim.
+    """
     rules = OfflineVerifier(control.cancellation)
 
-    def find(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> list[tuple[AbsentFigure, ...]]:
+    def find(
+        claims: Sequence[Claim], evidence: Sequence[Evidence]
+    ) -> list[tuple[AbsentFigure, ...]]:
         return [check.figures for check in rules.verify(claims, evidence)]
 
     return find
 
 
 def _with_second_opinion(
-    first: ModelVerifier, models: dict[str, str], settings: Settings, ask: Callable[[str, str], Model]
+    first: ModelVerifier,
+    models: dict[str, str],
+    settings: Settings,
+    ask: Callable[[str, str], Model],
 ) -> EscalatingVerifier:
-    """The verifier, and the critic's model for what it leaves open; itself once more where rules criticise."""
+    """The verifier, and the critic's model for what it leaves open; itself once more where rules
+    criticise.
+    """
     critic = models["critic"]
     asks_a_model = critic != OFFLINE and not role_plugins.plugged_in(critic, "critic", settings)
     second = critic if asks_a_model else models["verifier"]
     figures = first.absent_figures
-    opinion = ModelVerifier(ask(second, "verifier"), settings, Extractions(), in_steps=True, absent_figures=figures)
+    opinion = ModelVerifier(
+        ask(second, "verifier"), settings, Extractions(), in_steps=True, absent_figures=figures
+    )
 
-    def calls(query: str, answer: str, evidence: Sequence[Evidence], claims: int, asked: int, _: bool) -> Spared:
+    def calls(
+        query: str, answer: str, evidence: Sequence[Evidence], claims: int, asked: int, _: bool
+    ) -> Spared:
         return Spared(math.ceil(asked / settings.claims_batch), 0, 0.0)
 
     return EscalatingVerifier(first, opinion, (models["verifier"], second), calls)
 
 
 def check_models(settings: Settings) -> None:
-    """Raise SettingsError or MissingExtra where a role names a model that can't be asked; nothing is asked.
+    """Raise SettingsError or MissingExtra where a role names a model that can't be asked; nothing
+    is asked.
 
     The same for an output validator that is not there.
     """
@@ -205,7 +271,11 @@ def probe_model(string: str, settings: Settings) -> registry.Probed:
         if staged := registry.stages(string, "verifier"):
             return probe_model(staged[1], settings)
         found = role_plugins.plugged_in(string, "verifier", settings)
-        return _judge_sample(found, settings) if found and not found.asks else registry.probe(string, settings)
+        return (
+            _judge_sample(found, settings)
+            if found and not found.asks
+            else registry.probe(string, settings)
+        )
     except (SettingsError, MissingExtra) as error:
         return registry.Probed(False, str(error))
 
@@ -222,30 +292,40 @@ def _judge_sample(found: role_plugins.PluggedIn, settings: Settings) -> registry
 
 
 def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
-    """The models a person may choose from without typing: offline, and those that could be asked now.
+    """The models a person may choose from without typing: offline, and those that could be asked
+    now.
 
     For a role also the critics (or revisers) that were compiled for it.
     """
     return (
-        (*endpoints.offered(settings), *role_plugins.offered(role, settings)) if role else endpoints.offered(settings)
+        (*endpoints.offered(settings), *role_plugins.offered(role, settings))
+        if role
+        else endpoints.offered(settings)
     )
 
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
-    """The model string behind a compiled critic; any other string is its own. Raises as ``resolve_model``."""
+    """The model string behind a compiled critic; any other string is its own. Raises as
+    ``resolve_model``.
+    """
     found = role_plugins.plugged_in(string, role, settings)
     return found.asks if found else string
 
 
 def pin_versions(settings: Settings) -> Settings:
-    """The settings with critics and revisers that are plugged in named to their version: ``dspy:careful@2``.
+    """The settings with critics and revisers that are plugged in named to their version:
+    ``dspy:careful@2``.
 
     So that an audit by a later version is not taken for the same. Raises as ``resolve_model`` does.
     """
     named = {}
     for role in role_plugins.GROUPS:
         staged = registry.stages(getattr(settings, role), role)
-        lead, string = (f"{staged[0]}{registry.STAGES}", staged[1]) if staged else ("", getattr(settings, role))
+        lead, string = (
+            (f"{staged[0]}{registry.STAGES}", staged[1])
+            if staged
+            else ("", getattr(settings, role))
+        )
         if (found := role_plugins.plugged_in(string, role, settings)) is not None:
             named[role] = f"{lead}{found.string}"
     for role, string in settings.models().items():
@@ -255,23 +335,32 @@ def pin_versions(settings: Settings) -> Settings:
 
 
 def addresses(settings: Settings) -> tuple[str, ...]:
-    """Where an audit with these settings sends question, evidence and answer; empty where nothing leaves the machine.
+    """Where an audit with these settings sends question, evidence and answer; empty where nothing
+    leaves the machine.
 
     Raises SettingsError for a model that can't be asked.
     """
     check_models(settings)
-    asked = [registry.asked_model(string, role, settings) for role, string in settings.models().items()]
+    asked = [
+        registry.asked_model(string, role, settings) for role, string in settings.models().items()
+    ]
     asked = [model for model in asked if model != OFFLINE]
     return tuple(dict.fromkeys(endpoints.endpoint_of(model, settings) for model in asked))
 
 
 def uses_models(settings: Settings) -> bool:
-    """Whether any role is filled by a language model. Raises SettingsError for a name that can't be read."""
-    return any(registry.asks_a_model(string, role, settings) for role, string in settings.models().items())
+    """Whether any role is filled by a language model. Raises SettingsError for a name that can't be
+    read.
+    """
+    return any(
+        registry.asks_a_model(string, role, settings) for role, string in settings.models().items()
+    )
 
 
 def with_concurrency(settings: Settings, calls: int | None) -> Settings:
-    """The settings with this many calls at once to each provider that they use; None: as they say themselves, or 1."""
+    """The settings with this many calls at once to each provider that they use; None: as they say
+    themselves, or 1.
+    """
     limited = {}
     for name in _asked(settings):
         own = settings.providers.get(name, ProviderSettings())
@@ -280,11 +369,15 @@ def with_concurrency(settings: Settings, calls: int | None) -> Settings:
 
 
 def calls_at_once(settings: Settings) -> int:
-    """The most calls that the settings let go to one of the providers they use; 1 where they don't say."""
+    """The most calls that the settings let go to one of the providers they use; 1 where they don't
+    say.
+    """
     used = [settings.providers[name] for name in _asked(settings) if name in settings.providers]
     return max((own.concurrency or 1 for own in used), default=1)
 
 
 def _asked(settings: Settings) -> list[str]:
-    asked = (registry.asked_model(string, role, settings) for role, string in settings.models().items())
+    asked = (
+        registry.asked_model(string, role, settings) for role, string in settings.models().items()
+    )
     return sorted({model.partition(":")[0] for model in asked if model != OFFLINE})

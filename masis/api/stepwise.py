@@ -1,11 +1,13 @@
-"""One answer audited at a time, for a host that brings a loop of its own: a graph, an agent, a notebook.
+"""One answer audited at a time, for a host that brings a loop of its own: a graph, an agent, a
+notebook.
 
     first = passes.audit_once(case, settings)                                  # the case's answer: iteration 1
     again = passes.audit_once(case, settings, before=first, answer=better)     # the host's next draft: iteration 2
     judged = passes.evaluate_once(case, again, settings)                       # four scores for the last answer
 
-A pass is an iteration of the loop, with the same roles and rules; who writes the next answer, and whether there is one,
-is the host's affair. What comes back is a run that has grown by the pass, and that a workbench keeps like any other.
+A pass is an iteration of the loop, with the same roles and rules; who writes the next answer, and
+whether there is one, is the host's affair. What comes back is a run that has grown by the pass, and
+that a workbench keeps like any other.
 """
 
 from __future__ import annotations
@@ -43,10 +45,12 @@ def audit_once(
     on_event: Listener | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Audit the case's answer, or the next ``answer`` after those of the run ``before``: citations, claims, critique.
+    """Audit the case's answer, or the next ``answer`` after those of the run ``before``: citations,
+    claims, critique.
 
-    Nothing is revised and no judge is asked. With a ``critique`` that somebody gave, no critic is asked either. Raises
-    InputError for an answer that is empty or a run of another case; a step that fails is recorded, never raised.
+    Nothing is revised and no judge is asked. With a ``critique`` that somebody gave, no critic is
+    asked either. Raises InputError for an answer that is empty or a run of another case; a step
+    that fails is recorded, never raised.
     """
     known = _iterations(case, before)
     text = answer if before is not None else case.answer
@@ -75,13 +79,21 @@ def evaluate_once(
     on_event: Listener | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """The run with the judge's scores for its last answer; scored again where it was. Raises as ``audit_once`` does."""
+    """The run with the judge's scores for its last answer; scored again where it was. Raises as
+    ``audit_once`` does.
+    """
     known = _iterations(case, run)
     if not known:
-        raise InputError("has no iteration", cure="Audit an answer before it is judged.", field="run")
+        raise InputError(
+            "has no iteration", cure="Audit an answer before it is judged.", field="run"
+        )
     last = known[-1].model_copy(update={"evaluation": None, "revision": None})
-    one_pass = settings.model_copy(update={"max_iterations": len(known), "evaluate": "final", "depth": "standard"})
-    return _continued(case, one_pass, run, Progress(iterations=(*known[:-1], last)), on_event, cancelled)
+    one_pass = settings.model_copy(
+        update={"max_iterations": len(known), "evaluate": "final", "depth": "standard"}
+    )
+    return _continued(
+        case, one_pass, run, Progress(iterations=(*known[:-1], last)), on_event, cancelled
+    )
 
 
 def draft_once(query: str, evidence: Sequence[Evidence], settings: Settings) -> Draft:
@@ -100,7 +112,9 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     """
     known = _iterations(case, run)
     if not known:
-        raise InputError("has no iteration", cure="Audit an answer before it is revised.", field="run")
+        raise InputError(
+            "has no iteration", cure="Audit an answer before it is revised.", field="run"
+        )
     last, roles = known[-1], build_roles(settings)
     roles.control.budget.begin_loop(settings, loop.Clock().seconds)
     roles.control.calls.at("revision", last.iteration_number)
@@ -115,7 +129,9 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
         last.iteration_number,
         case.reasoning_steps,
     )
-    revision = passed(roles.validator, roles.reviser.revise(context, last.critique, last.issues), context)
+    revision = passed(
+        roles.validator, roles.reviser.revise(context, last.critique, last.issues), context
+    )
     return limits.with_rest(revision, context.answer, last.answer)
 
 
@@ -131,7 +147,8 @@ UNNAMED = "(a sentence without a citation that the critic counted)"
 
 
 def with_external_findings(run: Run, found: ExternalFindings) -> Run:
-    """The run, its last answer's citations bound by what another critic found in them as well: the worse of both holds.
+    """The run, its last answer's citations bound by what another critic found in them as well: the
+    worse of both holds.
 
     So a judge's score can't contradict a critic of another make (MASIS-EVAL-P4, MASIS-EVAL-P5).
     """
@@ -143,11 +160,15 @@ def with_external_findings(run: Run, found: ExternalFindings) -> Run:
         update={
             "invalid_citations": invalid,
             "uncited_claims": (*audit.uncited_claims, *(UNNAMED,) * lacking),
-            "hallucination_detected": audit.hallucination_detected or found.hallucination_detected or bool(invalid),
+            "hallucination_detected": (
+                audit.hallucination_detected or found.hallucination_detected or bool(invalid)
+            ),
         }
     )
     return run.model_copy(
-        update={"iterations": (*run.iterations[:-1], last.model_copy(update={"citation_audit": worse}))}
+        update={
+            "iterations": (*run.iterations[:-1], last.model_copy(update={"citation_audit": worse}))
+        }
     )
 
 
@@ -171,8 +192,14 @@ def _continued(
     on_event: Listener | None,
     cancelled: Callable[[], bool],
 ) -> Run:
-    """Go on from ``progress`` and stop after one pass; the warning of the limit appears once, not after every pass."""
-    warnings = tuple(each for each in before.warnings if each.code != MAX_ITERATIONS_WARNING) if before else ()
+    """Go on from ``progress`` and stop after one pass; the warning of the limit appears once, not
+    after every pass.
+    """
+    warnings = (
+        tuple(each for each in before.warnings if each.code != MAX_ITERATIONS_WARNING)
+        if before
+        else ()
+    )
     work = loop.audit(
         case,
         build_roles(settings),
@@ -193,7 +220,9 @@ def _continued(
 
 
 def _last_pass(run: Run) -> Run:
-    """Return the run with its last pass alone: observers must not count the earlier passes again."""
+    """Return the run with its last pass alone: observers must not count the earlier
+    passes again.
+    """
     last = run.iterations[-1]
     return run.model_copy(
         update={

@@ -1,8 +1,9 @@
-"""Check a calculation that somebody gives for a figure: "180 / 240 = 75%", "12 of 48 is 25%", "1.2 + 0.3 million".
+"""Check a calculation that somebody gives for a figure: "180 / 240 = 75%", "12 of 48 is 25%", "1.2
++ 0.3 million".
 
-Only plain arithmetic is read: the four operations, shares ("12 of 48"), percentages, and words for thousands, millions
-and billions. What holds anything else is neither right nor wrong. Times are linear in the text, and nothing is
-evaluated but numbers.
+Only plain arithmetic is read: the four operations, shares ("12 of 48"), percentages, and words for
+thousands, millions and billions. What holds anything else is neither right nor wrong. Times are
+linear in the text, and nothing is evaluated but numbers.
 """
 
 from __future__ import annotations
@@ -19,13 +20,17 @@ LONGEST = 400
 CONSTANTS = (
     *range(1, 13), *(24, 28, 30, 31, 52, 60, 90, 100, 180, 360, 365, 366, 1_000, 1_024, 3_600),
     *(32, 1.8, 273.15),  # temperatures
-    *(2.54, 30.48, 0.3048, 3.28084, 0.9144, 1.0936, 1.60934, 0.62137, 1.852, 3.6),  # lengths and speeds
+    # lengths and speeds
+    *(2.54, 30.48, 0.3048, 3.28084, 0.9144, 1.0936, 1.60934, 0.62137, 1.852, 3.6),
     *(0.453592, 2.20462, 28.3495, 0.0353, 6.35029),  # masses
     *(0.404686, 2.47105, 10.7639, 0.0929, 2.58999, 0.3861),  # areas
     *(3.78541, 0.264172, 4.54609, 0.219969, 0.473176, 29.5735),  # volumes
-    *(14.5038, 6.89476, 1.01325, 101.325, 4.184, 0.239, 0.7457, 1.341),  # pressures, energies, powers
+    # pressures, energies, powers
+    *(14.5038, 6.89476, 1.01325, 101.325, 4.184, 0.239, 0.7457, 1.341),
 )  # fmt: skip
-"""Numbers that a calculation may use though no evidence has them: calendars, per cent, small counts, conversions."""
+"""Numbers that a calculation may use though no evidence has them: calendars, per cent, small
+counts, conversions.
+"""
 CONSTANT_WITHIN = 0.005
 """How far a conversion factor may be rounded, as a share of it."""
 
@@ -35,8 +40,10 @@ _SCALES = {
     **dict.fromkeys(("billion", "billions", "bn", "mrd", "milliarden", "milliards"), 1e9),
 }
 _MONTHS = frozenset(MONTHS) | frozenset(
-    """january february march april may june july august september october november december jan feb mar apr jun jul
-    aug sep sept oct nov dec""".split()
+    """
+        january february march april may june july august september october november december jan
+        feb mar apr jun jul aug sep sept oct nov dec
+    """.split()
 )
 _GROUPED = "|".join(rf"\d{{1,3}}(?:{separator}\d{{3}})+" for separator in ",'’\u00a0\u202f ")
 _NUMBER = rf"(?:{_GROUPED})(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
@@ -46,10 +53,13 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
-    r"≈|≃|~|\b(?:about|roughly|approx\w*|around|nearly|almost|rund|etwa|circa|ca|environ|unos|unas)\b", re.IGNORECASE
+    r"≈|≃|~|\b(?:about|roughly|approx\w*|around|nearly|almost|rund|etwa|circa|ca|environ|unos|unas)\b",
+    re.IGNORECASE,
 )
 ABOUT_WITHIN, EXACT_WITHIN = 0.01, 0.001
-"""How far the sides may be apart, as a share: where one of them is called approximate, and where none is."""
+"""How far the sides may be apart, as a share: where one of them is called approximate, and where
+none is.
+"""
 _EQUALS = re.compile(r"=|≈|≃|~|\bis\b|\bequals\b|\bergibt\b|→|⇒", re.IGNORECASE)
 _OPERATORS = {
     "×": "*", "x": "*", "·": "*", "times": "*", "÷": "/", ":": "/", "of": "of", "−": "-", "–": "-",
@@ -60,8 +70,8 @@ _OPERATORS = {
 class Calculation(NamedTuple):
     """What a calculation comes to.
 
-    ``right`` says whether all its sides are equal; None where it can't be read. ``operands`` are the numbers that it
-    starts from, those of its results left out.
+    ``right`` says whether all its sides are equal; None where it can't be read. ``operands`` are
+    the numbers that it starts from, those of its results left out.
     """
 
     right: bool | None
@@ -96,7 +106,9 @@ def check_calculation(text: str) -> Calculation:
     found = _checked(text[:LONGEST])
     if found.right is not True and _GROUPING_STOP.search(text):
         # "240.000 - 168.000" may be thousands: a calculation that is right in one reading is right
-        grouped = _checked(_GROUPING_STOP.sub(lambda number: number[0].replace(".", ""), text[:LONGEST]))
+        grouped = _checked(
+            _GROUPING_STOP.sub(lambda number: number[0].replace(".", ""), text[:LONGEST])
+        )
         return grouped if grouped.right or found.right is None else found
     return found
 
@@ -121,7 +133,9 @@ def _checked(text: str) -> Calculation:
         first = computed[0]
         within = ABOUT_WITHIN if _ABOUT.search(part) else EXACT_WITHIN
         found.append(all(_equal(first, side, within) for side in known if side is not first))
-    given = tuple(each for each in operands if not any(math.isclose(each, result) for result in results))
+    given = tuple(
+        each for each in operands if not any(math.isclose(each, result) for result in results)
+    )
     return Calculation(all(found) if found else None, given)
 
 
@@ -136,21 +150,31 @@ _COMPUTES = re.compile(
 
 
 def computes(text: str) -> bool:
-    """Return whether a text holds a calculation that isn't wrong: two numbers with an operator between them."""
-    return _COMPUTES.search(text[:LONGEST]) is not None and check_calculation(text).right is not False
+    """Return whether a text holds a calculation that isn't wrong: two numbers with an operator
+    between them.
+    """
+    return (
+        _COMPUTES.search(text[:LONGEST]) is not None and check_calculation(text).right is not False
+    )
 
 
 def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[float, ...]:
-    """Return the numbers that a calculation starts from and none of the texts has, constants left out.
+    """Return the numbers that a calculation starts from and none of the texts has, constants left
+    out.
 
-    A number may stand in a text with or without the word for its scale ("1.2 million" for 1,200,000).
+    A number may stand in a text with or without the word for its scale ("1.2 million" for
+    1,200,000).
     """
     known = {value for text in texts for value in _numbers(text)}
     wanted = [each for each in calculation.operands if not _is_constant(each)]
     return tuple(
         each
         for each in dict.fromkeys(wanted)
-        if not any(math.isclose(each, value * scale, rel_tol=1e-9) for value in known for scale in _READINGS)
+        if not any(
+            math.isclose(each, value * scale, rel_tol=1e-9)
+            for value in known
+            for scale in _READINGS
+        )
     )
 
 
@@ -178,11 +202,16 @@ def _values(written: str) -> tuple[float, ...]:
 
 
 def _equal(computed: _Side, other: _Side, within: float) -> bool:
-    """Return whether two sides agree, but for the rounding that the written number shows; per cent counts as share."""
-    step = max(other.step, computed.step if not computed.operands else 0.0) * 1.001 + 1e-9 * abs(other.value)
+    """Return whether two sides agree, but for the rounding that the written number shows; per cent
+    counts as share.
+    """
+    step = max(other.step, computed.step if not computed.operands else 0.0) * 1.001 + 1e-9 * abs(
+        other.value
+    )
     # a share may be written in per cent, and "2.86 - 1.9 = 0.96 million" names the scale once
     return any(
-        abs(computed.value - other.value * factor) <= max(step * factor, within * abs(other.value * factor))
+        abs(computed.value - other.value * factor)
+        <= max(step * factor, within * abs(other.value * factor))
         for factor in (1.0, 0.01, 100.0, 1e-3, 1e-6, 1e-9)
     )
 
@@ -230,7 +259,11 @@ def _tokens(text: str) -> list[_Token] | None:
             value = _values(found["number"])
             decimals = re.search(r"[.,](\d+)\Z", found["number"])
             grouped = "," in found["number"] and len(value) == 1
-            digits = 0 if decimals is None or (grouped and "." not in found["number"]) else len(decimals[1])
+            digits = (
+                0
+                if decimals is None or (grouped and "." not in found["number"])
+                else len(decimals[1])
+            )
             # "1,500" in a calculation is fifteen hundred: three digits behind a comma group
             thousands = decimals is not None and len(decimals[1]) == 3 and "," in found["number"]
             best = max(value) if thousands else min(value)

@@ -1,8 +1,10 @@
-"""Issues that a revision leaves open: an issue is fixed only where what it accused is gone or confirmed.
+"""Issues that a revision leaves open: an issue is fixed only where what it accused is gone or
+confirmed.
 
-A revision that takes the marker off an invented sentence has not mended it. So what an iteration accused is looked for
-in the next answer: where the sentence still stands and no verdict confirms it, the issue is carried along with its
-severity, and so is what it costs (the penalty of a fabricated reference, the bound on faithfulness).
+A revision that takes the marker off an invented sentence has not mended it. So what an iteration
+accused is looked for in the next answer: where the sentence still stands and no verdict confirms
+it, the issue is carried along with its severity, and so is what it costs (the penalty of a
+fabricated reference, the bound on faithfulness).
 """
 
 from __future__ import annotations
@@ -20,29 +22,48 @@ from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
 from masis.schema.run import Iteration
 
 STANDS_FROM = 0.7
-"""The share of an accused sentence's content words from which a sentence still says it: rewording is not mending."""
+"""The share of an accused sentence's content words from which a sentence still says it: rewording
+is not mending.
+"""
 CARRIED_MOST = 500
-"""Issues that are looked for in the next answer, serious ones first: with more it is no less wrong."""
+"""Issues that are looked for in the next answer, serious ones first: with more it is no
+less wrong.
+"""
 _WORDS_LEAST = 3
-"""Content words that a quote needs to be recognised by itself; a shorter one is looked for within its sentence."""
-NO_SOURCE = frozenset({"fabricated_reference", "fabricated_quote", "spliced_quote", "quote_from_another_document"})
-"""Rules that accuse a sentence of resting on nothing: another figure in it gives it no source either."""
+"""Content words that a quote needs to be recognised by itself; a shorter one is looked for within
+its sentence.
+"""
+NO_SOURCE = frozenset(
+    {"fabricated_reference", "fabricated_quote", "spliced_quote", "quote_from_another_document"}
+)
+"""Rules that accuse a sentence of resting on nothing: another figure in it gives it no source
+either.
+"""
 _ACCUSING = NO_SOURCE | {"contradicted_claim", "unsupported_claim", "partly_supported_claim"}
 _OMISSIONS = frozenset({"missing_info", "incomplete", "incomplete_reasoning", "ambiguity"})
 _SEVERITIES = ("low", "medium", "high", "critical")
-_NEGATION = re.compile(r"\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b", re.IGNORECASE
+)
 
 
 def carried(
-    before: Iteration, answer: str, audit: CitationAudit, checks: Sequence[ClaimCheck], found: Sequence[Issue]
+    before: Iteration,
+    answer: str,
+    audit: CitationAudit,
+    checks: Sequence[ClaimCheck],
+    found: Sequence[Issue],
 ) -> tuple[Issue, ...]:
-    """Return the issues of the iteration before that are still open in an answer and that nobody raised again.
+    """Return the issues of the iteration before that are still open in an answer and that nobody
+    raised again.
 
-    ``found`` are those that citations and claims raise in the new answer. The issues come as they were, placed in it,
-    with ``carried_from`` set; their ids are still to be given.
+    ``found`` are those that citations and claims raise in the new answer. The issues come as they
+    were, placed in it, with ``carried_from`` set; their ids are still to be given.
     """
     revised = _Revised(before, answer, audit)
-    accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[:CARRIED_MOST]
+    accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[
+        :CARRIED_MOST
+    ]
     return tuple(
         _placed(issue, standing, before.iteration_number)
         for issue in accusing
@@ -53,7 +74,9 @@ def carried(
 
 
 class Stretch(NamedTuple):
-    """A sentence of an answer, or two that follow one another, with what it says (``content_keys``)."""
+    """A sentence of an answer, or two that follow one another, with what it says
+    (``content_keys``).
+    """
 
     start: int
     end: int
@@ -61,12 +84,20 @@ class Stretch(NamedTuple):
     keys: frozenset[str]
 
 
-def with_carried(audit: CitationAudit, issues: Sequence[Issue], invalid_penalty: float) -> CitationAudit:
-    """Return the audit of an answer with what a fabricated reference costs that an earlier answer had.
+def with_carried(
+    audit: CitationAudit, issues: Sequence[Issue], invalid_penalty: float
+) -> CitationAudit:
+    """Return the audit of an answer with what a fabricated reference costs that an earlier answer
+    had.
 
-    ``invalid_penalty`` is applied once, whether the references are in this answer or were taken out of it.
+    ``invalid_penalty`` is applied once, whether the references are in this answer or were taken out
+    of it.
     """
-    references = tuple(i.quote or "" for i in issues if i.rule == "fabricated_reference" and i.carried_from is not None)
+    references = tuple(
+        i.quote or ""
+        for i in issues
+        if i.rule == "fabricated_reference" and i.carried_from is not None
+    )
     if not references:
         return audit
     factor = audit.penalty_factor * (1.0 if audit.invalid_citations else invalid_penalty)
@@ -81,7 +112,9 @@ def with_carried(audit: CitationAudit, issues: Sequence[Issue], invalid_penalty:
 
 
 def with_raised(issues: Sequence[Issue], own: Sequence[Issue]) -> tuple[Issue, ...]:
-    """Return the issues of an iteration with the critic's own, less those carried along that it raised again."""
+    """Return the issues of an iteration with the critic's own, less those carried along that it
+    raised again.
+    """
     left = [
         issue
         for issue in issues
@@ -93,7 +126,9 @@ def with_raised(issues: Sequence[Issue], own: Sequence[Issue]) -> tuple[Issue, .
 
 
 def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> bool:
-    """Return whether one of these issues accuses ``start`` to ``end`` of the same, or of no less by the same source."""
+    """Return whether one of these issues accuses ``start`` to ``end`` of the same, or of no less by
+    the same source.
+    """
     return any(
         other.start is not None
         and other.end is not None
@@ -111,7 +146,9 @@ def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> 
 
 
 class _Revised:
-    """A new answer in which what an earlier iteration accused is looked for, each accused sentence once."""
+    """A new answer in which what an earlier iteration accused is looked for, each accused sentence
+    once.
+    """
 
     def __init__(self, before: Iteration, answer: str, audit: CitationAudit) -> None:
         self._answer, self._audit = before.answer, before.citation_audit
@@ -125,7 +162,8 @@ class _Revised:
             if asserts(each)
         ]
         self._pairs = [
-            Stretch(a.start, b.end, answer[a.start : b.end], a.keys | b.keys) for a, b in pairwise(self._new)
+            Stretch(a.start, b.end, answer[a.start : b.end], a.keys | b.keys)
+            for a, b in pairwise(self._new)
         ]
 
     def standing(self, issue: Issue) -> Stretch | None:
@@ -141,7 +179,9 @@ class _Revised:
         sentence = self._audit.sentences[at]
         if issue.rule in NO_SOURCE:
             if at not in self._sources:
-                self._sources[at] = self._found(_keys(sentence.text, sentence.start, self._inside[at]))
+                self._sources[at] = self._found(
+                    _keys(sentence.text, sentence.start, self._inside[at])
+                )
             return self._sources[at]
         accused = _keys(self._answer[issue.start : issue.end], issue.start, self._inside[at])
         required = frozenset[str]()
@@ -151,9 +191,14 @@ class _Revised:
         return self._found(accused, required, bool(_NEGATION.search(sentence.text)))
 
     def _found(
-        self, accused: frozenset[str], required: frozenset[str] = frozenset(), negated: bool | None = None
+        self,
+        accused: frozenset[str],
+        required: frozenset[str] = frozenset(),
+        negated: bool | None = None,
     ) -> Stretch | None:
-        """Return the first of those that share most of the accused words, where any shares enough."""
+        """Return the first of those that share most of the accused words, where any
+        shares enough.
+        """
         for among in (self._new, self._pairs) if accused else ():
             found = [
                 each
@@ -168,16 +213,26 @@ class _Revised:
 
 
 def _keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
-    """Return what a stretch of an answer that begins at ``start`` says, its markers and what asks for one left out."""
+    """Return what a stretch of an answer that begins at ``start`` says, its markers and what asks
+    for one left out.
+    """
     end = start + len(text)
-    spans = {(c.marker_start, c.marker_end) for c in inside if c.marker_start < end and c.marker_end > start}
+    spans = {
+        (c.marker_start, c.marker_end)
+        for c in inside
+        if c.marker_start < end and c.marker_end > start
+    }
     for first, last in sorted(spans, reverse=True):
         text = f"{text[: max(first - start, 0)]} {text[last - start :]}"
-    return frozenset(content_keys(re.sub(re.escape(CITATION_NEEDED), " ", text, flags=re.IGNORECASE)))
+    return frozenset(
+        content_keys(re.sub(re.escape(CITATION_NEEDED), " ", text, flags=re.IGNORECASE))
+    )
 
 
 def _accuses(issue: Issue) -> bool:
-    """Return whether an issue objects to what a sentence says; what is left out is judged in each answer by itself."""
+    """Return whether an issue objects to what a sentence says; what is left out is judged in each
+    answer by itself.
+    """
     if issue.start is None or issue.end is None:
         return False
     return issue.rule in _ACCUSING or (issue.source == "critic" and issue.type not in _OMISSIONS)
@@ -201,5 +256,11 @@ def _placed(issue: Issue, standing: Stretch, number: int) -> Issue:
     still = f"Raised in iteration {since}: the sentence still stands, and nothing confirms it."
     reason = issue.reason if issue.carried_from else f"{issue.reason} {still}".strip()
     quote = issue.quote if issue.rule == "fabricated_reference" else standing.text
-    update = {"start": standing.start, "end": standing.end, "quote": quote, "carried_from": since, "reason": reason}
+    update = {
+        "start": standing.start,
+        "end": standing.end,
+        "quote": quote,
+        "carried_from": since,
+        "reason": reason,
+    }
     return issue.model_copy(update=update)

@@ -1,8 +1,9 @@
 """Critique: what a demanding reader objects to, and the rules in code around it.
 
-Confidence normalised (MASIS-CRITIC-P5), hallucination and retry forced by fabricated references (MASIS-CRITIC-P3) and
-by the issues that are open, confidence times the penalty factor (MASIS-CRITIC-P6). CRITIC-LOOP-CRITIC-OUTPUT: issues,
-quality score, confidence in the critique, ``has_major_issues``.
+Confidence normalised (MASIS-CRITIC-P5), hallucination and retry forced by fabricated references
+(MASIS-CRITIC-P3) and by the issues that are open, confidence times the penalty factor
+(MASIS-CRITIC-P6). CRITIC-LOOP-CRITIC-OUTPUT: issues, quality score, confidence in the critique,
+``has_major_issues``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
 from masis.audit.measures.scores import multiplied, score_of
-from masis.schema.audit import CitationAudit, Critique, Issue, IssueType, JudgedBy, Measurement, Score
+from masis.schema.audit import (
+    CitationAudit,
+    Critique,
+    Issue,
+    IssueType,
+    JudgedBy,
+    Measurement,
+    Score,
+)
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
 
@@ -36,8 +45,8 @@ class Objection(NamedTuple):
 class CritiqueJudgement(NamedTuple):
     """What the critic says, before any rule in code. Numbers come as given: 0.85, 85 or nonsense.
 
-    ``hallucination_detected`` and ``needs_retry`` are the critic's own word, which can only add to what follows from
-    the issues.
+    ``hallucination_detected`` and ``needs_retry`` are the critic's own word, which can only add to
+    what follows from the issues.
     """
 
     confidence: Any
@@ -57,7 +66,9 @@ class CritiqueJudgement(NamedTuple):
 
 
 ALWAYS_HALLUCINATION: frozenset[IssueType] = frozenset({"hallucination", "contradiction"})
-"""Types of issues that say outright that the answer states or cites what the evidence doesn't say, or denies it."""
+"""Types of issues that say outright that the answer states or cites what the evidence doesn't say,
+or denies it.
+"""
 SOURCE_CONFLICT = "source_conflict"
 """The rule of an issue that says that chunks disagree: the answer keeps to one of them."""
 
@@ -65,7 +76,8 @@ SOURCE_CONFLICT = "source_conflict"
 def is_hallucination(type_: IssueType, rule: str, severity: Severity) -> bool:
     """Return whether an issue says that the answer states something that isn't in the evidence.
 
-    Of the unsupported statements, the serious ones: a sentence without a citation is one of severity medium.
+    Of the unsupported statements, the serious ones: a sentence without a citation is one of
+    severity medium.
     """
     if type_ == "unsupported":
         return severity in ("critical", "high")
@@ -96,10 +108,11 @@ def ruled(
     judged_by: JudgedBy,
     notes: tuple[str, ...] = (),
 ) -> Critique:
-    """The critique after the rules: penalties on confidence, hallucination and retry by the issues, major issues.
+    """The critique after the rules: penalties on confidence, hallucination and retry by the issues,
+    major issues.
 
-    ``issues`` is the merged list of citations, claims and critic, with what an earlier iteration found and the revision
-    left open. A critic that failed leaves what the others found.
+    ``issues`` is the merged list of citations, claims and critic, with what an earlier iteration
+    found and the revision left open. A critic that failed leaves what the others found.
     """
     major = any(issue.major for issue in issues)
     hallucinated = audit.hallucination_detected or any(
@@ -120,7 +133,10 @@ def ruled(
             unscored=judgement,
         )
     confidence = _tempered(score_of("confidence", judgement), audit)
-    quality, own = score_of("overall_quality_score", judgement), score_of("critique_confidence", judgement)
+    quality, own = (
+        score_of("overall_quality_score", judgement),
+        score_of("critique_confidence", judgement),
+    )
     return Critique(
         confidence=confidence.value,
         hallucination_detected=judgement.hallucination_detected or hallucinated,
@@ -151,7 +167,10 @@ def _tempered(confidence: Score, audit: CitationAudit) -> Score:
     if audit.invalid_citations:
         causes.append(f"{len(audit.invalid_citations)} fabricated reference(s)")
     if audit.carried_references:
-        causes.append(f"{len(audit.carried_references)} fabricated reference(s) of an earlier iteration, not mended")
+        causes.append(
+            f"{len(audit.carried_references)} fabricated reference(s) of an earlier iteration, not"
+            " mended"
+        )
     if audit.uncited_claims:
         causes.append(f"{len(audit.uncited_claims)} uncited sentence(s)")
     why = f"times {audit.penalty_factor:g} for " + " and ".join(causes)

@@ -1,7 +1,7 @@
 """Two verifiers in a row: the second is asked only for what the first could not settle.
 
-The first is a screen that costs nothing; the second understands, and costs time or money. What was asked of whom, and
-what that saved, is recorded with the claims (``ClaimReport.escalation``).
+The first is a screen that costs nothing; the second understands, and costs time or money. What was
+asked of whom, and what that saved, is recorded with the claims (``ClaimReport.escalation``).
 """
 
 from __future__ import annotations
@@ -16,13 +16,17 @@ from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
 
 UNSETTLED: frozenset[ClaimVerdict] = frozenset({"unverifiable", "partial", "unscored"})
-"""Verdicts of the first that ask for the second: it abstained, found part of the claim only, or failed."""
+"""Verdicts of the first that ask for the second: it abstained, found part of the claim only, or
+failed.
+"""
 
 
 class Spared(NamedTuple):
-    """Calls to a language model that were made, and those that the second verifier alone would have made beyond them.
+    """Calls to a language model that were made, and those that the second verifier alone would have
+    made beyond them.
 
-    ``cost_usd`` is an estimate of what those would have cost; None where no price is known or none is asked.
+    ``cost_usd`` is an estimate of what those would have cost; None where no price is known or none
+    is asked.
     """
 
     calls: int = 0
@@ -31,15 +35,17 @@ class Spared(NamedTuple):
 
 
 Spare = Callable[[str, str, Sequence[Evidence], int, int, bool], Spared]
-"""Question, answer, evidence, number of claims, for how many the second was asked, whether completeness was wanted."""
+"""Question, answer, evidence, number of claims, for how many the second was asked, whether
+completeness was wanted.
+"""
 
 
 @dataclass(frozen=True)
 class EscalatingVerifier:
     """The first verifier for every claim, the second for those it left unsettled.
 
-    Claims are found, and what is left out as well, by the first. ``names`` are the model strings of both; ``spare``
-    estimates what was saved.
+    Claims are found, and what is left out as well, by the first. ``names`` are the model strings of
+    both; ``spare`` estimates what was saved.
     """
 
     first: Verifier
@@ -61,7 +67,9 @@ class EscalatingVerifier:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Those of the second, which is asked wherever the first abstains; None where it names none."""
+        """Those of the second, which is asked wherever the first abstains; None where it names
+        none.
+        """
         found: frozenset[str] | None = getattr(self.second, "languages", None)
         return found
 
@@ -69,22 +77,42 @@ class EscalatingVerifier:
         """Find the claims as the first does."""
         return self.first.extract(answer, audit, query)
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence]
+    ) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order, by whoever could settle it."""
-        return self._escalated(claims, one_check_each(claims, self.first.verify(claims, evidence)), evidence)[0]
+        return self._escalated(
+            claims, one_check_each(claims, self.first.verify(claims, evidence)), evidence
+        )[0]
 
     def check(
-        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+        self,
+        claims: Sequence[Claim],
+        query: str,
+        answer: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
     ) -> Checked:
-        """Check every claim, with what is left out by the first where asked for, and record what was asked of whom."""
+        """Check every claim, with what is left out by the first where asked for, and record what
+        was asked of whom.
+        """
         whole = self.first.check(claims, query, answer, evidence, completeness=completeness)
         return self._settled(claims, whole, query, answer, evidence, completeness)
 
     def check_answer(
-        self, answer: str, audit: CitationAudit, query: str, evidence: Sequence[Evidence], *, completeness: bool
+        self,
+        answer: str,
+        audit: CitationAudit,
+        query: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
     ) -> tuple[tuple[Claim, ...], Checked]:
         """The same with the claims, which the first finds as it does alone."""
-        claims, whole = check_answer(self.first, answer, audit, query, evidence, completeness=completeness)
+        claims, whole = check_answer(
+            self.first, answer, audit, query, evidence, completeness=completeness
+        )
         return claims, self._settled(claims, whole, query, answer, evidence, completeness)
 
     def _settled(
@@ -112,16 +140,24 @@ class EscalatingVerifier:
     def _escalated(
         self, claims: Sequence[Claim], checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[tuple[ClaimCheck, ...], int]:
-        """Return the checks with the second's in place of those that were unsettled, and how many it was asked for."""
+        """Return the checks with the second's in place of those that were unsettled, and how many
+        it was asked for.
+        """
         readable = any(chunk.text.strip() for chunk in evidence)
         open_at = [at for at, check in enumerate(checks) if readable and check.verdict in UNSETTLED]
         if not open_at:
             return tuple(checks), 0
         asked = [claims[at] for at in open_at]
         second = one_check_each(asked, self.second.verify(asked, evidence))
-        # A figure that the first did not find in the evidence, and words that it marked, stay so, whoever judges.
+        # A figure that the first did not find in the evidence, and words that it marked, stay so,
+        # whoever judges.
         decided = {
-            at: check.model_copy(update={"figures": checks[at].figures, "marked": (*checks[at].marked, *check.marked)})
+            at: check.model_copy(
+                update={
+                    "figures": checks[at].figures,
+                    "marked": (*checks[at].marked, *check.marked),
+                }
+            )
             for at, check in zip(open_at, second, strict=True)
         }
         return tuple(decided.get(at, check) for at, check in enumerate(checks)), len(open_at)

@@ -1,7 +1,8 @@
 """Evaluation: four scores, clamped by what the citations prove (MASIS-EVAL-P5, MASIS-EVAL-LOWEST).
 
-Normalised first (Problem 6), then clamped (Problem 5), then the weighted mean is recomputed and rounded to 3 decimals.
-Faithfulness is bounded by uncited sentences whether or not the answer cites; the lowest bound wins.
+Normalised first (Problem 6), then clamped (Problem 5), then the weighted mean is recomputed and
+rounded to 3 decimals. Faithfulness is bounded by uncited sentences whether or not the answer cites;
+the lowest bound wins.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
 from masis.audit.measures.scores import capped, normalised, score_of
-from masis.schema.audit import CitationAudit, Critique, Evaluation, FiredRule, JudgedBy, Measurement, Score
+from masis.schema.audit import (
+    CitationAudit,
+    Critique,
+    Evaluation,
+    FiredRule,
+    JudgedBy,
+    Measurement,
+    Score,
+)
 from masis.schema.base import Unscored
 from masis.settings import Settings
 
@@ -50,7 +59,9 @@ def ruled(
     settings: Settings,
     judged_by: JudgedBy,
 ) -> Evaluation:
-    """The evaluation after the rules. One dimension without a score leaves the overall score unscored too."""
+    """The evaluation after the rules. One dimension without a score leaves the overall score
+    unscored too.
+    """
     if isinstance(judgement, Unscored):
         nothing: dict[str, Any] = dict.fromkeys((*DIMENSIONS, "overall_score"))
         return Evaluation(**nothing, judged_by=judged_by, unscored=judgement)
@@ -66,7 +77,11 @@ def ruled(
         scores=(*scores.values(), overall),
         notes=judgement.notes,
         judged_by=judged_by,
-        unscored=Unscored(reason=f"the judge gave no number for {', '.join(lacking)}") if lacking else None,
+        unscored=(
+            Unscored(reason=f"the judge gave no number for {', '.join(lacking)}")
+            if lacking
+            else None
+        ),
     )
 
 
@@ -78,9 +93,14 @@ class FaithfulnessBound(NamedTuple):
     why: str
 
 
-def faithfulness_bounds(audit: CitationAudit, critique: Critique, settings: Settings) -> Iterator[FaithfulnessBound]:
+def faithfulness_bounds(
+    audit: CitationAudit, critique: Critique, settings: Settings
+) -> Iterator[FaithfulnessBound]:
     """Yield what bounds faithfulness; the lowest wins."""
-    fabricated, uncited = audit.invalid_citations or audit.carried_references, len(audit.uncited_claims)
+    fabricated, uncited = (
+        audit.invalid_citations or audit.carried_references,
+        len(audit.uncited_claims),
+    )
     if audit.invalid_citations or audit.hallucination_detected or critique.hallucination_detected:
         why = "fabricated reference" if fabricated else "the critique found a hallucination"
         yield FaithfulnessBound(settings.hallucination_faithfulness_cap, "hallucination_cap", why)
@@ -108,5 +128,7 @@ def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings:
     if any(score.value is None for score in scores.values()):
         return Score(name="overall_score", raw=given.raw, value=None)
     mean = round(sum(weights[name] * (scores[name].value or 0.0) for name in DIMENSIONS), 3)
-    rule = FiredRule(rule="weighted_mean", before=given.raw, after=mean, why="recomputed from the four scores")
+    rule = FiredRule(
+        rule="weighted_mean", before=given.raw, after=mean, why="recomputed from the four scores"
+    )
     return Score(name="overall_score", raw=given.raw, value=min(mean, 1.0), rules=(rule,))

@@ -1,7 +1,7 @@
 """One list of issues from citations, claims and critic.
 
-Types are the union of both specs' lists; ``CRITIC_LOOP_TYPE`` and ``DRAFT_CRITIQUE_TYPE`` map each onto the words that
-CRITIC-LOOP-ISSUE and DRAFT-CRITIQUE-ISSUE have for it.
+Types are the union of both specs' lists; ``CRITIC_LOOP_TYPE`` and ``DRAFT_CRITIQUE_TYPE`` map each
+onto the words that CRITIC-LOOP-ISSUE and DRAFT-CRITIQUE-ISSUE have for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from masis.audit.critique import SOURCE_CONFLICT, Objection
 from masis.audit.text.comparison import quotation_key
 from masis.audit.text.instructions import find_instructions, shown
 from masis.audit.text.quotes import Located, located
-from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
+from masis.schema.audit import (
+    CitationAudit,
+    ClaimCheck,
+    Issue,
+    IssueSource,
+    IssueType,
+    MissingPoint,
+)
 from masis.schema.case import ClaimVerdict, Evidence, Severity
 from masis.schema.wording import shortened
 from masis.settings import Settings
@@ -34,9 +41,18 @@ DRAFT_CRITIQUE_TYPE: dict[IssueType, str] = {
     **dict.fromkeys(("factual", "safety"), "unsupported"),
     **dict.fromkeys(("ambiguity", "missing_info", "incomplete_reasoning"), "incomplete"),
 }
-GROUNDLESS: frozenset[IssueType] = frozenset({"hallucination", "contradiction", "unsupported", "factual", "outdated"})
-"""Types of issues that say of the same words that the evidence does not support them: one fault under several names."""
-DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {"critical": "high", "high": "high", "medium": "medium", "low": "low"}
+GROUNDLESS: frozenset[IssueType] = frozenset(
+    {"hallucination", "contradiction", "unsupported", "factual", "outdated"}
+)
+"""Types of issues that say of the same words that the evidence does not support them: one fault
+under several names.
+"""
+DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {
+    "critical": "high",
+    "high": "high",
+    "medium": "medium",
+    "low": "low",
+}
 
 
 def merged(
@@ -49,10 +65,12 @@ def merged(
     answer: str = "",
     evidence: Sequence[Evidence] = (),
 ) -> tuple[Issue, ...]:
-    """What citations and claims object to, citations first, in the order of the answer, numbered ``i1``, ``i2``...
+    """What citations and claims object to, citations first, in the order of the answer, numbered
+    ``i1``, ``i2``...
 
-    ``dropped`` holds the claims that a revision lost though the evidence supports them (``masis/audit/revision.py``).
-    ``answer`` and ``evidence`` are looked through for text that instructs whoever reads it.
+    ``dropped`` holds the claims that a revision lost though the evidence supports them
+    (``masis/audit/revision.py``). ``answer`` and ``evidence`` are looked through for text that
+    instructs whoever reads it.
     """
     found = [
         *_from_instructions(answer, evidence),
@@ -64,20 +82,26 @@ def merged(
 
 
 class RaisedIssues(NamedTuple):
-    """The critic's objections as issues, and as notes those whose quote the answer does not hold."""
+    """The critic's objections as issues, and as notes those whose quote the answer does
+    not hold.
+    """
 
     issues: tuple[Issue, ...]
     notes: tuple[str, ...]
 
 
 def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]) -> RaisedIssues:
-    """The critic's objections, numbered after the issues before; a quote not in the answer gives no span."""
+    """The critic's objections, numbered after the issues before; a quote not in the answer gives no
+    span.
+    """
     issues, notes = [], []
     denied = [(issue.start, issue.end) for issue in before if issue.type == "contradiction"]
     for objection in objections:
         place = located(objection.quote, answer) if objection.quote else None
         if objection.quote and place is None:
-            notes.append(f"{objection.description} (quoted, but not in the answer: {objection.quote})")
+            notes.append(
+                f"{objection.description} (quoted, but not in the answer: {objection.quote})"
+            )
         issues.append(
             _issue(
                 "critic",
@@ -100,8 +124,8 @@ def _severity_of(
 ) -> Severity:
     """Return the critic's severity, at least high where it quotes words that the evidence denies.
 
-    The evidence denies them where the critic says so, or where it finds no ground for words that the claims' check
-    found contradicted (``denied``).
+    The evidence denies them where the critic says so, or where it finds no ground for words that
+    the claims' check found contradicted (``denied``).
     """
     if objection.severity == "critical" or place is None or objection.rule == SOURCE_CONFLICT:
         return objection.severity
@@ -125,32 +149,39 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
             INSTRUCTION_IN_ANSWER,
             "high",
             f"The answer instructs a reader, a model or a tool: “{shown(answer, found)}”",
-            f"Text of this kind ({found.label}) is no answer to the question, and may steer whoever reads it.",
+            f"Text of this kind ({found.label}) is no answer to the question, and may steer whoever"
+            " reads it.",
             "Remove it.",
             place=Located(found.start, found.end),
             quote=answer[found.start : found.end],
         )
     for chunk in evidence:
         for found in find_instructions(chunk.text)[:INSTRUCTIONS_MOST]:
-            # medium: no revision of the answer repairs it, so that the loop need not try; acceptance refuses it anyway
+            # medium: no revision of the answer repairs it, so that the loop need not try;
+            # acceptance refuses it anyway
             issue = _issue(
                 "instructions",
                 "safety",
                 INSTRUCTION_IN_EVIDENCE,
                 "medium",
                 f"{chunk.id} instructs a reader, a model or a tool: “{shown(chunk.text, found)}”",
-                f"Text of this kind ({found.label}) is no evidence, and may have steered whoever wrote the answer.",
+                f"Text of this kind ({found.label}) is no evidence, and may have steered whoever"
+                " wrote the answer.",
                 f"Don't rely on {chunk.id}; find out how it got among the evidence.",
                 evidence_ids=(chunk.id,),
             )
-            yield issue.model_copy(update={"evidence_start": found.start, "evidence_end": found.end})
+            yield issue.model_copy(
+                update={"evidence_start": found.start, "evidence_end": found.end}
+            )
 
 
 def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Iterable[Issue]:
     # An answer that names no evidence by its id may number the chunks in their order.
     invalid = [citation.status == "invalid" for citation in audit.citations]
     names = {citation.reference for citation in audit.citations}
-    counts = all(name.isdecimal() and len(name) < 4 and 1 <= int(name) <= len(evidence) for name in names)
+    counts = all(
+        name.isdecimal() and len(name) < 4 and 1 <= int(name) <= len(evidence) for name in names
+    )
     places = _PLACES if counts and all(invalid) else ""
     for citation in audit.citations:
         if citation.status == "invalid":
@@ -163,9 +194,11 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 "No chunk has this id, neither to the letter nor by number or position.",
                 f"Cite the chunk that says this, or drop the sentence.{places}",
                 # what it covers where it was given beside the answer and has no marker
-                place=Located(citation.marker_start, citation.marker_end)
-                if citation.marker_start < citation.marker_end
-                else Located(citation.start, citation.end),
+                place=(
+                    Located(citation.marker_start, citation.marker_end)
+                    if citation.marker_start < citation.marker_end
+                    else Located(citation.start, citation.end)
+                ),
                 quote=citation.text,
             )
     yield from _from_quotes(audit)
@@ -185,8 +218,9 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
 
 
 _PLACES = (
-    " All references here are numbers that fit the count of chunks, though the chunks have ids of their own: where [1] "
-    'means the first chunk, read the cases with --map evidence.id= (in Python map={"evidence.id": None}).'
+    " All references here are numbers that fit the count of chunks, though the chunks have ids of"
+    " their own: where [1] means the first chunk, read the cases with --map evidence.id= (in Python"
+    ' map={"evidence.id": None}).'
 )
 
 
@@ -228,16 +262,23 @@ def _from_quotes(audit: CitationAudit) -> Iterable[Issue]:
             grade,
             described.format(id=check.evidence_id, other=check.found_in, quote=quote),
             reason,
-            "Quote the evidence as it stands and cite the chunk that holds it, or drop the sentence.",
+            "Quote the evidence as it stands and cite the chunk that holds it, or drop the"
+            " sentence.",
             place=Located(check.start, check.end) if check.start < check.end else None,
             evidence_ids=(check.found_in or check.evidence_id,),
         )
 
 
-def _from_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint], settings: Settings) -> Iterable[Issue]:
+def _from_claims(
+    checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint], settings: Settings
+) -> Iterable[Issue]:
     for check in checks:
         grade = severity(check)
-        wanted = settings.check_contradictions if check.verdict == "contradicted" else settings.check_factual
+        wanted = (
+            settings.check_contradictions
+            if check.verdict == "contradicted"
+            else settings.check_factual
+        )
         if grade is not None and wanted and passes(grade, settings.strictness):
             yield _unverified(check, grade)
         yield from _reference_issues(check, settings)
@@ -342,7 +383,10 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
                 f"Cite {reference.better} instead of {reference.evidence_id}.",
                 place=_place(check),
                 quote=check.claim.text,
-                evidence_ids=(reference.evidence_id, *([reference.better] if reference.better else [])),
+                evidence_ids=(
+                    reference.evidence_id,
+                    *([reference.better] if reference.better else []),
+                ),
             )
         elif reference.finding == "redundant" and passes("low", settings.strictness):
             yield _issue(
@@ -350,7 +394,8 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
                 "ambiguity",
                 "redundant_reference",
                 "low",
-                f"{reference.evidence_id} does not support this; the other references support it alone.",
+                f"{reference.evidence_id} does not support this; the other references support it"
+                " alone.",
                 reference.reason,
                 f"Drop the reference to {reference.evidence_id}.",
                 place=_place(check),
@@ -401,9 +446,9 @@ def _issue(
 def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     """Return issues with those that are about the same words: to a reader they are one fault.
 
-    What the checks found sets the words. The critic speaks of whole sentences, in which several may be wrong: what it
-    raises goes with the first of them. Where it is about no words, but says that a missing point is left out, it goes
-    with that point.
+    What the checks found sets the words. The critic speaks of whole sentences, in which several may
+    be wrong: what it raises goes with the first of them. Where it is about no words, but says that
+    a missing point is left out, it goes with that point.
     """
     faults: list[list[Issue]] = []
     placed: list[
@@ -415,7 +460,9 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
 
     for issue in sorted(issues, key=breadth):
         if issue.start is None or issue.end is None:
-            if (said := next((each for each in faults if _repeats(issue, each[0])), None)) is not None:
+            if (
+                said := next((each for each in faults if _repeats(issue, each[0])), None)
+            ) is not None:
                 said.append(issue)
             else:
                 faults.append([issue])
@@ -433,22 +480,33 @@ _WORD = re.compile(r"\w{4,}")
 _LETTERS = 4
 """Letters by which two forms of a word are taken for one."""
 LEAST_REPEATED = 0.5
-"""Share of the words of a missing point that the critic must have, so that it speaks of that point."""
+"""Share of the words of a missing point that the critic must have, so that it speaks of
+that point.
+"""
 _OMISSIONS: frozenset[IssueType] = frozenset({"missing_info", "incomplete", "incomplete_reasoning"})
 
 
 def word_stems(text: str) -> set[str]:
-    """Return the longer words of a text, each by its first letters: those that two sentences share show one topic."""
+    """Return the longer words of a text, each by its first letters: those that two sentences share
+    show one topic.
+    """
     return {each.casefold()[:_LETTERS] for each in _WORD.findall(text)}
 
 
 def _repeats(issue: Issue, point: Issue) -> bool:
     """Whether the critic says of an answer as a whole that it leaves out this missing point."""
-    if issue.source != "critic" or issue.type not in _OMISSIONS or point.rule != "missing_information":
+    if (
+        issue.source != "critic"
+        or issue.type not in _OMISSIONS
+        or point.rule != "missing_information"
+    ):
         return False
     missing = word_stems(point.point)
     same = len(missing & word_stems(f"{issue.description} {issue.reason}"))
-    return bool(set(issue.evidence_ids) & set(point.evidence_ids)) and same >= LEAST_REPEATED * len(missing) > 0
+    return (
+        bool(set(issue.evidence_ids) & set(point.evidence_ids))
+        and same >= LEAST_REPEATED * len(missing) > 0
+    )
 
 
 def numbered(issues: Iterable[Issue], first: int = 1) -> Iterable[Issue]:

@@ -1,8 +1,8 @@
 """The tables of ``languages.toml``, and which of them apply to a text.
 
-A text needs no language code. Abbreviations of English apply everywhere, because its titles, companies and Latin
-shorthand are quoted everywhere; those of another language apply where the text has its function words or letters, or
-where nothing tells its language.
+A text needs no language code. Abbreviations of English apply everywhere, because its titles,
+companies and Latin shorthand are quoted everywhere; those of another language apply where the text
+has its function words or letters, or where nothing tells its language.
 """
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ _FILE = resources.files("masis.audit").joinpath("languages.toml")
 _CONTENT = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 _TABLES: dict[str, dict[str, str]] = _CONTENT["languages"]
 _BITS = {name: 1 << number for number, name in enumerate(_TABLES)}
-_EVERYWHERE = sum(bit for name, bit in _BITS.items() if name == "english" or "words" not in _TABLES[name])
+_EVERYWHERE = sum(
+    bit for name, bit in _BITS.items() if name == "english" or "words" not in _TABLES[name]
+)
 
 FULL_STOPS: str = _CONTENT["full_stops"]
-"""Stops that end a sentence whatever surrounds them: those of the scripts that don't use the stop of Latin."""
+"""Stops that end a sentence whatever surrounds them: those of the scripts that don't use the stop
+of Latin.
+"""
 
 QUESTION_MARKS: str = _CONTENT["question_marks"]
 """The marks that end a question, of all scripts."""
@@ -53,7 +57,9 @@ def _with_ordinals(*kinds: str) -> int:
 
 
 def _beginnings(*tables: WordTable) -> WordTable:
-    """Return the first parts of abbreviations of several parts, two parts or more, and the whole ones."""
+    """Return the first parts of abbreviations of several parts, two parts or more, and the whole
+    ones.
+    """
     found: dict[str, int] = defaultdict(int)
     for table in tables:
         for phrase, languages in table.items():
@@ -71,7 +77,9 @@ SPACED_SELDOM_END = _words("spaced_seldom_end")
 YEARS = _words("years")
 AND_SO_ON = _words("and_so_on")
 SPACED_BEGINNINGS = _beginnings(SPACED, SPACED_SELDOM_END, AND_SO_ON)
-_PARTS = [part for phrase in (*SPACED, *SPACED_SELDOM_END, *AND_SO_ON) for part in phrase.split("_")]
+_PARTS = [
+    part for phrase in (*SPACED, *SPACED_SELDOM_END, *AND_SO_ON) for part in phrase.split("_")
+]
 ABBREVIATIONS = frozenset((*NEVER_END, *NEVER_BEFORE_FIGURES, *SELDOM_END, *YEARS, *_PARTS))
 """Every word that is an abbreviation in some language, or a part of one."""
 STARTERS = _words("starters")
@@ -93,23 +101,27 @@ SPEECH = _patterns("speech")
 QUOTATION_GOES_ON = _patterns("quotation_goes_on")
 
 _FUNCTION_WORDS = {
-    word: tuple(name for name, bit in _BITS.items() if bit & languages) for word, languages in _words("words").items()
+    word: tuple(name for name, bit in _BITS.items() if bit & languages)
+    for word, languages in _words("words").items()
 }
 _LETTERS = {name: table["letters"] for name, table in _TABLES.items() if "letters" in table}
 
 
 _NEGATIONS = frozenset(
-    """not no never none nothing nobody nor neither without only silent nicht nichts kein keine keinen keiner keines
-    nie niemals ohne nur ne pas
-    jamais sans aucun aucune nunca sin solo sólo ningún ninguna non mai senza nessun nessuna niet geen nooit zonder
-    slechts não sem apenas nenhum nenhuma bez tylko żaden żadne не нет без никогда только inte ikke ej ingen""".split()
+    """
+        not no never none nothing nobody nor neither without only silent nicht nichts kein keine
+        keinen keiner keines nie niemals ohne nur ne pas jamais sans aucun aucune nunca sin solo
+        sólo ningún ninguna non mai senza nessun nessuna niet geen nooit zonder slechts não sem
+        apenas nenhum nenhuma bez tylko żaden żadne не нет без никогда только inte ikke ej ingen
+    """.split()
 )
 _CONTRACTED_NEGATION = re.compile(r"n['’]t\Z")
 _NEGATION_WITHOUT_BLANKS = re.compile(r"不|没|沒|未|無|无|ない|ません|ず|않|없|아니")
 
 
 def is_negation(word: str) -> bool:
-    """Return whether a word in lower case turns a sentence around, in the languages of which most answers are written.
+    """Return whether a word in lower case turns a sentence around, in the languages of which most
+    answers are written.
 
     Words that narrow it ("only") count, too.
     """
@@ -123,21 +135,27 @@ def negates(text: str) -> bool:
 
 
 _JOINING = frozenset(
-    """addition additionally also altogether besides conclusion consequently contrast example finally furthermore hence
-    however instance likewise moreover namely nevertheless nonetheless overall similarly summary then therefore thereby
-    thus well
-    außerdem beispiel beispielsweise daher darüber dennoch deshalb ferner folglich hinaus hingegen insgesamt jedoch
-    nämlich schließlich somit zudem zusammenfassend zusätzlich
-    ailleurs ainsi cependant conclusion donc effet enfin exemple outre pourtant revanche toutefois résumé
-    además ejemplo embargo finalmente igualmente obstante resumen también
-    anche inoltre esempio infine quindi tuttavia bijvoorbeeld bovendien daarnaast echter tenslotte
-    além disso exemplo porém portanto também кроме того например однако поэтому также""".split()
+    """
+        addition additionally also altogether besides conclusion consequently contrast example
+        finally furthermore hence however instance likewise moreover namely nevertheless nonetheless
+        overall similarly summary then therefore thereby thus well außerdem beispiel beispielsweise
+        daher darüber dennoch deshalb ferner folglich hinaus hingegen insgesamt jedoch nämlich
+        schließlich somit zudem zusammenfassend zusätzlich ailleurs ainsi cependant conclusion donc
+        effet enfin exemple outre pourtant revanche toutefois résumé además ejemplo embargo
+        finalmente igualmente obstante resumen también anche inoltre esempio infine quindi tuttavia
+        bijvoorbeeld bovendien daarnaast echter tenslotte além disso exemplo porém portanto também
+        кроме того например однако поэтому также
+    """.split()
 )
-"""Words of phrases that join sentences and assert nothing ("in addition", "zum Beispiel", "sin embargo")."""
+"""Words of phrases that join sentences and assert nothing ("in addition", "zum Beispiel", "sin
+embargo").
+"""
 
 
 def is_function_word(word: str) -> bool:
-    """Return whether a word in lower case only joins others ("the", "und") or opens sentences in some language."""
+    """Return whether a word in lower case only joins others ("the", "und") or opens sentences in
+    some language.
+    """
     return word in _FUNCTION_WORDS or word in STARTERS or word in _JOINING
 
 
@@ -145,7 +163,9 @@ class Guess(NamedTuple):
     """The languages that a text seems to be written in, one bit each; 0 where nothing tells."""
 
     likely: int
-    """Those with at least half as many of their function words in the text as the language that has most."""
+    """Those with at least half as many of their function words in the text as the language that has
+    most.
+    """
     best: int
     """Those with most."""
 
@@ -168,9 +188,13 @@ def guess_languages(text: str) -> Guess:
 
 
 class TextLanguages:
-    """The languages of a text or of a part of it; found out when a rule first asks, which most texts don't need."""
+    """The languages of a text or of a part of it; found out when a rule first asks, which most
+    texts don't need.
+    """
 
-    def __init__(self, text: str, start: int = 0, end: int | None = None, around: TextLanguages | None = None) -> None:
+    def __init__(
+        self, text: str, start: int = 0, end: int | None = None, around: TextLanguages | None = None
+    ) -> None:
         """Remember the stretch, and what to ask where the stretch itself doesn't tell."""
         self._text, self._start, self._end, self._around = text, start, end, around
 
@@ -181,20 +205,30 @@ class TextLanguages:
 
     @cached_property
     def uses_danda(self) -> bool:
-        """Whether sentences end with the danda of India, so that a Latin stop behind a short word shortens it."""
+        """Whether sentences end with the danda of India, so that a Latin stop behind a short word
+        shortens it.
+        """
         return "।" in self._text[self._start : self._end]
 
     def have(self, table: WordTable, spelling: str) -> bool:
-        """Return whether a language of the text lists the spelling, or any does where none is known."""
+        """Return whether a language of the text lists the spelling, or any does where none is
+        known.
+        """
         languages = table.get(spelling)
         if languages is None:
             return False
-        return bool(languages & _EVERYWHERE or not self._guess.likely or languages & self._guess.likely)
+        return bool(
+            languages & _EVERYWHERE or not self._guess.likely or languages & self._guess.likely
+        )
 
     def surely_have(self, table: WordTable, spelling: str) -> bool:
-        """Return whether a language of the text lists the spelling, and the text is known to be in it."""
+        """Return whether a language of the text lists the spelling, and the text is known to be in
+        it.
+        """
         languages = table.get(spelling)
-        return languages is not None and bool(languages & _EVERYWHERE or languages & self._guess.likely)
+        return languages is not None and bool(
+            languages & _EVERYWHERE or languages & self._guess.likely
+        )
 
     def are_surely(self, languages: int) -> bool:
         """Return whether the text is more likely in one of these languages than in any other."""

@@ -1,9 +1,11 @@
-"""The loop: the only place that knows the order of the steps, and what becomes of a step that fails.
+"""The loop: the only place that knows the order of the steps, and what becomes of a step that
+fails.
 
     draft (if there is no answer) -> [citations -> claims -> critique -> evaluation] -> stop? -> revision -> [...]
 
-An iteration is one audited answer; between each two stands a revision (REQ-CRITIC-015).
-The loop takes the five roles as values, yields events and returns the run; it never sees a store, a page or an SDK.
+An iteration is one audited answer; between each two stands a revision (REQ-CRITIC-015). The loop
+takes the five roles as values, yields events and returns the run; it never sees a store, a page or
+an SDK.
 """
 
 from __future__ import annotations
@@ -49,20 +51,32 @@ from masis.schema.audit import (
 from masis.schema.base import Unscored, utc_now
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.case import Case, Evidence
-from masis.schema.run import Event, Iteration, LocalModel, Run, RunWarning, StepsDone, TerminationReason, Versions
+from masis.schema.run import (
+    Event,
+    Iteration,
+    LocalModel,
+    Run,
+    RunWarning,
+    StepsDone,
+    TerminationReason,
+    Versions,
+)
 from masis.schema.wording import counted
 from masis.settings import Settings
 
 T = TypeVar("T")
 
-# Drafting: an answer for a case that came without one. The role alone; there is no rule in code around it.
+# Drafting: an answer for a case that came without one. The role alone; there is no rule in code
+# around it.
 
 
 class Drafter(Protocol):
     """Writes an answer from the evidence, citing it by id."""
 
     def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
-        """Return an answer whose every assertion cites the chunk that supports it. StepError if there is none."""
+        """Return an answer whose every assertion cites the chunk that supports it. StepError if
+        there is none.
+        """
 
 
 Events = Generator[Event, None, None]
@@ -71,12 +85,14 @@ Audit = Generator[Event, None, Run]
 
 @dataclass(frozen=True)
 class Roles:
-    """Who judges: any mix of offline, models and people's own. ``models`` names each role's for the record.
+    """Who judges: any mix of offline, models and people's own. ``models`` names each role's for the
+    record.
 
-    ``control`` is the one that roles with a model were made with; ``waits`` says that some role waits for others, so
-    that the loop tells meanwhile what happens and can be stopped; ``prompts`` the version of each role's prompts;
-    ``local_models`` the model files that roles use on this machine; ``unexamined`` the models of judging
-    roles that have not passed the exam. Every improved answer passes ``validator`` before it is audited.
+    ``control`` is the one that roles with a model were made with; ``waits`` says that some role
+    waits for others, so that the loop tells meanwhile what happens and can be stopped; ``prompts``
+    the version of each role's prompts; ``local_models`` the model files that roles use on this
+    machine; ``unexamined`` the models of judging roles that have not passed the exam. Every
+    improved answer passes ``validator`` before it is audited.
     """
 
     drafter: Drafter
@@ -96,11 +112,12 @@ class Roles:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an interrupted run had come: its finished iterations, the last with the revision made from it.
+    """How far an interrupted run had come: its finished iterations, the last with the revision made
+    from it.
 
-    ``steps`` are those that the iteration after them had finished. ``rewritten`` says that somebody outside of the
-    audit wrote the last revision: it is audited even if its text is that of the answer before it, where a reviser's
-    ends the loop.
+    ``steps`` are those that the iteration after them had finished. ``rewritten`` says that somebody
+    outside of the audit wrote the last revision: it is audited even if its text is that of the
+    answer before it, where a reviser's ends the loop.
     """
 
     draft: Draft | None = None
@@ -126,14 +143,16 @@ class Clock:
 
 # What a run reports as it goes: events for observers, warnings for the record, lines for the log.
 #
-# Log lines hold counts, scores and codes, never a text (REQ-CRITIC-SEC-003); texts are logged at DEBUG, where
-# ``log_texts`` allows it (REQ-CRITIC-OBS-004). Each line also carries its values as ``fields``, for a log that is read
-# by programs (``masis/observers/log_records.py``).
+# Log lines hold counts, scores and codes, never a text (REQ-CRITIC-SEC-003); texts are logged at
+# DEBUG, where ``log_texts`` allows it (REQ-CRITIC-OBS-004). Each line also carries its values as
+# ``fields``, for a log that is read by programs (``masis/observers/log_records.py``).
 
 log = logging.getLogger("masis.audit.loop")
 
 LOGGED_AS_ERRORS = {"critique", "revision"}
-"""Steps whose failure is an error in the log; so is any failure of a provider (REQ-CRITIC-OBS-003)."""
+"""Steps whose failure is an error in the log; so is any failure of a provider
+(REQ-CRITIC-OBS-003).
+"""
 
 
 def as_text(value: object) -> str:
@@ -149,7 +168,9 @@ class RunReporter:
         self.warnings: list[RunWarning] = []
         self.seq = 0
 
-    def event(self, kind: Any, *, message: str = "", data: dict[str, Any] | None = None, **where: Any) -> Event:
+    def event(
+        self, kind: Any, *, message: str = "", data: dict[str, Any] | None = None, **where: Any
+    ) -> Event:
         """Return the next event of the run."""
         self.seq += 1
         return Event(
@@ -167,26 +188,50 @@ class RunReporter:
         """Return the event of something that happened in a call to a model."""
         if notice.kind == "call_retried":
             fields = {"step": notice.step, "iteration": notice.iteration, **notice.data}
-            self.log(logging.INFO, "call_retried", f"a call is tried again in step {notice.step}", fields)
+            self.log(
+                logging.INFO, "call_retried", f"a call is tried again in step {notice.step}", fields
+            )
         return self.event(
-            notice.kind, iteration=notice.iteration, step=notice.step, message=notice.message, data=dict(notice.data)
+            notice.kind,
+            iteration=notice.iteration,
+            step=notice.step,
+            message=notice.message,
+            data=dict(notice.data),
         )
 
     def step_finished(self, step: Step, number: int | None, data: dict[str, Any]) -> Event:
         """Return the event that a step has finished; its values also go to the log."""
         if log.isEnabledFor(logging.INFO):
-            words = ", ".join(f"{name} {as_text(value)}" for name, value in data.items() if name != "node")
+            words = ", ".join(
+                f"{name} {as_text(value)}" for name, value in data.items() if name != "node"
+            )
             of = "" if number is None else f" of iteration {number}"
-            self.log(logging.INFO, "step_finished", f"{step}{of}: {words}", {"step": step, "iteration": number, **data})
+            self.log(
+                logging.INFO,
+                "step_finished",
+                f"{step}{of}: {words}",
+                {"step": step, "iteration": number, **data},
+            )
         return self.event("step_finished", iteration=number, step=step, data=data)
 
     def warn(
-        self, code: str | None, step: Step | None, message: str, number: int | None = None, *, logged: str = ""
+        self,
+        code: str | None,
+        step: Step | None,
+        message: str,
+        number: int | None = None,
+        *,
+        logged: str = "",
     ) -> Events:
-        """Add a warning to the run, the log and the events; ``logged`` is what the log says of one without a code."""
+        """Add a warning to the run, the log and the events; ``logged`` is what the log says of one
+        without a code.
+        """
         serious = code == "CRITIC-ERR-003" or (code is not None and step in LOGGED_AS_ERRORS)
         # the limit of iterations belongs to no step
-        places = [f"step {step}" if step else "", f"iteration {number}" if number is not None else ""]
+        places = [
+            f"step {step}" if step else "",
+            f"iteration {number}" if number is not None else "",
+        ]
         place = ", ".join(filter(None, places))
         self.log(
             logging.ERROR if serious else logging.WARNING,
@@ -196,12 +241,20 @@ class RunReporter:
         )
         self.log_text("warning", message)
         self.warnings.append(RunWarning(code=code, step=step, iteration=number, message=message))
-        yield self.event("warning", iteration=number, step=step, message=message, data={"code": code})
+        yield self.event(
+            "warning", iteration=number, step=step, message=message, data={"code": code}
+        )
 
     def log(self, level: int, event: str, words: str, fields: Mapping[str, Any]) -> None:
-        """Write a log line, with its values beside the words under their names; what went wrong names the case."""
+        """Write a log line, with its values beside the words under their names; what went wrong
+        names the case.
+        """
         named = {"event": event, "run": self.run_id, "case": self.case_id, **fields}
-        of = f"{self.run_id} of case {self.case_id[:80]!r}" if level >= logging.WARNING else self.run_id
+        of = (
+            f"{self.run_id} of case {self.case_id[:80]!r}"
+            if level >= logging.WARNING
+            else self.run_id
+        )
         log.log(level, "run %s: %s", of, words, extra={"fields": named})
 
     def log_text(self, what: str, text: object) -> None:
@@ -213,7 +266,9 @@ class RunReporter:
 
 STOPPED = Unscored(reason="the audit was stopped before the critic had answered")
 POLL_S = 0.2
-"""How often a waiting step emits the notices of its calls and looks whether the run was cancelled."""
+"""How often a waiting step emits the notices of its calls and looks whether the run was
+cancelled.
+"""
 
 
 @dataclass
@@ -238,7 +293,9 @@ class AuditRun:
         self.control.calls.case_id = self.case.id
         if not self.roles.waits:
             self.control.cancellation.ask = self.cancelled
-        self.reporter = RunReporter(self.run_id, self.case.id, self.clock, log_texts=self.settings.log_texts)
+        self.reporter = RunReporter(
+            self.run_id, self.case.id, self.clock, log_texts=self.settings.log_texts
+        )
         self.step_ms: dict[str, float] = {}
         self.mark = 0
         """How many calls are filed under the draft or an iteration; those after it are not yet."""
@@ -246,28 +303,44 @@ class AuditRun:
     def run(self, progress: Progress) -> Generator[Event, None, Run]:
         """The whole audit, from where ``progress`` left it."""
         started_at = self.clock.now()
-        self.iterations, self.draft, self.reporter.seq = list(progress.iterations), progress.draft, progress.events
+        self.iterations, self.draft, self.reporter.seq = (
+            list(progress.iterations),
+            progress.draft,
+            progress.events,
+        )
         self.reporter.warnings, self.steps = list(progress.warnings), progress.steps
         self.mark = self.control.calls.mark
         self.control.budget.begin_loop(self.settings, self.clock.seconds)
         begun: dict[str, Any] = {"models": self.roles.models, "resumed_after": len(self.iterations)}
-        words = f"begins on case {self.case_digest[:12]} after {counted(len(self.iterations), 'iteration')}"
-        self.reporter.log(logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun})
+        words = (
+            f"begins on case {self.case_digest[:12]} after"
+            f" {counted(len(self.iterations), 'iteration')}"
+        )
+        self.reporter.log(
+            logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun}
+        )
         yield self.reporter.event("run_started", data=begun)
         try:
             if self.case.unanswered and not (self.settings.draft_unanswered or progress.rewritten):
                 reason = yield from self._without_answer()
             else:
                 answer = yield from self._first_answer()
-                reason = "error" if answer is None else (yield from self._iterate(answer, progress.rewritten))
+                reason = (
+                    "error"
+                    if answer is None
+                    else (yield from self._iterate(answer, progress.rewritten))
+                )
         except Cancelled:
             reason = "cancelled"
         except BaseException:
-            self.control.cancellation.cancel()  # a run that is broken off makes no further call either
+            # a run that is broken off makes no further call either
+            self.control.cancellation.cancel()
             raise
         if reason == "max_iterations":
             yield from self.reporter.warn(
-                MAX_ITERATIONS_WARNING, None, "The limit of iterations was reached with issues left."
+                MAX_ITERATIONS_WARNING,
+                None,
+                "The limit of iterations was reached with issues left.",
             )
         run = self._result(started_at, reason)
         data = step_events.of_run(run)
@@ -279,16 +352,29 @@ class AuditRun:
         after = counted(run.total_iterations, "iteration")
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
-            self.reporter.log(logging.ERROR, "ended_by_error", f"ended by an error after {after}", {"codes": codes})
+            self.reporter.log(
+                logging.ERROR,
+                "ended_by_error",
+                f"ended by an error after {after}",
+                {"codes": codes},
+            )
         gain = run.improvement_percentage
         words = (
-            f"ends after {after}: {run.termination_reason}, {'converged' if run.converged else 'not converged'}, "
-            f"quality {as_text(run.final_quality_score)}, improvement {'none' if gain is None else f'{gain:.1f} %'}, "
-            f"case {self.case_digest[:12]}"
+            f"ends after {after}: {run.termination_reason},"
+            f" {'converged' if run.converged else 'not converged'}, quality"
+            f" {as_text(run.final_quality_score)}, improvement"
+            f" {'none' if gain is None else f'{gain:.1f} %'}, case {self.case_digest[:12]}"
         )
         # what REQ-CRITIC-COMP-001 asks of every execution, for those that no store keeps
-        execution = {"at": run.finished_at, "case_digest": self.case_digest, "models": run.models, "app": version.APP}
-        self.reporter.log(logging.INFO, "run_finished", words, {**data, "converged": run.converged, **execution})
+        execution = {
+            "at": run.finished_at,
+            "case_digest": self.case_digest,
+            "models": run.models,
+            "app": version.APP,
+        }
+        self.reporter.log(
+            logging.INFO, "run_finished", words, {**data, "converged": run.converged, **execution}
+        )
 
     def _begin(self, step: Step, number: int | None) -> Events:
         """Start a step, unless the run was cancelled."""
@@ -299,16 +385,20 @@ class AuditRun:
         yield self.reporter.event("step_started", iteration=number, step=step)
 
     def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T | Unscored]:
-        """Do a step's work, timed, emitting what its calls to models report; a step that fails leaves a reason."""
+        """Do a step's work, timed, emitting what its calls to models report; a step that fails
+        leaves a reason.
+        """
         with self._timed(step):
             try:
                 if not self.roles.waits:
                     return work()
                 doing = start_in_thread(work, "step")
-                while not wait([doing], POLL_S).done:  # waking for every notice would cost more than the notices do
+                # waking for every notice would cost more than the notices do
+                while not wait([doing], POLL_S).done:
                     yield from self._notices()
                     if self.cancelled():
-                        self.control.cancellation.cancel()  # the call under way ends by itself, unread
+                        # the call under way ends by itself, unread
+                        self.control.cancellation.cancel()
                         raise Cancelled
                 yield from self._notices()
                 return doing.result()
@@ -328,7 +418,9 @@ class AuditRun:
 
     @contextmanager
     def _timed(self, step: Step) -> Iterator[None]:
-        """Add the milliseconds a step took to the iteration's record, without waits in a provider's queue."""
+        """Add the milliseconds a step took to the iteration's record, without waits in a provider's
+        queue.
+        """
         start = self.control.budget.worked_s()
         try:
             yield
@@ -339,22 +431,29 @@ class AuditRun:
     def _first_answer(self) -> Generator[Event, None, str | None]:
         if self.case.answer is not None and self.case.answer.strip():
             return self.case.answer
-        if self.iterations:  # a host writes the answers, or the run was cut short after the first was audited
+        # a host writes the answers, or the run was cut short after the first was audited
+        if self.iterations:
             return self.iterations[0].answer
         if self.draft is None:
             yield from self._begin("drafting", None)
             drafter, case = self.roles.drafter, self.case
-            draft = yield from self._doing("drafting", lambda: drafter.draft(case.query, case.evidence))
+            draft = yield from self._doing(
+                "drafting", lambda: drafter.draft(case.query, case.evidence)
+            )
             if isinstance(draft, Unscored):
                 yield from self.reporter.warn(draft.code, "drafting", draft.reason)
                 return None
             self.draft = draft.model_copy(update={"calls": self._filed()})
             self.keep(self.draft)
-            yield self.reporter.step_finished("drafting", None, {"characters": len(self.draft.answer)})
+            yield self.reporter.step_finished(
+                "drafting", None, {"characters": len(self.draft.answer)}
+            )
         return self.draft.answer
 
     def _without_answer(self) -> Generator[Event, None, TerminationReason]:
-        """Record that the system gave no answer: an iteration of an empty one, in which no step was asked."""
+        """Record that the system gave no answer: an iteration of an empty one, in which no step was
+        asked.
+        """
         why = acceptance.unanswered_reason(self.case)
         yield from self.reporter.warn(None, None, why, logged="the system gave no answer")
         nothing = Unscored(reason=why.rstrip("."))
@@ -395,11 +494,15 @@ class AuditRun:
         return reason
 
     def _changed(self, revision: Revision) -> bool:
-        """Return whether the revision made from the last answer is another text: if not, there is nothing to audit."""
+        """Return whether the revision made from the last answer is another text: if not, there is
+        nothing to audit.
+        """
         return revision.revised_answer != self.iterations[-1].answer
 
     def _next(self) -> Generator[Event, None, tuple[TerminationReason | None, Revision | None]]:
-        """Stop with a reason, or go on with a revision: the one that was kept where a run was cut short after it."""
+        """Stop with a reason, or go on with a revision: the one that was kept where a run was cut
+        short after it.
+        """
         reason = routing.stop_reason(self.iterations, self.settings)
         last = self.iterations[-1]
         revision = last.revision
@@ -414,17 +517,25 @@ class AuditRun:
             elif not self._changed(revision):
                 reason = "convergence"
                 why = revision.changes_explanation.strip() or "The reviser changed nothing."
-                about = RunWarning(code=None, step="revision", iteration=last.iteration_number, message=why)
-                if about not in self.reporter.warnings:  # else the run that was cut short has warned of it
+                about = RunWarning(
+                    code=None, step="revision", iteration=last.iteration_number, message=why
+                )
+                # else the run that was cut short has warned of it
+                if about not in self.reporter.warnings:
                     yield from self.reporter.warn(
-                        None, "revision", why, last.iteration_number, logged="the reviser changed nothing"
+                        None,
+                        "revision",
+                        why,
+                        last.iteration_number,
+                        logged="the reviser changed nothing",
                     )
         if revision is not None:
             last = last.model_copy(update={"revision": revision})
         if reason is not None and last.evaluation is None and self.settings.evaluate != "never":
             if revision is not None:
                 last = self._recorded(last)
-                self.keep(last)  # a run cut short during the evaluation must not ask for the revision again
+                # a run cut short during the evaluation must not ask for the revision again
+                self.keep(last)
             evaluated = yield from self._evaluate(self._context_of(last), last.critique)
             last = last.model_copy(update={"evaluation": evaluated})
         yield from self._finish(self._recorded(last))
@@ -443,7 +554,9 @@ class AuditRun:
         yield self.reporter.event("iteration_finished", iteration=number, data=data)
 
     def _recorded(self, iteration: Iteration) -> Iteration:
-        """Return the iteration with the time of its steps and the calls that were made since it was audited."""
+        """Return the iteration with the time of its steps and the calls that were made since it was
+        audited.
+        """
         times, calls = iteration.step_ms | self.step_ms, (*iteration.calls, *self._filed())
         return iteration.model_copy(update={"step_ms": times, "calls": calls})
 
@@ -465,7 +578,13 @@ class AuditRun:
             self._step_done(claims=checked.checks, claim_report=report)
         lost = dropped(self.iterations, part)
         found = issues.merged(
-            cited, checked.checks, report.missing, self.settings, lost, answer=part, evidence=evidence
+            cited,
+            checked.checks,
+            report.missing,
+            self.settings,
+            lost,
+            answer=part,
+            evidence=evidence,
         )
         if self.iterations:
             still_open = carried(self.iterations[-1], part, cited, checked.checks, found)
@@ -483,7 +602,8 @@ class AuditRun:
                 evaluated = yield from self._evaluate(context, verdict)
                 self._step_done(evaluation=evaluated)
         except Cancelled:
-            if self.iterations:  # they are the result; half an audit of a revision says nothing of the original
+            # they are the result; half an audit of a revision says nothing of the original
+            if self.iterations:
                 raise
             stopped, judge = True, self.roles.critic.judged_by
             if verdict is None or verdict.unscored:
@@ -513,10 +633,15 @@ class AuditRun:
             raise Cancelled
 
     def _step_done(self, **found: Any) -> None:
-        """Keep what a step found, where it may have cost something: a run cut short goes on after it."""
+        """Keep what a step found, where it may have cost something: a run cut short goes on after
+        it.
+        """
         assert self.steps is not None
         more = StepsDone(
-            iteration_number=self.steps.iteration_number, step_ms=dict(self.step_ms), calls=self._filed(), **found
+            iteration_number=self.steps.iteration_number,
+            step_ms=dict(self.step_ms),
+            calls=self._filed(),
+            **found,
         )
         self.steps = self.steps.with_more(more)
         if self.roles.waits:
@@ -531,11 +656,17 @@ class AuditRun:
             mode=self.settings.citation_mode,
             invalid_penalty=self.settings.invalid_citation_penalty,
             uncited_penalty=self.settings.uncited_claim_penalty,
-            given=carry_over_citations(given, original, answer),  # those that this answer still carries
+            # those that this answer still carries
+            given=carry_over_citations(given, original, answer),
         )
 
     def _check_claims(
-        self, whole: str, answer: str, cited: CitationAudit, evidence: tuple[Evidence, ...], number: int
+        self,
+        whole: str,
+        answer: str,
+        cited: CitationAudit,
+        evidence: tuple[Evidence, ...],
+        number: int,
     ) -> Generator[Event, None, tuple[Checked, ClaimReport]]:
         yield from self._begin("claims", number)
         case, verifier = self.case, self.roles.verifier
@@ -553,7 +684,11 @@ class AuditRun:
                 within=lambda found: limits.claims_within(found, evidence, self.settings),
             )
             extracted = len(every)
-            checks = judged.checks if evidence == case.evidence else limits.without_absence(judged.checks)
+            checks = (
+                judged.checks
+                if evidence == case.evidence
+                else limits.without_absence(judged.checks)
+            )
             return judged._replace(checks=uncertified(checks, answer, evidence))
 
         result = yield from self._doing("claims", check)
@@ -563,7 +698,11 @@ class AuditRun:
             yield from self.reporter.warn(
                 unscored.code, "claims", f"The claims are unscored: {unscored.reason}", number
             )
-        failures = [(check.unscored.code, check.unscored.reason) for check in checked.checks if check.unscored]
+        failures = [
+            (check.unscored.code, check.unscored.reason)
+            for check in checked.checks
+            if check.unscored
+        ]
         for failure in dict.fromkeys(failures):
             message = f"{failures.count(failure)} claims are unscored: {failure[1]}"
             yield from self.reporter.warn(failure[0], "claims", message, number)
@@ -575,16 +714,27 @@ class AuditRun:
         counts = (0, 0) if unscored else (extracted, len(checked.checks))
         left_out = tuple(limits.unchecked((whole, answer), (case.evidence, evidence), counts))
         if left_out and number == 1:
-            yield from self.reporter.warn(None, None, f"Not everything was checked: {' '.join(left_out)}")
+            yield from self.reporter.warn(
+                None, None, f"Not everything was checked: {' '.join(left_out)}"
+            )
         report = claims.report(
-            checked.checks, checked.missing, unscored, checked.completeness_unscored, checked.escalation, left_out
+            checked.checks,
+            checked.missing,
+            unscored,
+            checked.completeness_unscored,
+            checked.escalation,
+            left_out,
         )
         return checked, report
 
-    def _criticise(self, context: AuditContext) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
+    def _criticise(
+        self, context: AuditContext
+    ) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
         number, critic = context.iteration_number, self.roles.critic
         if self.settings.depth == "quick":
-            left_out = critique.ruled(critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by)
+            left_out = critique.ruled(
+                critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by
+            )
             return left_out, context.issues
         yield from self._begin("critique", number)
         judgement = yield from self._doing("critique", lambda: critic.critique(context))
@@ -596,21 +746,34 @@ class AuditRun:
         else:
             own = issues.raised(judgement.objections, context.answer, context.issues)
         found = with_raised(context.issues, own.issues)
-        verdict = critique.ruled(judgement, context.citation_audit, found, critic.judged_by, own.notes)
+        verdict = critique.ruled(
+            judgement, context.citation_audit, found, critic.judged_by, own.notes
+        )
         self.reporter.log_text("critique", verdict)
         self.reporter.log_text("issues", found)
-        data = step_events.of_critique(verdict, context.citation_audit, found, self.step_ms["critique"])
+        data = step_events.of_critique(
+            verdict, context.citation_audit, found, self.step_ms["critique"]
+        )
         yield self.reporter.step_finished("critique", number, data)
         return verdict, found
 
-    def _evaluate(self, context: AuditContext, verdict: Critique) -> Generator[Event, None, Evaluation]:
+    def _evaluate(
+        self, context: AuditContext, verdict: Critique
+    ) -> Generator[Event, None, Evaluation]:
         number, evaluator = context.iteration_number, self.roles.evaluator
         yield from self._begin("evaluation", number)
-        judgement = yield from self._doing("evaluation", lambda: evaluator.evaluate(context, verdict))
-        result = evaluation.ruled(judgement, context.citation_audit, verdict, self.settings, evaluator.judged_by)
+        judgement = yield from self._doing(
+            "evaluation", lambda: evaluator.evaluate(context, verdict)
+        )
+        result = evaluation.ruled(
+            judgement, context.citation_audit, verdict, self.settings, evaluator.judged_by
+        )
         if result.unscored:
             yield from self.reporter.warn(
-                result.unscored.code, "evaluation", f"The evaluation is unscored: {result.unscored.reason}", number
+                result.unscored.code,
+                "evaluation",
+                f"The evaluation is unscored: {result.unscored.reason}",
+                number,
             )
         data = step_events.of_evaluation(result, self.step_ms["evaluation"])
         yield self.reporter.step_finished("evaluation", number, data)
@@ -628,7 +791,9 @@ class AuditRun:
 
         revision = yield from self._doing("revision", revise)
         if isinstance(revision, Unscored):
-            yield from self.reporter.warn(revision.code, "revision", revision.reason, last.iteration_number)
+            yield from self.reporter.warn(
+                revision.code, "revision", revision.reason, last.iteration_number
+            )
             return None
         self.reporter.log_text("revision", revision)
         self.reporter.log_text("changes", revision.changes_explanation)
@@ -638,7 +803,14 @@ class AuditRun:
 
     def _context_of(self, done: Iteration) -> AuditContext:
         missing = done.claim_report.missing
-        return self._context(done.iteration_number, done.answer, done.citation_audit, done.claims, missing, done.issues)
+        return self._context(
+            done.iteration_number,
+            done.answer,
+            done.citation_audit,
+            done.claims,
+            missing,
+            done.issues,
+        )
 
     def _context(
         self,
@@ -652,7 +824,9 @@ class AuditRun:
         part = limits.answer_within(answer, self.settings)
         evidence = limits.evidence_within(self.case.evidence, cited, self.settings)
         steps = self.draft.reasoning_steps if self.draft else self.case.reasoning_steps
-        return AuditContext(self.case.query, part, evidence, cited, checks, missing, found, number, steps)
+        return AuditContext(
+            self.case.query, part, evidence, cited, checks, missing, found, number, steps
+        )
 
     def _result(self, started_at: str, reason: TerminationReason) -> Run:
         best = routing.best_index(self.iterations)
@@ -682,7 +856,11 @@ class AuditRun:
             draft=self.draft,
             iterations=tuple(self.iterations),
             best=best,
-            final_answer=chosen.answer if chosen else (self.draft.answer if self.draft else self.case.answer or ""),
+            final_answer=(
+                chosen.answer
+                if chosen
+                else (self.draft.answer if self.draft else self.case.answer or "")
+            ),
             final_quality_score=final,
             improvement_percentage=routing.improvement_percentage(initial, final),
             total_iterations=len(self.iterations),
@@ -691,10 +869,13 @@ class AuditRun:
             needs_review=not assessed.acceptance.passed,
             review_reasons=assessed.reasons,
             acceptance=assessed.acceptance,
-            spot_check=assessed.acceptance.passed and acceptance.drawn_for_spot_check(self.case.id, self.settings),
+            spot_check=assessed.acceptance.passed
+            and acceptance.drawn_for_spot_check(self.case.id, self.settings),
             warnings=tuple(self.reporter.warnings),
             loose_calls=loose,
-            usage=Usage.of((*drafted, *(call for it in self.iterations for call in it.calls), *loose)),
+            usage=Usage.of(
+                (*drafted, *(call for it in self.iterations for call in it.calls), *loose)
+            ),
         )
 
 
@@ -712,10 +893,13 @@ def audit(
 ) -> Generator[Event, None, Run]:
     """Audit one case, yielding an event as each thing happens, and return the run.
 
-    ``cancelled`` is asked between steps, while a step waits for a model, and between claims that are checked without
-    one; ``keep`` is handed the draft, each iteration and, where a step may cost something, each step as it is finished;
-    ``progress`` continues from what was kept. A step that fails is recorded on the run, never raised. At the depth
-    ``quick`` no critic, judge or reviser is asked.
+    ``cancelled`` is asked between steps, while a step waits for a model, and between claims that
+    are checked without one; ``keep`` is handed the draft, each iteration and, where a step may cost
+    something, each step as it is finished; ``progress`` continues from what was kept. A step that
+    fails is recorded on the run, never raised. At the depth ``quick`` no critic, judge or reviser
+    is asked.
     """
-    run = AuditRun(case, roles, settings.at_depth(), run_id, case_digest, cancelled, keep, clock or Clock())
+    run = AuditRun(
+        case, roles, settings.at_depth(), run_id, case_digest, cancelled, keep, clock or Clock()
+    )
     return (yield from run.run(progress or Progress()))

@@ -1,11 +1,13 @@
-"""The last gate of the loop: an improved answer passes an output validator before it leaves (REQ-CRITIC-028).
+"""The last gate of the loop: an improved answer passes an output validator before it leaves
+(REQ-CRITIC-028).
 
-``output_validator`` names it: ``pydantic``, the default, is below; ``baml`` and any other are found among the installed
-packages by the entry point group ``masis.output_validators``, so that nothing here knows who they are. What does not
-pass is an invalid revision (CRITIC-ERR-006): the answer before is kept and the loop ends (REQ-CRITIC-031).
+``output_validator`` names it: ``pydantic``, the default, is below; ``baml`` and any other are found
+among the installed packages by the entry point group ``masis.output_validators``, so that nothing
+here knows who they are. What does not pass is an invalid revision (CRITIC-ERR-006): the answer
+before is kept and the loop ends (REQ-CRITIC-031).
 
-What a revision may not bring in is judged against the answer before it. What that answer had already is the audit's
-to find, not the gate's.
+What a revision may not bring in is judged against the answer before it. What that answer had
+already is the audit's to find, not the gate's.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ LONGEST_ANSWER = 100_000
 """Characters; a revision of a longer answer may be twice as long as that."""
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
-_FORM = re.compile(r"\s{0,1000}(?:```\w{0,20}\s{1,50})?\{\s{0,200}[\"']?revised_answer[\"']?\s{0,50}:")
+_FORM = re.compile(
+    r"\s{0,1000}(?:```\w{0,20}\s{1,50})?\{\s{0,200}[\"']?revised_answer[\"']?\s{0,50}:"
+)
 
 
 class Rescued(NamedTuple):
@@ -44,7 +48,9 @@ class Rescued(NamedTuple):
 
 
 class OutputValidator(Protocol):
-    """Lets an improved answer pass or refuses it; one that can, repairs replies that are out of form as well."""
+    """Lets an improved answer pass or refuses it; one that can, repairs replies that are out of
+    form as well.
+    """
 
     @property
     def name(self) -> str:
@@ -54,15 +60,18 @@ class OutputValidator(Protocol):
         """The revision, perhaps with its form repaired. Raises InvalidRevision."""
 
     def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
-        """The record in a reply that could not be read strictly; None where it can't be read for certain."""
+        """The record in a reply that could not be read strictly; None where it can't be read for
+        certain.
+        """
 
 
 @dataclass(frozen=True)
 class PydanticValidator:
     """The default: the record of a revision, and an answer that can be stored, shown and audited.
 
-    ``answer`` is a team's own model for answers that are JSON: an improved answer has to be one. A team names its
-    validator in its own package, under the entry point group ``masis.output_validators``.
+    ``answer`` is a team's own model for answers that are JSON: an improved answer has to be one. A
+    team names its validator in its own package, under the entry point group
+    ``masis.output_validators``.
     """
 
     answer: type[BaseModel] | None = None
@@ -72,7 +81,9 @@ class PydanticValidator:
         """The revision as it is. Raises InvalidRevision naming the first thing that is wrong."""
         checked = _record(revision)
         if wrong := next(faults(checked.revised_answer, context), None):
-            raise InvalidRevision(f"The revised answer does not pass: {wrong}.", raw=checked.revised_answer)
+            raise InvalidRevision(
+                f"The revised answer does not pass: {wrong}.", raw=checked.revised_answer
+            )
         if self.answer is not None and checked.revised_answer != context.answer:
             _in_form(checked.revised_answer, self.answer)
         return checked
@@ -86,8 +97,8 @@ class PydanticValidator:
 def chosen(name: str) -> OutputValidator:
     """The validator of this name.
 
-    Raises SettingsError naming those there are, and whatever the validator's own package raises where it lacks
-    something (MissingExtra): before an audit begins, not in the middle of it.
+    Raises SettingsError naming those there are, and whatever the validator's own package raises
+    where it lacks something (MissingExtra): before an audit begins, not in the middle of it.
     """
     if name == PYDANTIC:
         return PydanticValidator()
@@ -96,14 +107,18 @@ def chosen(name: str) -> OutputValidator:
         known = [PYDANTIC, *sorted(offered)]
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise SettingsError(f"output_validator: there is no {name!r}.{hint} There are: {', '.join(known)}.")
+        raise SettingsError(
+            f"output_validator: there is no {name!r}.{hint} There are: {', '.join(known)}."
+        )
     found = offered[name].load()
     made: OutputValidator = found() if callable(found) else found
     return made
 
 
 def passed(validator: OutputValidator, revision: Revision, context: AuditContext) -> Revision:
-    """What the validator makes of a revision. Raises InvalidRevision, also where a team's own validator breaks."""
+    """What the validator makes of a revision. Raises InvalidRevision, also where a team's own
+    validator breaks.
+    """
     try:
         return validator.validated(revision, context)
     except StepError:
@@ -115,7 +130,9 @@ def passed(validator: OutputValidator, revision: Revision, context: AuditContext
 
 
 def faults(answer: str, context: AuditContext) -> Iterator[str]:
-    """What is wrong with an improved answer's form, in words for people; nothing of it is quoted."""
+    """What is wrong with an improved answer's form, in words for people; nothing of it
+    is quoted.
+    """
     before = context.answer
     if not answer.strip():
         yield "it is empty"
@@ -135,9 +152,13 @@ def faults(answer: str, context: AuditContext) -> Iterator[str]:
 
 def _record(revision: Any) -> Revision:
     try:
-        return Revision.model_validate(revision.model_dump() if isinstance(revision, Revision) else revision)
+        return Revision.model_validate(
+            revision.model_dump() if isinstance(revision, Revision) else revision
+        )
     except ValidationError as error:
-        raise InvalidRevision(f"The revision is out of form: {_fields(error, 'revision')}.") from None
+        raise InvalidRevision(
+            f"The revision is out of form: {_fields(error, 'revision')}."
+        ) from None
 
 
 def _in_form(answer: str, form: type[BaseModel]) -> None:

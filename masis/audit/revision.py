@@ -16,24 +16,32 @@ from masis.schema.run import Iteration
 class Reviser(Protocol):
     """Improves an answer on the issues found, keeping what was right."""
 
-    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
-        """A revision; equal to the answer where nothing can be improved. Raises StepError on failure."""
+    def revise(
+        self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
+    ) -> Revision:
+        """A revision; equal to the answer where nothing can be improved. Raises StepError on
+        failure.
+        """
 
 
-# What a revision lost: claims that the evidence supports, that no issue touched, and that the new answer lacks.
+# What a revision lost: claims that the evidence supports, that no issue touched, and that the new
+# answer lacks.
 #
 # REQ-CRITIC-012: correct information is preserved. Recognised by words, not by meaning: a claim is
-# kept where the new answer has its words in a row, or all of its numbers and enough of its content words anywhere.
+# kept where the new answer has its words in a row, or all of its numbers and enough of its content
+# words anywhere.
 
 KEPT_FROM = 0.3
 """The share of a claim's content words that the new answer must have.
 
-On the paraphrases in ``tests/offline/traps.json``, which go further than a reviser does, this keeps 99 of 108 claims
-and notices 95 of 99 sentences taken out."""
+On the paraphrases in ``tests/offline/traps.json``, which go further than a reviser does, this keeps
+99 of 108 claims and notices 95 of 99 sentences taken out."""
 _STEM = 5
 """Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
 _WORDS_LEAST = 3
-"""Content words that a claim without a number needs for its loss to be distinguished from a change of wording."""
+"""Content words that a claim without a number needs for its loss to be distinguished from a change
+of wording.
+"""
 _ABOUT_ITS_REFERENCE = frozenset(
     {"redundant_reference", "misattributed_reference", "fabricated_reference", "uncited_sentence"}
 )
@@ -45,31 +53,43 @@ NO_ACCUSATION = frozenset({"unverifiable_claim", "unscored_claim"})
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _WIDE = "\u2e80"
 _EMPTY = frozenset(
-    """the and for are was were has have had been being not but with from that this these those which who whom whose its
-    their there then than also such into onto over under about between through during after before while when where
-    will would can could may might should must one some any all each other more most very they them his her him she our
-    your you der die das und ist ein eine les des une est los las una del por con que""".split()
+    """
+        the and for are was were has have had been being not but with from that this these those
+        which who whom whose its their there then than also such into onto over under about between
+        through during after before while when where will would can could may might should must one
+        some any all each other more most very they them his her him she our your you der die das
+        und ist ein eine les des une est los las una del por con que
+    """.split()
 )
 
 
 def dropped(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
-    """The claims of earlier iterations that this answer should still make and does not, each once."""
+    """The claims of earlier iterations that this answer should still make and does not,
+    each once.
+    """
     said = frozenset(content_keys(answer))
-    claims = {plain_claim(check.claim): check for iteration in earlier for check in _to_keep(iteration)}
+    claims = {
+        plain_claim(check.claim): check for iteration in earlier for check in _to_keep(iteration)
+    }
     return tuple(check for text, check in claims.items() if not _kept(text, answer, said))
 
 
 def _to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
     """Yield the claims that the evidence supports and that no issue called in question."""
-    return (check for check in iteration.claims if check.verified and not _touched(check, iteration.issues))
+    return (
+        check
+        for check in iteration.claims
+        if check.verified and not _touched(check, iteration.issues)
+    )
 
 
 def may_replace(revised: Iteration, earlier: Iteration) -> bool:
     """Return whether a revision may be chosen over an earlier answer, whatever its score.
 
-    It may where it has no more serious issues, keeps every claim that the evidence supports together with the
-    citations that support it, and cites something if the earlier answer cited anything that is not accused. A judge's
-    score alone decides nothing: one that likes fluent text prefers an uncited answer about something else.
+    It may where it has no more serious issues, keeps every claim that the evidence supports
+    together with the citations that support it, and cites something if the earlier answer cited
+    anything that is not accused. A judge's score alone decides nothing: one that likes fluent text
+    prefers an uncited answer about something else.
     """
     serious, before = (sum(issue.major for issue in each.issues) for each in (revised, earlier))
     if serious > before or dropped((earlier,), revised.answer):
@@ -87,9 +107,9 @@ def _cites(iteration: Iteration) -> bool:
 
 
 def _cites_validly(iteration: Iteration) -> bool:
-    return any(citation.status == "valid" for citation in iteration.citation_audit.citations) or any(
-        check.claim.cited for check in iteration.claims
-    )
+    return any(
+        citation.status == "valid" for citation in iteration.citation_audit.citations
+    ) or any(check.claim.cited for check in iteration.claims)
 
 
 def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
@@ -108,11 +128,15 @@ def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
 
 
 def _supporting(check: ClaimCheck) -> frozenset[str]:
-    """Return the chunks that a claim cites and that support it; all it cites where nobody checked one by one."""
+    """Return the chunks that a claim cites and that support it; all it cites where nobody checked
+    one by one.
+    """
     if not check.references:
         return frozenset(check.claim.cited)
     right = ("supports", "partly_supports", "unchecked")
-    return frozenset(reference.evidence_id for reference in check.references if reference.finding in right)
+    return frozenset(
+        reference.evidence_id for reference in check.references if reference.finding in right
+    )
 
 
 def _touched(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
@@ -121,7 +145,10 @@ def _touched(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
     if start is None or end is None:
         return True
     return any(
-        issue.start is not None and issue.end is not None and issue.start < end and issue.end > start
+        issue.start is not None
+        and issue.end is not None
+        and issue.start < end
+        and issue.end > start
         for issue in issues
         if issue.rule not in _ABOUT_ITS_REFERENCE
     )
@@ -137,7 +164,9 @@ def _kept(claim: str, answer: str, said: frozenset[str]) -> bool:
 
 
 def content_keys(text: str) -> Iterator[str]:
-    """Yield what a text says, by number, by stem, and by pairs of characters in scripts that set no blanks."""
+    """Yield what a text says, by number, by stem, and by pairs of characters in scripts that set no
+    blanks.
+    """
     for found in _WORD.findall(text.casefold()):
         if found[0].isdecimal():
             yield found.replace(",", "")

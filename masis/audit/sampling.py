@@ -1,10 +1,10 @@
 """Judge variance: a judge asked several times, so that its own noise shows.
 
-A model that scores the same answer twice need not give the same score. With ``judge_samples`` above 1 the critic and
-the evaluator are asked that often side by side; the mean counts, the spread (highest less lowest) is kept with each
-score, and a spread above ``max_judge_spread`` or a split vote on hallucination sends the run to a person
-(``masis/audit/control/routing.py``). Samples that failed are reported and left out of the mean; where all failed there
-is no score.
+A model that scores the same answer twice need not give the same score. With ``judge_samples`` above
+1 the critic and the evaluator are asked that often side by side; the mean counts, the spread
+(highest less lowest) is kept with each score, and a spread above ``max_judge_spread`` or a split
+vote on hallucination sends the run to a person (``masis/audit/control/routing.py``). Samples that
+failed are reported and left out of the mean; where all failed there is no score.
 """
 
 from __future__ import annotations
@@ -62,9 +62,12 @@ class SampledCritic(NamedTuple):
         means: dict[str, Any] = {name: _mean(name, found) for name in CRITIC_SCORES}
         return nearest._replace(
             **means,
-            hallucination_detected=2 * sum(judgement.hallucination_detected for judgement in found) >= len(found),
+            hallucination_detected=2 * sum(judgement.hallucination_detected for judgement in found)
+            >= len(found),
             needs_retry=2 * sum(judgement.needs_retry for judgement in found) >= len(found),
-            objections=_each_once([objection for judgement in (nearest, *found) for objection in judgement.objections]),
+            objections=_each_once(
+                [objection for judgement in (nearest, *found) for objection in judgement.objections]
+            ),
             unsupported_claims=_all(found, "unsupported_claims"),
             logical_gaps=_all(found, "logical_gaps"),
             conflicting_evidence=_all(found, "conflicting_evidence"),
@@ -90,18 +93,25 @@ class SampledEvaluator(NamedTuple):
         found, failed = _asked(partial(self.evaluator.evaluate, context, critique), self.times)
         if not found:
             return failed[0]
-        means: dict[str, Any] = {name: _mean(name, found) for name in (*DIMENSIONS, "overall_score")}
+        means: dict[str, Any] = {
+            name: _mean(name, found) for name in (*DIMENSIONS, "overall_score")
+        }
         return found[0]._replace(
             **means,
             improvement_suggestions=_all(found, "improvement_suggestions"),
-            measurements={name: _nearest_to_mean(name, found).measurements.get(name, ()) for name in DIMENSIONS},
+            measurements={
+                name: _nearest_to_mean(name, found).measurements.get(name, ())
+                for name in DIMENSIONS
+            },
             samples={name: _values(name, found) for name in DIMENSIONS},
             notes=_failures(failed, self.times),
         )
 
 
 def _asked(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list[Unscored]]:
-    """Ask a judge so many times side by side; return its judgements, and why the other samples gave none."""
+    """Ask a judge so many times side by side; return its judgements, and why the other samples gave
+    none.
+    """
 
     def ask(number: int) -> J | Unscored:
         before = SAMPLE.set(Sample(number, times))
@@ -123,7 +133,9 @@ def _asked(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list
 
 
 def _nearest_to_mean(name: str, found: Sequence[J]) -> J:
-    """The sample whose words stand for all: the one with this score nearest to the mean, the first on a tie."""
+    """The sample whose words stand for all: the one with this score nearest to the mean, the first
+    on a tie.
+    """
     values = _values(name, found)
     known = [value for value in values if value is not None]
     if not known:

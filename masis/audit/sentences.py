@@ -1,8 +1,9 @@
 """Cuts a text into sentences with offsets: what the audit counts, cites and shows.
 
-Headings, list items, table rows and code blocks begin and end sentences of their own; so do lines, also of HTML. A
-citation behind a stop belongs to the sentence before it. Whether a stop ends its sentence is said by ``stops.py``, and
-by the words of each language in ``languages.toml``. Linear in the length of the text; no model.
+Headings, list items, table rows and code blocks begin and end sentences of their own; so do lines,
+also of HTML. A citation behind a stop belongs to the sentence before it. Whether a stop ends its
+sentence is said by ``stops.py``, and by the words of each language in ``languages.toml``. Linear in
+the length of the text; no model.
 """
 
 from __future__ import annotations
@@ -13,13 +14,19 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from masis.audit.languages import QUOTATION_GOES_ON, TextLanguages
-from masis.audit.markers import holds_only_markers, opens_with_marker, puts_markers_first, trailing_markers_end
+from masis.audit.markers import (
+    holds_only_markers,
+    opens_with_marker,
+    puts_markers_first,
+    trailing_markers_end,
+)
 from masis.audit.stops import SENTENCE_ENDS, ends_sentence, stops_of
 
 # Cuts a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
 #
-# Understands as much of Markdown as language models write. It does not parse Markdown: a block is a stretch of the text
-# with a kind, and every character that is not blank lies in exactly one of them.
+# Understands as much of Markdown as language models write. It does not parse Markdown: a block is a
+# stretch of the text with a kind, and every character that is not blank lies in exactly one of
+# them.
 
 BlockKind = Literal["prose", "heading", "item", "row", "code", "rule", "note"]
 """``note`` is the definition of a footnote or of a numbered source: ``[^1]: Smith 2004``."""
@@ -44,11 +51,16 @@ _LINE_START = re.compile(
     )""",
     re.VERBOSE,
 )
-# Tags of HTML that end a line as a line feed does. Opening tags don't, because a closing one or a break precedes them.
-_LINE_TAG = re.compile(r"(?:<[bh]r\s?/?>|</(?:p|li|ul|ol|div|h[1-6]|blockquote)>)\s*+", re.IGNORECASE)
+# Tags of HTML that end a line as a line feed does. Opening tags don't, because a closing one or a
+# break precedes them.
+_LINE_TAG = re.compile(
+    r"(?:<[bh]r\s?/?>|</(?:p|li|ul|ol|div|h[1-6]|blockquote)>)\s*+", re.IGNORECASE
+)
 _ENDS_WITH_LINE_TAG = re.compile(_LINE_TAG.pattern + r"\Z", re.IGNORECASE)
 _LONGEST_LINE_TAG = len("</blockquote>")
-_SOURCE_LINE = re.compile(r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE)
+_SOURCE_LINE = re.compile(
+    r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE
+)
 _GOES_ON = re.compile(
     r"(?:[,;:–—-]|\b(?:a|an|the|of|in|on|at|to|for|by|with|and|or|but|from|as|that|which|is|are|was|were|be|than))\s*\Z",
     re.IGNORECASE,
@@ -134,7 +146,11 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
     if _LINE_TAG.fullmatch(stripped):
         return True
     before = previous.rstrip()
-    tag = _ENDS_WITH_LINE_TAG.search(before, max(0, len(before) - _LONGEST_LINE_TAG)) if before[-1:] == ">" else None
+    tag = (
+        _ENDS_WITH_LINE_TAG.search(before, max(0, len(before) - _LONGEST_LINE_TAG))
+        if before[-1:] == ">"
+        else None
+    )
     if tag:
         before = before[: tag.start()].rstrip()
     if not before:
@@ -147,7 +163,9 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
 
 
 class Unit(NamedTuple):
-    """A sentence, start included, end excluded, with the kind of its block and whether it opens that block."""
+    """A sentence, start included, end excluded, with the kind of its block and whether it opens
+    that block.
+    """
 
     start: int
     end: int
@@ -156,7 +174,8 @@ class Unit(NamedTuple):
 
 
 def split_sentences(text: str) -> list[Unit]:
-    """The sentences of a text, in order, blanks around each cut off, with the kind of block that each comes from.
+    """The sentences of a text, in order, blanks around each cut off, with the kind of block that
+    each comes from.
 
     Every character that is not blank belongs to exactly one of them.
     """
@@ -170,7 +189,8 @@ def split_sentences(text: str) -> list[Unit]:
     return units
 
 
-# each alternative opens with a plain character, so that the search skips from one such character to the next
+# each alternative opens with a plain character, so that the search skips from one such character to
+# the next
 _BRACKETED = (
     r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
     # brackets of scripts that set no blanks; a title, and what stands within a sentence
@@ -198,11 +218,15 @@ def _sentences(text: str, block: Block, languages: TextLanguages) -> Iterator[Un
 def _boundaries(text: str, block: Block, languages: TextLanguages) -> Iterator[int]:
     """Where a sentence ends, the closing quotes and citations behind its stop included."""
     # Stretches in which no stop counts: code, brackets, addresses.
-    addressed = text.find("http", block.start, block.end) >= 0 or text.find("www.", block.start, block.end) >= 0
+    addressed = (
+        text.find("http", block.start, block.end) >= 0
+        or text.find("www.", block.start, block.end) >= 0
+    )
     pattern = _BRACKETS_AND_ADDRESSES if addressed else _BRACKETS
     spans = [match.span() for match in pattern.finditer(text, block.start, block.end)]
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
-    # Whether the block puts its markers before its sentences: [1] The sky is blue. [2] Grass is green.
+    # Whether the block puts its markers before its sentences: [1] The sky is blue. [2] Grass is
+    # green.
     leads = puts_markers_first(text, block.start, block.end)
     block_languages = TextLanguages(text, block.start, block.end, around=languages)
     last = block.start
@@ -211,12 +235,18 @@ def _boundaries(text: str, block: Block, languages: TextLanguages) -> Iterator[i
         if at < last:
             continue
         index = bisect_right(starts, at) - 1
-        if index >= 0 and at < ends[index] and not (after >= ends[index] and text[ends[index] - 1] in ".!?"):
+        if (
+            index >= 0
+            and at < ends[index]
+            and not (after >= ends[index] and text[ends[index] - 1] in ".!?")
+        ):
             continue  # a stop that is the last thing of an address is more likely the sentence's
         trailing = None if leads else trailing_markers_end(text, after, block.end)
         end = trailing or after
         if end >= block.end:
             return
-        if ends_sentence(text, stop, end, last, block.end, block_languages, cited=trailing is not None):
+        if ends_sentence(
+            text, stop, end, last, block.end, block_languages, cited=trailing is not None
+        ):
             yield end
             last = end

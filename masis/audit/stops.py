@@ -1,7 +1,8 @@
-"""Whether a stop ends a sentence: after numbers, abbreviations, initials, ordinals, dates and quotations.
+"""Whether a stop ends a sentence: after numbers, abbreviations, initials, ordinals, dates and
+quotations.
 
-The words that this rests on are in ``languages.toml``. Every rule reads a bounded stretch around the stop, so that a
-text is read in time that grows with its length.
+The words that this rests on are in ``languages.toml``. Every rule reads a bounded stretch around
+the stop, so that a text is read in time that grows with its length.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ SENTENCE_ENDS = frozenset(_LATIN_STOPS + tables.FULL_STOPS)
 
 STOP = re.compile(
     rf"[{re.escape(_LATIN_STOPS + tables.FULL_STOPS)}]++[{re.escape(_CLOSERS)}]*+"
-    # German closes with what English opens with: „Warum?“, »Warum?«. French sets a blank before the closing quote.
-    # Where a word follows at once, the quote opens.
+    # German closes with what English opens with: „Warum?“, »Warum?«. French sets a blank before the
+    # closing quote. Where a word follows at once, the quote opens.
     rf"(?:[“‘«](?=[\s,;:.)]|\Z)|[ \u00a0\u202f]»(?=[\s,;.]|\Z))?"
 )
 """A run of stops with the quotes and brackets that close behind it."""
@@ -36,7 +37,9 @@ _SCRIPT_STOPS = {
     # Thai and Lao set no stops. There the place before a marker is one, an empty match.
     "\u0e00-\u0eff": rf"(?<=[\u0e00-\u0eff])(?=\s?[{re.escape(MARKER_OPENINGS)}])",
     # The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
-    "\u0370-\u03ff\u1f00-\u1fff": rf"(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e]++[{re.escape(_CLOSERS)}]*+",
+    "\u0370-\u03ff\u1f00-\u1fff": (
+        rf"(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e]++[{re.escape(_CLOSERS)}]*+"
+    ),
     # Armenian is often typed with the colon of Latin.
     "\u0531-\u0587": r"(?<=[\u0561-\u0587]):(?=\s++[\u0531-\u0556])",
     # Ethiopic is often typed with two word spaces for its stop.
@@ -54,10 +57,14 @@ def _stops_with(scripts: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """Yield the matches of ``STOP`` in a stretch, and those of the stops that only its script has."""
+    """Yield the matches of ``STOP`` in a stretch, and those of the stops that only its
+    script has.
+    """
     if text.isascii() or not _ANY_SUCH_SCRIPT.search(text, start, end):
         return STOP.finditer(text, start, end)
-    scripts = [script for script, letter in _SCRIPT_LETTERS.items() if letter.search(text, start, end)]
+    scripts = [
+        script for script, letter in _SCRIPT_LETTERS.items() if letter.search(text, start, end)
+    ]
     return _stops_with(tuple(scripts)).finditer(text, start, end)
 
 
@@ -67,7 +74,8 @@ _DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")  # U.S, J.-P
 _APOSTROPHE = re.compile(r"['’]")
 _INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
 _SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
-_SETS_NO_BLANKS = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")  # Chinese, Japanese
+# Chinese, Japanese
+_SETS_NO_BLANKS = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _YEAR_BEFORE = re.compile(r"\d{3,4}\s\Z")
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _WORDS_OF_A_TIME = 3  # "in June 1931"
@@ -77,9 +85,13 @@ _PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
 _PARTS_BEFORE = re.compile(rf"(?:\b{_PART}\.?\s){{1,3}}{_PART}\Z")
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)\s+\Z")
 _ORDINAL_BEFORE = re.compile(r"\d\.,?(?:\s[^\W\d_]{1,5})?\s+\Z")  # am 24., 25. und ...
-_NUMERIC_DATE = re.compile(r"\b(?:\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b|\d{4}\.\s?\d{1,2}\.\s?\d{1,2}\b)")
+_NUMERIC_DATE = re.compile(
+    r"\b(?:\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b|\d{4}\.\s?\d{1,2}\.\s?\d{1,2}\b)"
+)
 _YEAR_AND_MONTH_BEFORE = re.compile(r"\b\d{4}\.\s?\d{1,2}\.\s?\Z")
-_LETTERS_BEFORE = re.compile(r"([^\W\d_]{2,})\s+(?:[A-Z]\s?(?:,\s(?:and|or)\s|,|and\s|or\s|&|to\s)\s?)*+\Z")
+_LETTERS_BEFORE = re.compile(
+    r"([^\W\d_]{2,})\s+(?:[A-Z]\s?(?:,\s(?:and|or)\s|,|and\s|or\s|&|to\s)\s?)*+\Z"
+)
 _RULER_BEFORE = re.compile(r"([^\W\d_]+)\s+[^\W\d_]+\s+\Z")
 _INDIC = re.compile(r"[\u0900-\u0dff]+\Z")
 _FULL_WIDTH = re.compile(r"[0-9\uff10-\uff5a]")
@@ -102,20 +114,30 @@ class _Place(NamedTuple):
         return self.text[max(self.start, end - characters) : end]
 
     def next_word_starts_sentence(self) -> bool:
-        """Return whether the next word begins sentences and seldom follows a name; or there is none."""
+        """Return whether the next word begins sentences and seldom follows a name; or there is
+        none.
+        """
         word = _APOSTROPHE.split(self.following.lower(), maxsplit=1)[0]  # There's
         return not word or self.languages.surely_have(tables.STARTERS, word)
 
 
 def ends_sentence(
-    text: str, stop: re.Match[str], end: int, start: int, limit: int, languages: TextLanguages, *, cited: bool
+    text: str,
+    stop: re.Match[str],
+    end: int,
+    start: int,
+    limit: int,
+    languages: TextLanguages,
+    *,
+    cited: bool,
 ) -> bool:
     """Return whether a stop ends its sentence.
 
     Args:
         text: the whole text.
         stop: the match of ``STOP``.
-        end: where the sentence would end: behind the stop's closing quotes and citations, before ``limit``.
+        end: where the sentence would end: behind the stop's closing quotes and citations, before
+            ``limit``.
         start: where the sentence began.
         limit: the end of the block.
         languages: the languages of the block.
@@ -125,20 +147,26 @@ def ends_sentence(
     at, run = stop.start(), stop.group()
     if not run:
         following = text[end : min(end + 20, limit)].lstrip()
-        return cited and _STOPLESS_LETTER.match(following) is not None and not following.startswith(tables.CONNECTIVES)
+        return (
+            cited
+            and _STOPLESS_LETTER.match(following) is not None
+            and not following.startswith(tables.CONNECTIVES)
+        )
     if not _WIDE.isdisjoint(run) or run == "፡፡":
         return cited or not _wide_sentence_goes_on(text, stop, start)
     following = text[end]
     if not following.isspace():
-        # No blank behind the stop: a number, an address, a file name. A marker between them makes it a stop all the
-        # same; so does a script that sets no blanks.
+        # No blank behind the stop: a number, an address, a file name. A marker between them makes
+        # it a stop all the same; so does a script that sets no blanks.
         if cited:
             return following.isupper() or following == "<" or ord(following) > 0x2E80
         return (
             run[0] in "!?"
             and _SETS_NO_BLANKS.match(following) is not None
             and not _is_named(text, at, start, languages)
-            and not (_QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40]))
+            and not (
+                _QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40])
+            )
         )
     word = _NEXT_WORD.match(text, end, min(limit, end + 60))
     assert word is not None  # it matches the empty string
@@ -150,7 +178,8 @@ def ends_sentence(
     lower_follows = next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
     is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
     if is_full_stop and not lower_follows and text[at - 1 : at] in _CLOSING_BRACKETS and at > start:
-        return True  # behind a citation, as most sentences of an answer end: no word needs to be looked up
+        # behind a citation, as most sentences of an answer end: no word needs to be looked up
+        return True
     last_word = _LAST_WORD.search(text[max(start, at - 30) : at])
     stopped = last_word.group() if last_word else ""
     if is_full_stop and _is_plain(stopped):
@@ -169,9 +198,11 @@ _CLOSING_BRACKETS = ("]", "】")
 
 
 def _is_plain(word: str) -> bool:
-    """Return whether the word is no abbreviation in any language, so that a stop behind it ends the sentence.
+    """Return whether the word is no abbreviation in any language, so that a stop behind it ends the
+    sentence.
 
-    A citation before the stop is none either. It spares most stops the other rules, which take most of the time.
+    A citation before the stop is none either. It spares most stops the other rules, which take most
+    of the time.
     """
     return word[-1:] in _CLOSING_BRACKETS or (
         len(word) > 1
@@ -188,7 +219,9 @@ def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: boo
     if ".-" in low and low not in tables.ABBREVIATIONS and not _DOTTED.match(low):
         low = low.rpartition(".-")[2]  # Dipl.-Ing
     # a single letter is an abbreviation only as it is written: Johnson v. Smith, but King George V.
-    abbreviates = languages.have(tables.NEVER_END, word) or (len(word) > 1 and languages.have(tables.NEVER_END, low))
+    abbreviates = languages.have(tables.NEVER_END, word) or (
+        len(word) > 1 and languages.have(tables.NEVER_END, low)
+    )
     if abbreviates or _is_list_number(place, word):
         return False
     is_figure = following[:1].isdigit() or (len(following) > 1 and _ROMAN.match(place.following))
@@ -196,12 +229,16 @@ def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: boo
         return False
     seldom = languages.have(tables.SELDOM_END, low)
     if lower_follows:
-        return cited and len(word) > 2 and "." not in word and not seldom and low not in tables.HOURS
+        return (
+            cited and len(word) > 2 and "." not in word and not seldom and low not in tables.HOURS
+        )
     if _is_ordinal_or_date(place, word):
         return False
     if word and (len(word) <= _LONGEST_PART or "." in word):
         parts = _parts_before(place, word)
-        if _is_inside_abbreviation(place, parts or [low]) or _ends_with(tables.SPACED, parts, languages):
+        if _is_inside_abbreviation(place, parts or [low]) or _ends_with(
+            tables.SPACED, parts, languages
+        ):
             return False
         seldom = seldom or _ends_with(tables.SPACED_SELDOM_END, parts, languages)
         if _ends_with(tables.AND_SO_ON, parts, languages):
@@ -210,10 +247,15 @@ def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: boo
         return True
     if low in tables.HOURS:
         # 5 p.m. Eastern, 5 p.m. EST
-        return following not in tables.BEHIND_HOURS and not (len(following) <= 4 and place.following.isupper())
+        return following not in tables.BEHIND_HOURS and not (
+            len(following) <= 4 and place.following.isupper()
+        )
     if languages.have(tables.YEARS, low) and _YEAR_BEFORE.search(place.before(len(word), 5)):
         # W 1931 r. Anna ..., but: Zmarł w Krakowie w 1931 r. Anna ...
-        return place.next_word_starts_sentence() or len(place.before(len(word), 60).split()) > _WORDS_OF_A_TIME
+        return (
+            place.next_word_starts_sentence()
+            or len(place.before(len(word), 60).split()) > _WORDS_OF_A_TIME
+        )
     if len(word) == 1 and word.isalpha():
         return _single_letter_ends(place, word)
     if seldom or _DOTTED.match(word):
@@ -222,12 +264,15 @@ def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: boo
 
 
 def _single_letter_ends(place: _Place, letter: str) -> bool:
-    """Return whether a sentence ends behind a letter, which may be an initial: A. A. Milne, vitamin C."""
+    """Return whether a sentence ends behind a letter, which may be an initial: A. A. Milne, vitamin
+    C.
+    """
     if len(place.following) == 1 and place.following_is_dotted:
         return False
     if letter.isupper():
         return _is_lettered(place, letter) or (
-            place.following.lower() not in tables.NAME_PARTICLES and place.next_word_starts_sentence()
+            place.following.lower() not in tables.NAME_PARTICLES
+            and place.next_word_starts_sentence()
         )
     if place.languages.have(tables.SELDOM_END, letter):
         return place.next_word_starts_sentence()
@@ -235,12 +280,16 @@ def _single_letter_ends(place: _Place, letter: str) -> bool:
 
 
 def _is_short_indic(word: str) -> bool:
-    """Return whether a word of a script of India is short enough to be an initial: one letter or two with signs."""
+    """Return whether a word of a script of India is short enough to be an initial: one letter or
+    two with signs.
+    """
     return _INDIC.match(word) is not None and sum(map(str.isalpha, word)) <= 2
 
 
 def _wide_sentence_goes_on(text: str, stop: re.Match[str], start: int) -> bool:
-    """Return whether the sentence goes on behind a stop of a script without blanks: a decimal, a quotation."""
+    """Return whether the sentence goes on behind a stop of a script without blanks: a decimal, a
+    quotation.
+    """
     at, end, run = stop.start(), stop.end(), stop.group()
     if run == "．":
         return at > start and bool(_FULL_WIDTH.match(text, at - 1) and _FULL_WIDTH.match(text, end))
@@ -256,12 +305,16 @@ def _is_named(text: str, at: int, start: int, languages: TextLanguages) -> bool:
     """Return whether the mark is the end of a name: Yahoo!"""
     word = _LAST_WORD.search(text[max(start, at - 30) : at])
     return (
-        word is not None and word.group()[0].isupper() and languages.have(tables.NAMES, word.group().lower() + text[at])
+        word is not None
+        and word.group()[0].isupper()
+        and languages.have(tables.NAMES, word.group().lower() + text[at])
     )
 
 
 def _is_spoken(text: str, stop: re.Match[str], end: int, start: int) -> bool:
-    """Return whether the sentence begins with a quotation, ends it here, and says who spoke: "Why?" Smith asked."""
+    """Return whether the sentence begins with a quotation, ends it here, and says who spoke: "Why?"
+    Smith asked.
+    """
     first = text[start : start + 40].lstrip()[:1]
     return (
         first != ""
@@ -280,7 +333,9 @@ def _is_list_number(place: _Place, word: str) -> bool:
 
 
 def _is_ordinal_or_date(place: _Place, word: str) -> bool:
-    """Return whether the stop is an ordinal's or a date's: am 3. Mai, Der 2. Weltkrieg, 3. 5. 1931."""
+    """Return whether the stop is an ordinal's or a date's: am 3. Mai, Der 2. Weltkrieg,
+    3. 5. 1931.
+    """
     following, languages = place.following, place.languages
     if word.isdecimal() and len(word) <= 4:
         before = place.before(len(word), 10)
@@ -307,7 +362,9 @@ def _is_ordinal_or_date(place: _Place, word: str) -> bool:
 
 
 def _parts_before(place: _Place, word: str) -> list[str]:
-    """Return the parts of which an abbreviation up to the stop may consist, if there are several: u. a, u.a"""
+    """Return the parts of which an abbreviation up to the stop may consist, if there are several:
+    u. a, u.a
+    """
     if "." in word:
         return word.lower().split(".")
     match = _PARTS_BEFORE.search(place.before(0, 24))
@@ -323,13 +380,17 @@ def _is_inside_abbreviation(place: _Place, parts: list[str]) -> bool:
     if not place.following_is_dotted:
         return False
     return any(
-        place.languages.have(tables.SPACED_BEGINNINGS, "_".join([*parts[first:], place.following.lower()]))
+        place.languages.have(
+            tables.SPACED_BEGINNINGS, "_".join([*parts[first:], place.following.lower()])
+        )
         for first in range(len(parts))
     )
 
 
 def _is_lettered(place: _Place, letter: str) -> bool:
-    """Return whether a capital tells things apart and is no initial: vitamin C, types A and B, King George V."""
+    """Return whether a capital tells things apart and is no initial: vitamin C, types A and B, King
+    George V.
+    """
     before = place.before(1, 60)
     kind = _LETTERS_BEFORE.search(before)
     if kind is not None and place.languages.have(tables.LETTERED, kind.group(1).lower()):

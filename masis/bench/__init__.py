@@ -1,8 +1,9 @@
 """Measures the auditor on labelled data: `run_bench` measures a file, `render` formats the report.
 
-A file is recognised by the keys of its first row. It is split by question and document into a half to develop
-on and one that metrics are reported on. Two baselines are measured on the same rows. Our own cases are audited
-whole as well, and a file of runs is measured as it is: what the loop reaches beside its targets.
+A file is recognised by the keys of its first row. It is split by question and document into a half
+to develop on and one that metrics are reported on. Two baselines are measured on the same rows. Our
+own cases are audited whole as well, and a file of runs is measured as it is: what the loop reaches
+beside its targets.
 """
 
 import json
@@ -16,7 +17,16 @@ from masis.bench.metrics import Prediction, compute_metrics
 from masis.bench.outcomes import Outcome, outcomes
 from masis.bench.report import BenchReport, Measured, Reading, render
 from masis.bench.rows import BenchRow, Half, groups, half_of, in_half
-from masis.bench.tasks import TASKS, Assessed, Task, audited, exemptions, fabricated, is_run, read_runs
+from masis.bench.tasks import (
+    TASKS,
+    Assessed,
+    Task,
+    audited,
+    exemptions,
+    fabricated,
+    is_run,
+    read_runs,
+)
 from masis.errors import InputError
 from masis.offline.matching.key_points import VERSION
 from masis.schema.run import Run
@@ -27,8 +37,8 @@ ALTERED = frozenset({"altered_number", "altered_date", "swapped_name", "negation
 """What counts as an altered fact in the demo cases (`data/README.md`)."""
 _SETS = ", ".join(task.name for task in TASKS)
 _UNCITED_RULE = (
-    "claims that cite nothing, or nothing there is, count as not attributed: the citation engine decides them, no "
-    "evidence is weighed"
+    "claims that cite nothing, or nothing there is, count as not attributed: the citation engine"
+    " decides them, no evidence is weighed"
 )
 
 Positive = Callable[[BenchRow], bool]
@@ -38,19 +48,28 @@ Raw = tuple[str, int, Mapping[str, Any]]
 
 
 def run_bench(
-    path: Path, *, half: Half = "report", bootstrap: int = 1000, seed: int = 20250101, runs: Path | None = None
+    path: Path,
+    *,
+    half: Half = "report",
+    bootstrap: int = 1000,
+    seed: int = 20250101,
+    runs: Path | None = None,
 ) -> BenchReport:
-    """Measure the auditor and two baselines on a file (or on every `.jsonl` file of a folder together).
+    """Measure the auditor and two baselines on a file (or on every `.jsonl` file of a folder
+    together).
 
-    The file holds labelled rows, or runs, of which only what whole audits reach is measured. `runs` are audits of the
-    cases (`masis audit --out`), measured in place of offline audits made here. The 95% intervals come from `bootstrap`
-    resamples of the groups; equal seeds give equal reports. Raises InputError, naming file and line, where the file is
-    of no known set, or a row lacks what its set needs.
+    The file holds labelled rows, or runs, of which only what whole audits reach is measured. `runs`
+    are audits of the cases (`masis audit --out`), measured in place of offline audits made here.
+    The 95% intervals come from `bootstrap` resamples of the groups; equal seeds give equal reports.
+    Raises InputError, naming file and line, where the file is of no known set, or a row lacks what
+    its set needs.
     """
     raw = list(_read(path))
     if raw and is_run(raw[0][2]):
         return _of_runs(read_runs(raw), bootstrap, seed)
-    return _Benchmark(_task(raw, path), raw, half, bootstrap, seed, read_runs(_read(runs)) if runs else None).report()
+    return _Benchmark(
+        _task(raw, path), raw, half, bootstrap, seed, read_runs(_read(runs)) if runs else None
+    ).report()
 
 
 def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
@@ -81,7 +100,9 @@ def _read(path: Path) -> Iterator[Raw]:
                 except ValueError as error:
                     problem = f"is not JSON ({error})"
                 if not isinstance(row, dict):
-                    raise InputError(problem, cure="Write one JSON object a line.", file=file.name, line=number)
+                    raise InputError(
+                        problem, cure="Write one JSON object a line.", file=file.name, line=number
+                    )
                 yield file.name, number, row
 
 
@@ -92,7 +113,9 @@ def _task(raw: Sequence[Raw], path: Path) -> Task:
     for task in TASKS:
         if task.recognises(row):
             return task
-    raise InputError("has no labels that can be measured", cure=f"Give a file of {_SETS}.", file=file, line=1)
+    raise InputError(
+        "has no labels that can be measured", cure=f"Give a file of {_SETS}.", file=file, line=1
+    )
 
 
 class _Benchmark:
@@ -122,7 +145,8 @@ class _Benchmark:
             seed=self.seed,
             rules=VERSION,
             readings=tuple(self._readings()),
-            counts=tasks.decisions(self.rows) | (exemptions(self.cases) if self.task is tasks.EXPERTQA else {}),
+            counts=tasks.decisions(self.rows)
+            | (exemptions(self.cases) if self.task is tasks.EXPERTQA else {}),
             notes=(_UNCITED_RULE,) if any(each.row.cites_nothing for each in self.rows) else (),
             outcomes=self._outcomes(),
         )
@@ -131,7 +155,11 @@ class _Benchmark:
         if self.task is not tasks.DEMO_GOLD:
             return ()
         wanted = {str(case["id"]) for case in self.cases}
-        runs = audited(self.cases) if self.runs is None else [run for run in self.runs if run.case_id in wanted]
+        runs = (
+            audited(self.cases)
+            if self.runs is None
+            else [run for run in self.runs if run.case_id in wanted]
+        )
         return outcomes(runs, self.cases, self.bootstrap, self.seed)
 
     def _readings(self) -> Iterator[Reading]:
@@ -139,10 +167,14 @@ class _Benchmark:
         yield self._reading("claims", meaning, rows, lambda row: row.positive, tasks.auditor)
         if any(each.row.cites_nothing for each in rows):
             name = "the same, claims that cite nothing there is counted as abstentions"
-            yield self._reading(name, meaning, rows, lambda row: row.positive, partial(tasks.auditor, rule=False))
+            yield self._reading(
+                name, meaning, rows, lambda row: row.positive, partial(tasks.auditor, rule=False)
+            )
         if any(each.row.strict is not None for each in rows):
             meaning = "not supported at all, against the rest"
-            yield self._reading("strict reading", meaning, rows, lambda row: bool(row.strict), tasks.auditor)
+            yield self._reading(
+                "strict reading", meaning, rows, lambda row: bool(row.strict), tasks.auditor
+            )
         if self.task is tasks.DEMO_GOLD:
             meaning = "a number, date, name or sign altered; against clean claims"
             either = [each for each in rows if _is_altered(each.row) or _is_clean(each.row)]
@@ -166,11 +198,18 @@ class _Benchmark:
 
         judges = {"auditor": auditor, "always positive": tasks.always}
         judges |= {baseline: overlap(share) for baseline, share in tasks.OVERLAPS.items()}
-        return self._measured(name, meaning, {judge: predicted(says) for judge, says in judges.items()})
+        return self._measured(
+            name, meaning, {judge: predicted(says) for judge, says in judges.items()}
+        )
 
-    def _measured(self, name: str, meaning: str, judges: Mapping[str, Sequence[Prediction]]) -> Reading:
+    def _measured(
+        self, name: str, meaning: str, judges: Mapping[str, Sequence[Prediction]]
+    ) -> Reading:
         rows = next(iter(judges.values()))
-        measured = [Measured(judge, compute_metrics(said, self.bootstrap, self.seed)) for judge, said in judges.items()]
+        measured = [
+            Measured(judge, compute_metrics(said, self.bootstrap, self.seed))
+            for judge, said in judges.items()
+        ]
         positives, groups = sum(row.truth for row in rows), len({row.group for row in rows})
         return Reading(name, meaning, len(rows), positives, groups, tuple(measured))
 
@@ -188,24 +227,35 @@ def _rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list[Benc
         return list(task.rows(row))
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"lacks what a row of {task.name} has ({type(error).__name__}: {error})"
-        raise InputError(problem, cure="Leave the row out, or complete it.", file=file, line=line) from error
+        raise InputError(
+            problem, cure="Leave the row out, or complete it.", file=file, line=line
+        ) from error
 
 
 def read_rows(path: Path, half: Half) -> tuple[Task, list[tuple[BenchRow, str]]]:
-    """Read the labelled claims of a file or folder, those of the half, each with its group. Raises InputError."""
+    """Read the labelled claims of a file or folder, those of the half, each with its group. Raises
+    InputError.
+    """
     raw = list(_read(path))
     task = _task(raw, path)
     return task, in_half([row for place in raw for row in _rows(task, *place)], half)
 
 
 def _cases(task: Task, rows: Sequence[Mapping[str, Any]], half: Half) -> list[Mapping[str, Any]]:
-    """Return the cases of the half for measuring the citation engine: the demo's by id, ExpertQA's by what they
-    share.
+    """Return the cases of the half for measuring the citation engine: the demo's by id, ExpertQA's
+    by what they share.
     """
     if task is tasks.DEMO_GOLD:
         keys = [(str(row["id"]),) for row in rows]
     elif task is tasks.EXPERTQA:
-        keys = [(row["query"], *(chunk["text"] for chunk in row["evidence"] if chunk.get("text"))) for row in rows]
+        keys = [
+            (row["query"], *(chunk["text"] for chunk in row["evidence"] if chunk.get("text")))
+            for row in rows
+        ]
     else:
         return []
-    return [row for row, group in zip(rows, groups(keys), strict=True) if half in ("all", half_of(group))]
+    return [
+        row
+        for row, group in zip(rows, groups(keys), strict=True)
+        if half in ("all", half_of(group))
+    ]

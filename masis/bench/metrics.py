@@ -1,7 +1,8 @@
 """Metrics of a binary prediction, each with a bootstrap interval over groups.
 
-The positive class is "not supported". An abstention counts as wrong: it is predicted as the other class, and ranked at
-the wrong end for AUROC. A metric that isn't defined (AUROC with one class only) is None.
+The positive class is "not supported". An abstention counts as wrong: it is predicted as the other
+class, and ranked at the wrong end for AUROC. A metric that isn't defined (AUROC with one class
+only) is None.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Prediction(NamedTuple):
-    """A row with the truth, the prediction (None: abstained), how strongly not supported (0..1), its group."""
+    """A row with the truth, the prediction (None: abstained), how strongly not supported (0..1),
+    its group.
+    """
 
     truth: bool
     predicted: bool | None
@@ -46,14 +49,16 @@ class Estimate:
 class Resamples:
     """The same draws of groups for everything that is measured on the same rows.
 
-    ``member`` is the number of the group of each row; each of ``weights`` says how often every group was drawn.
+    ``member`` is the number of the group of each row; each of ``weights`` says how often every
+    group was drawn.
     """
 
     def __init__(self, groups: Sequence[str], bootstrap: int, seed: int) -> None:
         names, self.member = np.unique(np.array(groups), return_inverse=True)
         self.number, draws = len(names), np.random.default_rng(seed)
         self.weights = [
-            np.bincount(draws.integers(0, self.number, self.number), minlength=self.number) for _ in range(bootstrap)
+            np.bincount(draws.integers(0, self.number, self.number), minlength=self.number)
+            for _ in range(bootstrap)
         ]
 
 
@@ -61,12 +66,17 @@ METRICS = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc"
 
 
 def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> dict[str, Estimate]:
-    """Return every metric of `METRICS` with its interval from `bootstrap` resamples of the groups."""
+    """Return every metric of `METRICS` with its interval from `bootstrap` resamples of
+    the groups.
+    """
     truth = np.array([row.truth for row in rows], dtype=bool)
     abstained = np.array([row.predicted is None for row in rows], dtype=bool)
-    predicted = np.array([not row.truth if row.predicted is None else row.predicted for row in rows], dtype=bool)
+    predicted = np.array(
+        [not row.truth if row.predicted is None else row.predicted for row in rows], dtype=bool
+    )
     score = np.array(
-        [(-1.0 if row.truth else 2.0) if row.predicted is None else row.score for row in rows], dtype=float
+        [(-1.0 if row.truth else 2.0) if row.predicted is None else row.score for row in rows],
+        dtype=float,
     )
     measure = _measure(truth, predicted, abstained, score)
     point = measure(np.ones(len(rows)))
@@ -82,14 +92,21 @@ def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> di
 def _measure(
     truth: Array, predicted: Array, abstained: Array, score: Array
 ) -> Callable[[Array], Mapping[str, float | None]]:
-    # Everything that doesn't depend on the weights is sorted once: a resample then costs a few sums.
+    # Everything that doesn't depend on the weights is sorted once: a resample then costs a few
+    # sums.
     order = np.argsort(score, kind="stable")
     sorted_truth = truth[order]
     _, ties = np.unique(score[order], return_inverse=True)
 
     def measure(weights: Array) -> Mapping[str, float | None]:
-        hit, false_alarm = float(weights[truth & predicted].sum()), float(weights[~truth & predicted].sum())
-        missed, quiet = float(weights[truth & ~predicted].sum()), float(weights[~truth & ~predicted].sum())
+        hit, false_alarm = (
+            float(weights[truth & predicted].sum()),
+            float(weights[~truth & predicted].sum()),
+        )
+        missed, quiet = (
+            float(weights[truth & ~predicted].sum()),
+            float(weights[~truth & ~predicted].sum()),
+        )
         positive_f1, negative_f1 = _f1(hit, false_alarm, missed), _f1(quiet, missed, false_alarm)
         recall, quiet_recall = _share(hit, hit + missed), _share(quiet, quiet + false_alarm)
         total = float(weights.sum())
@@ -98,7 +115,9 @@ def _measure(
             "recall": recall,
             "f1": positive_f1,
             "macro_f1": (positive_f1 + negative_f1) / 2,
-            "balanced_accuracy": None if recall is None or quiet_recall is None else (recall + quiet_recall) / 2,
+            "balanced_accuracy": (
+                None if recall is None or quiet_recall is None else (recall + quiet_recall) / 2
+            ),
             "auroc": _auroc(weights[order], sorted_truth, ties),
             "coverage": _share(total - float(weights[abstained].sum()), total),
         }
@@ -115,7 +134,9 @@ def _f1(hit: float, false_alarm: float, missed: float) -> float:
 
 
 def _auroc(weights: Array, truth: Array, ties: Array) -> float | None:
-    """Return the chance that a positive is ranked above a negative, a tie counting half; rows are sorted by score."""
+    """Return the chance that a positive is ranked above a negative, a tie counting half; rows are
+    sorted by score.
+    """
     positive = np.bincount(ties, weights * truth)
     negative = np.bincount(ties, weights * ~truth)
     whole = float(positive.sum() * negative.sum())

@@ -1,7 +1,7 @@
 """What the loop reaches beside its targets of quality and latency (REQ-CRITIC-NFR-001 to 008).
 
-Shares and 95th percentiles come with intervals from resampling cases. docs/models.md explains what they mean and
-what they don't.
+Shares and 95th percentiles come with intervals from resampling cases. docs/models.md explains what
+they mean and what they don't.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,13 +17,14 @@ from masis.bench.metrics import Estimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run
 
-# The issues an audit raises compared with the gold findings of a case: which were found, which issues are right.
+# The issues an audit raises compared with the gold findings of a case: which were found, which
+# issues are right.
 #
-# An issue finds a finding where it points at the same words of the answer and is of its kind: a fabricated,
-# misattributed
-# or missing citation is found by the issue of that name, what is wrong with the content by any issue about content. A
-# finding about the whole answer (something left out) is found by an issue that says something is left out. An
-# issue of a language model has no such name, so that it counts for every kind.
+# An issue finds a finding where it points at the same words of the answer and is of its kind: a
+# fabricated, misattributed or missing citation is found by the issue of that name, what is wrong
+# with the content by any issue about content. A finding about the whole answer (something left out)
+# is found by an issue that says something is left out. An issue of a language model has no such
+# name, so that it counts for every kind.
 
 REFERENCE_RULES = {
     "fabricated_reference": "fabricated_citation",
@@ -57,9 +58,14 @@ class _Finding(NamedTuple):
 
 
 def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScores:
-    """Return each gold finding with whether it was found, and each issue with whether it is right."""
+    """Return each gold finding with whether it was found, and each issue with whether
+    it is right.
+    """
     answer, labels = case.get("answer") or "", case.get("labels") or {}
-    findings = [_Finding(label["type"], place_of(answer, label.get("text"))) for label in labels.get("findings", ())]
+    findings = [
+        _Finding(label["type"], place_of(answer, label.get("text")))
+        for label in labels.get("findings", ())
+    ]
     redundant = [
         place_of(answer, label.get("sentence"))
         for label in labels.get("citations", ())
@@ -68,7 +74,11 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     name = str(case["id"])
     return IssueScores(
         tuple(
-            Hit(name, finding.kind not in REFERENCE_TYPES, any(_finds(issue, finding) for issue in issues))
+            Hit(
+                name,
+                finding.kind not in REFERENCE_TYPES,
+                any(_finds(issue, finding) for issue in issues),
+            )
             for finding in findings
         ),
         tuple(
@@ -76,7 +86,10 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
                 name,
                 issue.rule not in REFERENCE_RULES and issue.rule != "redundant_reference",
                 any(_finds(issue, finding) for finding in findings)
-                or (issue.rule == "redundant_reference" and any(_overlap(issue, span) for span in redundant)),
+                or (
+                    issue.rule == "redundant_reference"
+                    and any(_overlap(issue, span) for span in redundant)
+                ),
             )
             for issue in issues
         ),
@@ -124,10 +137,11 @@ Values = Sequence[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One metric beside its target: a share (at least ``target``) or milliseconds (at most ``target``).
+    """One metric beside its target: a share (at least ``target``) or milliseconds (at most
+    ``target``).
 
-    ``n`` counts what the metric is over, ``cases`` the cases these come from; ``rule`` is the spec's number, empty for
-    a second reading that no rule asks for.
+    ``n`` counts what the metric is over, ``cases`` the cases these come from; ``rule`` is the
+    spec's number, empty for a second reading that no rule asks for.
     """
 
     name: str
@@ -143,20 +157,32 @@ class Outcome:
         """Whether the metric reaches its target; None without a value or a target."""
         if self.figure.value is None or self.target is None:
             return None
-        return self.figure.value >= self.target if self.unit == "share" else self.figure.value <= self.target
+        return (
+            self.figure.value >= self.target
+            if self.unit == "share"
+            else self.figure.value <= self.target
+        )
 
 
-def outcomes(runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap: int, seed: int) -> tuple[Outcome, ...]:
-    """Return every metric that these runs allow; those on findings where ``cases`` holds the gold of some of them."""
+def outcomes(
+    runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap: int, seed: int
+) -> tuple[Outcome, ...]:
+    """Return every metric that these runs allow; those on findings where ``cases`` holds the gold
+    of some of them.
+    """
 
     def share(name: str, rule: str, values: Values, target: float | None) -> Outcome:
         return _outcome(name, rule, "share", values, target, _mean, bootstrap, seed)
 
     def p95(name: str, rule: str, values: Values, limit: float) -> Outcome:
-        return _outcome(name, rule, "ms", values, limit, partial(percentile, percent=95), bootstrap, seed)
+        return _outcome(
+            name, rule, "ms", values, limit, partial(percentile, percent=95), bootstrap, seed
+        )
 
     def improved(runs: Sequence[Run]) -> Values:
-        return [(run.case_id, float((run.improvement_percentage or 0.0) >= IMPROVED_BY)) for run in runs]
+        return [
+            (run.case_id, float((run.improvement_percentage or 0.0) >= IMPROVED_BY)) for run in runs
+        ]
 
     def step(name: str) -> Values:
         return [(case, it.step_ms[name]) for case, it in iterations if name in it.step_ms]
@@ -164,15 +190,24 @@ def outcomes(runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap:
     iterations = [(run.case_id, it) for run in runs for it in run.iterations]
     revised = [run for run in runs if any(it.revision is not None for it in run.iterations)]
     ended = [run for run in runs if run.termination_reason != "cancelled"]
-    converged = [(run.case_id, float(run.ended_well and run.total_iterations <= WITHIN)) for run in ended]
+    converged = [
+        (run.case_id, float(run.ended_well and run.total_iterations <= WITHIN)) for run in ended
+    ]
     convergence = [(run.case_id, float(run.termination_reason == "convergence")) for run in ended]
     each_iteration = [(case, sum(it.step_ms.values())) for case, it in iterations]
     each_loop = [
-        (run.case_id, sum(sum(it.step_ms.values()) for it in run.iterations)) for run in runs if run.iterations
+        (run.case_id, sum(sum(it.step_ms.values()) for it in run.iterations))
+        for run in runs
+        if run.iterations
     ]
     return (
         *_on_findings(runs, cases, share),
-        share("improved by 10% or more, of cases revised", "REQ-CRITIC-NFR-007", improved(revised), IMPROVED),
+        share(
+            "improved by 10% or more, of cases revised",
+            "REQ-CRITIC-NFR-007",
+            improved(revised),
+            IMPROVED,
+        ),
         share("improved by 10% or more, of all cases", "", improved(runs), None),
         share("converged within 3 iterations", "REQ-CRITIC-NFR-008", converged, CONVERGED),
         share("convergence endings, of all cases", "", convergence, None),
@@ -197,9 +232,19 @@ def _on_findings(
     found = [hit for each in scored for hit in each.found]
     right = [hit for each in scored for hit in each.right]
     yield share("planted issues found", "REQ-CRITIC-NFR-006", _hits(found), FOUND)
-    yield share("planted issues found, citations left out", "", _hits(hit for hit in found if hit.content), None)
+    yield share(
+        "planted issues found, citations left out",
+        "",
+        _hits(hit for hit in found if hit.content),
+        None,
+    )
     yield share("issues that are right", "", _hits(right), None)
-    yield share("issues that are right, citations left out", "", _hits(hit for hit in right if hit.content), None)
+    yield share(
+        "issues that are right, citations left out",
+        "",
+        _hits(hit for hit in right if hit.content),
+        None,
+    )
 
 
 def _hits(hits: Iterable[Hit]) -> Values:

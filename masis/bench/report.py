@@ -19,7 +19,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One question put to a set: what counts as positive, how many rows and positives, and how each judge fared."""
+    """One question put to a set: what counts as positive, how many rows and positives, and how each
+    judge fared.
+    """
 
     name: str
     positive: str
@@ -31,8 +33,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """The measurement of one file: its task, the half reported, its readings, plain counts where a task has some, and
-    what whole audits reach, where there are any.
+    """The measurement of one file: its task, the half reported, its readings, plain counts where a
+    task has some, and what whole audits reach, where there are any.
     """
 
     task: str
@@ -56,7 +58,10 @@ class BenchReport:
 def render(report: BenchReport) -> str:
     """Return the report as a plain table, intervals in brackets."""
     lines = [
-        f"{report.task}: {report.half} half, rules {report.rules}, {report.bootstrap} resamples, seed {report.seed}"
+        (
+            f"{report.task}: {report.half} half, rules {report.rules}, {report.bootstrap} resamples,"
+            f" seed {report.seed}"
+        )
     ]
     for reading in report.readings:
         lines += [
@@ -66,7 +71,9 @@ def render(report: BenchReport) -> str:
         ]
         width = max(len(measured.judge) for measured in reading.judges)
         lines.append(
-            "  " + " " * width + "".join(f"{name.replace('balanced_accuracy', 'bal_acc'):>18}" for name in METRICS)
+            "  "
+            + " " * width
+            + "".join(f"{name.replace('balanced_accuracy', 'bal_acc'):>18}" for name in METRICS)
         )
         for measured in reading.judges:
             cells = "".join(f"{with_interval(measured.figures[name]):>18}" for name in METRICS)
@@ -78,7 +85,9 @@ def render(report: BenchReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def with_interval(estimate: Estimate, value: str = ".3f", bound: str = ".2f", unit: str = "") -> str:
+def with_interval(
+    estimate: Estimate, value: str = ".3f", bound: str = ".2f", unit: str = ""
+) -> str:
     """Return a value with its interval in brackets, in these number formats."""
     if estimate.value is None:
         return "-"
@@ -91,17 +100,26 @@ def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
     if not outcomes:
         return []
     width = max(len(outcome.name) for outcome in outcomes)
-    lines = ["", "  whole audits" + " " * (width - 10) + f"{'figure':>24}{'n':>7}{'cases':>7}  asked for"]
+    lines = [
+        "",
+        "  whole audits" + " " * (width - 10) + f"{'figure':>24}{'n':>7}{'cases':>7}  asked for",
+    ]
     for outcome in outcomes:
         target_text = ""
         if outcome.target is not None:
             verdict = {True: "met", False: "missed", None: "-"}[outcome.met]
-            bound = f"at least {outcome.target:.2f}" if outcome.unit == "share" else f"at most {outcome.target:.0f} ms"
+            bound = (
+                f"at least {outcome.target:.2f}"
+                if outcome.unit == "share"
+                else f"at most {outcome.target:.0f} ms"
+            )
             target_text = f"{bound} ({outcome.rule}): {verdict}"
         cell = (
             with_interval(outcome.figure)
             if outcome.unit == "share"
             else with_interval(outcome.figure, ".0f", ".0f", " ms")
         )
-        lines.append(f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {target_text}".rstrip())
+        lines.append(
+            f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {target_text}".rstrip()
+        )
     return lines

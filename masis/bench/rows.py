@@ -1,9 +1,9 @@
-"""What a measurement runs on: rows of one shape for every set, and the split into a half to fit on and one to report
-on.
+"""What a measurement runs on: rows of one shape for every set, and the split into a half to fit on
+and one to report on.
 
-A row is a claim, the evidence to check it against, and a label by people. Rows that share a question or a document
-belong together: a group goes whole into one half, by a hash of its smallest key, so that nothing is fitted on what is
-reported.
+A row is a claim, the evidence to check it against, and a label by people. Rows that share a
+question or a document belong together: a group goes whole into one half, by a hash of its smallest
+key, so that nothing is fitted on what is reported.
 """
 
 import hashlib
@@ -14,12 +14,13 @@ Half = Literal["report", "fit", "all"]
 
 
 class BenchRow(NamedTuple):
-    """A claim with its evidence (id, text) and label. `positive` says that people found it *not* supported.
+    """A claim with its evidence (id, text) and label. `positive` says that people found it *not*
+    supported.
 
-    `keys` are what must not be shared between halves (the question, the documents). `strict` is a second reading of the
-    label where a set has one (WiCE: not supported at all). `cites_nothing`: the claim has no reference, or none that
-    names evidence, so that the citation engine decides before any evidence is weighed. `planted` is what was altered in
-    it.
+    `keys` are what must not be shared between halves (the question, the documents). `strict` is a
+    second reading of the label where a set has one (WiCE: not supported at all). `cites_nothing`:
+    the claim has no reference, or none that names evidence, so that the citation engine decides
+    before any evidence is weighed. `planted` is what was altered in it.
     """
 
     id: str
@@ -59,7 +60,11 @@ def _digest(key: str) -> str:
 
 def half_of(group: str) -> Literal["fit", "report"]:
     """Return the half a group belongs to, by the parity of a hash of its key."""
-    return "fit" if int(hashlib.sha256(f"masis:{group}".encode()).hexdigest(), 16) % 2 == 0 else "report"
+    return (
+        "fit"
+        if int(hashlib.sha256(f"masis:{group}".encode()).hexdigest(), 16) % 2 == 0
+        else "report"
+    )
 
 
 def in_half(rows: Sequence[BenchRow], half: Half) -> list[tuple[BenchRow, str]]:

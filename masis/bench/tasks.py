@@ -1,8 +1,9 @@
-"""The sets that can be measured: how each is recognised, and how its rows become claims with evidence and a label.
+"""The sets that can be measured: how each is recognised, and how its rows become claims with
+evidence and a label.
 
-HAGRID, SummEdits, WiCE, ExpertQA and pairs of premise and hypothesis are read as they are published or exchanged;
-nothing of them is part of this project. The demo cases come with gold labels (`data/README.md`). A further set needs
-one more reader and one more `Task`.
+HAGRID, SummEdits, WiCE, ExpertQA and pairs of premise and hypothesis are read as they are published
+or exchanged; nothing of them is part of this project. The demo cases come with gold labels
+(`data/README.md`). A further set needs one more reader and one more `Task`.
 """
 
 import hashlib
@@ -27,7 +28,8 @@ from masis.schema.case import Case, Evidence
 from masis.schema.run import Run
 from masis.settings import Settings
 
-# Whole audits to measure: made here without a model, or read from a file of runs (`masis audit --out`).
+# Whole audits to measure: made here without a model, or read from a file of runs (`masis audit
+# --out`).
 
 
 def audited(cases: Sequence[Mapping[str, Any]]) -> list[Run]:
@@ -42,7 +44,9 @@ def is_run(row: Mapping[str, Any]) -> bool:
 
 
 def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
-    """Return the runs of a file; of several of one case the last. Raises InputError with file and line."""
+    """Return the runs of a file; of several of one case the last. Raises InputError with file and
+    line.
+    """
     runs: dict[str, Run] = {}
     for file, line, row in rows:
         try:
@@ -60,27 +64,41 @@ def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
     return list(runs.values())
 
 
-# The citation engine measured: fabricated references in our own cases, exemptions on ExpertQA's uncited claims.
+# The citation engine measured: fabricated references in our own cases, exemptions on ExpertQA's
+# uncited claims.
 
 Row = Mapping[str, Any]
 
 
 def fabricated(cases: Sequence[Row]) -> list[Prediction]:
-    """Return a prediction for each labelled reference and each further one the engine flags: is it fabricated?"""
+    """Return a prediction for each labelled reference and each further one the engine flags: is it
+    fabricated?
+    """
     found: list[Prediction] = []
     for case in cases:
-        engine = Counter(audit_citations(case.get("answer") or "", _evidence(case)).invalid_citations)
+        engine = Counter(
+            audit_citations(case.get("answer") or "", _evidence(case)).invalid_citations
+        )
         for label in case["labels"].get("citations", ()):
             flagged = engine[label["reference"]] > 0
             engine[label["reference"]] -= flagged
-            found.append(Prediction(label["status"] == "invalid", flagged, float(flagged), case["id"]))
+            found.append(
+                Prediction(label["status"] == "invalid", flagged, float(flagged), case["id"])
+            )
         found += [Prediction(False, True, 1.0, case["id"])] * sum(engine.values())
     return found
 
 
 def exemptions(cases: Sequence[Row]) -> dict[str, int]:
-    """Count the uncited claims that experts found worth a citation or not, and how many of each are exempt."""
-    counts = {"not worth citing": 0, "of these exempt": 0, "worth citing": 0, "of these not exempt": 0}
+    """Count the uncited claims that experts found worth a citation or not, and how many of each are
+    exempt.
+    """
+    counts = {
+        "not worth citing": 0,
+        "of these exempt": 0,
+        "worth citing": 0,
+        "of these not exempt": 0,
+    }
     for case in cases:
         sentences = audit_citations(case["answer"], _evidence(case)).sentences
         for claim in case["labels"]["claims"]:
@@ -99,13 +117,23 @@ def _evidence(case: Row) -> list[Evidence]:
 
 
 def _status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str | None:
-    """Return the status of the sentence that holds most of an uncited claim; None for a cited one or one not found."""
+    """Return the status of the sentence that holds most of an uncited claim; None for a cited one
+    or one not found.
+    """
     start = answer.find(claim)
     if start < 0:
         return None
     end = start + len(claim)
-    holder = max(sentences, key=lambda sentence: min(end, sentence.end) - max(start, sentence.start), default=None)
-    if holder is None or min(end, holder.end) <= max(start, holder.start) or holder.status == "cited":
+    holder = max(
+        sentences,
+        key=lambda sentence: min(end, sentence.end) - max(start, sentence.start),
+        default=None,
+    )
+    if (
+        holder is None
+        or min(end, holder.end) <= max(start, holder.start)
+        or holder.status == "cited"
+    ):
         return None
     return holder.status
 
@@ -126,7 +154,9 @@ class Assessed(NamedTuple):
 
 
 def assessed(rows: Sequence[tuple[BenchRow, str]]) -> list[Assessed]:
-    """Return each row with the auditor's assessment; the evidence of rows that share it is indexed once."""
+    """Return each row with the auditor's assessment; the evidence of rows that share it is indexed
+    once.
+    """
     every, evidence, index = [], None, None
     for row, group in rows:
         if index is None or row.evidence != evidence:
@@ -136,10 +166,11 @@ def assessed(rows: Sequence[tuple[BenchRow, str]]) -> list[Assessed]:
 
 
 def auditor(each: Assessed, *, rule: bool = True) -> Judgement:
-    """Positive where it accuses, so that precision says how often that is right; ranked by the lack of support.
+    """Positive where it accuses, so that precision says how often that is right; ranked by the lack
+    of support.
 
-    It abstains where there is nothing to check against. What cites nothing is attributed to nothing: with `rule` that
-    is a decision.
+    It abstains where there is nothing to check against. What cites nothing is attributed to
+    nothing: with `rule` that is a decision.
     """
     if each.row.cites_nothing and rule:
         return True, 1.0
@@ -149,8 +180,12 @@ def auditor(each: Assessed, *, rule: bool = True) -> Judgement:
 
 
 def decisions(rows: Sequence[Assessed]) -> dict[str, int]:
-    """Count what the verdicts decide: claims confirmed, accused and left open, of the true and the faulty ones."""
-    counts = dict.fromkeys((f"{truth} claims {what}" for truth in ("true", "faulty") for what in _DECISIONS), 0)
+    """Count what the verdicts decide: claims confirmed, accused and left open, of the true and the
+    faulty ones.
+    """
+    counts = dict.fromkeys(
+        (f"{truth} claims {what}" for truth in ("true", "faulty") for what in _DECISIONS), 0
+    )
     for each in rows:
         what = _DECIDED.get(each.found.verdict, "not confirmed")
         counts[f"{'faulty' if each.row.positive else 'true'} claims {what}"] += 1
@@ -162,8 +197,8 @@ _DECIDED = {"supported": "confirmed", "contradicted": "accused", "unsupported": 
 
 
 def contradictions(each: Assessed) -> Judgement:
-    """Predict what the evidence contradicts, ranked by the strength of the contradiction, then by the lack of
-    support.
+    """Predict what the evidence contradicts, ranked by the strength of the contradiction, then by
+    the lack of support.
     """
     found = each.found
     if found.support is None:
@@ -185,7 +220,9 @@ def overlap(row: BenchRow) -> float:
 
 
 def overlap_in_window(row: BenchRow) -> float:
-    """Return the share of the claim's words that the nearest three neighbouring sentences lack, 0..1."""
+    """Return the share of the claim's words that the nearest three neighbouring sentences lack,
+    0..1.
+    """
     words, least = _words(row.claim), 1.0
     for _, text in row.evidence:
         sentences = [_words(text[span.start : span.end]) for span in split_sentences(text)]
@@ -201,14 +238,17 @@ def _words(text: str) -> set[str]:
 
 _WINDOW = 3
 Overlap = Callable[[BenchRow], float]
-OVERLAPS: dict[str, Overlap] = {"word overlap": overlap, "word overlap in a window": overlap_in_window}
+OVERLAPS: dict[str, Overlap] = {
+    "word overlap": overlap,
+    "word overlap in a window": overlap_in_window,
+}
 
 
 def overlap_threshold(
     rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool], share: Overlap = overlap
 ) -> float:
-    """Return the share from which word overlap says "not supported", where it does best (balanced accuracy) on these
-    rows: the baseline is fitted to each set by itself, which the auditor is not.
+    """Return the share from which word overlap says "not supported", where it does best (balanced
+    accuracy) on these rows: the baseline is fitted to each set by itself, which the auditor is not.
     """
     scored = [(share(row), positive(row)) for row in rows]
     positives = sum(truth for _, truth in scored) or 1
@@ -227,7 +267,9 @@ _BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
 class Task(NamedTuple):
-    """A kind of file: its name, how a row of it is known, how a row is read, and what its positive class means."""
+    """A kind of file: its name, how a row of it is known, how a row is read, and what its positive
+    class means.
+    """
 
     name: str
     recognises: Callable[[Row], bool]
@@ -240,7 +282,9 @@ def hagrid_rows(row: Row) -> Iterable[BenchRow]:
     evidence: list[tuple[str, str]] = []
     for text in row["references"]:
         found = _REFERENCE.match(text)
-        evidence.append((found[1] if found else str(len(evidence) + 1), text[found.end() :] if found else text))
+        evidence.append(
+            (found[1] if found else str(len(evidence) + 1), text[found.end() :] if found else text)
+        )
     index = index_of(tuple(name for name, _ in evidence), ())
     plain = without_markers(row["claim"], index).strip()
     yield BenchRow(
@@ -254,8 +298,8 @@ def hagrid_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def wice_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield one sentence with the page it cites; anything but full support is positive, no support at all the strict
-    reading.
+    """Yield one sentence with the page it cites; anything but full support is positive, no support
+    at all the strict reading.
     """
     document = "\n\n".join(row["evidence"])
     meta = row.get("meta", {})
@@ -276,16 +320,28 @@ def summedits_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def expertqa_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the cited claims of an answer whose cited passages all have text; what an expert found less than complete
-    is positive.
+    """Yield the cited claims of an answer whose cited passages all have text; what an expert found
+    less than complete is positive.
     """
     texts = {evidence["id"]: evidence.get("text", "") for evidence in row["evidence"]}
     index = index_of(tuple(texts), ())
     keys = (row["query"], *(text for text in texts.values() if text))
     for number, claim in enumerate(row["labels"]["claims"]):
-        references = [reference for marker in find_markers(claim["text"], index) for reference in marker.references]
-        cited = [*dict.fromkeys(reference.evidence_id for reference in references if reference.evidence_id)]
-        if claim["support"] in ("Complete", "Partial", "Incomplete") and cited and all(texts[name] for name in cited):
+        references = [
+            reference
+            for marker in find_markers(claim["text"], index)
+            for reference in marker.references
+        ]
+        cited = [
+            *dict.fromkeys(
+                reference.evidence_id for reference in references if reference.evidence_id
+            )
+        ]
+        if (
+            claim["support"] in ("Complete", "Partial", "Incomplete")
+            and cited
+            and all(texts[name] for name in cited)
+        ):
             yield BenchRow(
                 id=f"{row['id']}#{number}",
                 claim=without_markers(claim["text"], index).strip(),
@@ -296,7 +352,8 @@ def expertqa_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def labelled_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the labelled claims of a case with all its evidence; anything but supported is positive.
+    """Yield the labelled claims of a case with all its evidence; anything but supported is
+    positive.
 
     The labels of our own cases are verdicts; others only say whether the evidence supports a claim.
     """
@@ -306,7 +363,9 @@ def labelled_rows(row: Row) -> Iterable[BenchRow]:
             id=f"{row['id']}#{number}",
             claim=_labelled_claim(row, claim["text"]),
             evidence=chunks,
-            positive=claim["verdict"] != "supported" if "verdict" in claim else not claim["supported"],
+            positive=(
+                claim["verdict"] != "supported" if "verdict" in claim else not claim["supported"]
+            ),
             keys=(row["id"],),
             planted=claim.get("planted"),
         )
@@ -330,7 +389,10 @@ def _labelled_claim(row: Row, text: str) -> str:
     if start < 0:
         return without_markers(text).strip()
     evidence = [Evidence(id=chunk["id"], text=chunk.get("text", "")) for chunk in row["evidence"]]
-    spans = {(found.marker_start, found.marker_end) for found in audit_citations(answer, evidence).citations}
+    spans = {
+        (found.marker_start, found.marker_end)
+        for found in audit_citations(answer, evidence).citations
+    }
     for begin, end in sorted(spans, reverse=True):
         if start <= begin and end <= start + len(text):
             text = text[: begin - start] + text[end - start :]
@@ -344,7 +406,11 @@ def _has(*keys: str) -> Callable[[Row], bool]:
 
 def _is_ours(row: Row) -> bool:
     labels = row.get("labels") or {}
-    return "evidence" in row and isinstance(labels, Mapping) and ("clean" in labels or _labelled(row, "verdict"))
+    return (
+        "evidence" in row
+        and isinstance(labels, Mapping)
+        and ("clean" in labels or _labelled(row, "verdict"))
+    )
 
 
 def _labelled(row: Row, key: str) -> bool:
@@ -371,8 +437,18 @@ TASKS: tuple[Task, ...] = (
         hagrid_rows,
         "not attributable to what it cites",
     ),
-    Task("WiCE", _has("claim", "evidence", "supporting_sentences", "label"), wice_rows, "not supported in full"),
-    Task("SummEdits", _has("doc", "summary", "label"), summedits_rows, "not consistent with the document"),
+    Task(
+        "WiCE",
+        _has("claim", "evidence", "supporting_sentences", "label"),
+        wice_rows,
+        "not supported in full",
+    ),
+    Task(
+        "SummEdits",
+        _has("doc", "summary", "label"),
+        summedits_rows,
+        "not consistent with the document",
+    ),
     EXPERTQA,
     Task("Pairs", _has("premise", "hypothesis", "label"), pair_rows, "not entailed"),
     DEMO_GOLD,

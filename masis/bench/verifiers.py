@@ -1,7 +1,9 @@
-"""Several verifiers on the same labelled claims, side by side: what each lets through, accuses, confirms, leaves open.
+"""Several verifiers on the same labelled claims, side by side: what each lets through, accuses,
+confirms, leaves open.
 
-The verifiers are those of audits, with the same settings, so that what is measured is what an audit gets. Intervals
-come from resampling the groups of rows (questions, documents); the same resamples serve every verifier.
+The verifiers are those of audits, with the same settings, so that what is measured is what an audit
+gets. Intervals come from resampling the groups of rows (questions, documents); the same resamples
+serve every verifier.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class VerifierReport:
-    """What one verifier reached: shares, the curve over thresholds, what it took, and how it stands with the exam."""
+    """What one verifier reached: shares, the curve over thresholds, what it took, and how it stands
+    with the exam.
+    """
 
     verifier: str
     shares: tuple[Share, ...]
@@ -71,7 +75,9 @@ class VerifierReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
         plain = asdict(self) | {"usage": self.usage.model_dump()}
-        plain["shares"] = {share.name: {**asdict(share.estimate), "of": share.of} for share in self.shares}
+        plain["shares"] = {
+            share.name: {**asdict(share.estimate), "of": share.of} for share in self.shares
+        }
         return plain
 
 
@@ -104,13 +110,15 @@ def compare_verifiers(
     seed: int = 20250101,
     on_progress: OnProgress = lambda done, total: None,
 ) -> Comparison:
-    """Measure verifiers, named as the setting ``verifier`` takes them, on the same labelled claims of a file or folder.
+    """Measure verifiers, named as the setting ``verifier`` takes them, on the same labelled claims
+    of a file or folder.
 
-    ``settings`` give thresholds, providers and prices; their roles are not used. At most ``limit`` claims are measured,
-    whole groups of them drawn in an order that depends on nothing but their text. The 95% intervals come from
-    ``bootstrap`` resamples of the groups. ``on_progress`` is called with how many claims of how many have been judged,
-    over all verifiers. Raises InputError where the file is of no known set, SettingsError and MissingExtra where a
-    verifier can't be used.
+    ``settings`` give thresholds, providers and prices; their roles are not used. At most ``limit``
+    claims are measured, whole groups of them drawn in an order that depends on nothing but their
+    text. The 95% intervals come from ``bootstrap`` resamples of the groups. ``on_progress`` is
+    called with how many claims of how many have been judged, over all verifiers. Raises InputError
+    where the file is of no known set, SettingsError and MissingExtra where a verifier can't be
+    used.
     """
     task, rows = read_rows(path, half)
     rows = _limited(rows, limit)
@@ -119,7 +127,9 @@ def compare_verifiers(
     reports = []
     for number, verifier in enumerate(named):
         done = number * len(rows)
-        checks, usage = _judged([row for row, _ in rows], verifier, settings, done, len(named) * len(rows), on_progress)
+        checks, usage = _judged(
+            [row for row, _ in rows], verifier, settings, done, len(named) * len(rows), on_progress
+        )
         report = _report(verifier, [row for row, _ in rows], checks, usage, resamples)
         exam = line_about(partial(_standing, settings, verifier))
         reports.append(replace(report, exam=exam))
@@ -135,7 +145,9 @@ def _standing(settings: Settings, verifier: str) -> ExamStanding:
 def _limited(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[BenchRow, str]]:
     if limit is None or len(rows) <= limit:
         return rows
-    order = sorted({group for _, group in rows}, key=lambda group: hashlib.sha256(group.encode()).hexdigest())
+    order = sorted(
+        {group for _, group in rows}, key=lambda group: hashlib.sha256(group.encode()).hexdigest()
+    )
     sizes: dict[str, int] = {}
     for _, group in rows:
         sizes[group] = sizes.get(group, 0) + 1
@@ -149,9 +161,16 @@ def _limited(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[
 
 
 def _judged(
-    rows: Sequence[BenchRow], verifier: str, settings: Settings, done: int, total: int, on_progress: OnProgress
+    rows: Sequence[BenchRow],
+    verifier: str,
+    settings: Settings,
+    done: int,
+    total: int,
+    on_progress: OnProgress,
 ) -> tuple[list[ClaimCheck], Usage]:
-    """Judge every row as an audit would; rows that follow each other and share their evidence are judged together."""
+    """Judge every row as an audit would; rows that follow each other and share their evidence are
+    judged together.
+    """
     alone: dict[str, str] = dict.fromkeys(ROLES, OFFLINE)
     roles = build_roles(settings.model_copy(update=alone | {"verifier": verifier}))
     checks: list[ClaimCheck] = []
@@ -169,28 +188,40 @@ def _judged(
 
 
 def _share(part: Array, whole: Array, resamples: Resamples) -> Estimate:
-    """Return the share of ``part`` in ``whole``, both true or false for each row, with its interval."""
+    """Return the share of ``part`` in ``whole``, both true or false for each row, with its
+    interval.
+    """
     parts = np.bincount(resamples.member, part & whole, minlength=resamples.number)
     wholes = np.bincount(resamples.member, whole, minlength=resamples.number)
     if not wholes.sum():
         return Estimate()
     value = float(parts.sum() / wholes.sum())
     if value in (0.0, 1.0):
-        # Resamples of nothing are nothing; what can't be excluded follows from the number of independent groups.
+        # Resamples of nothing are nothing; what can't be excluded follows from the number of
+        # independent groups.
         reach = round(EXACT_TAIL ** (1 / int((wholes > 0).sum())), 4)
-        return Estimate(value, 0.0, round(1 - reach, 4)) if value == 0 else Estimate(value, reach, 1.0)
+        return (
+            Estimate(value, 0.0, round(1 - reach, 4)) if value == 0 else Estimate(value, reach, 1.0)
+        )
     return Estimate.of(
-        value, [float(parts @ drawn / (wholes @ drawn)) for drawn in resamples.weights if wholes @ drawn]
+        value,
+        [float(parts @ drawn / (wholes @ drawn)) for drawn in resamples.weights if wholes @ drawn],
     )
 
 
 def _report(
-    verifier: str, rows: Sequence[BenchRow], checks: Sequence[ClaimCheck], usage: Usage, resamples: Resamples
+    verifier: str,
+    rows: Sequence[BenchRow],
+    checks: Sequence[ClaimCheck],
+    usage: Usage,
+    resamples: Resamples,
 ) -> VerifierReport:
     faulty = np.array([row.positive for row in rows], dtype=bool)
     confirmed = np.array([check.verdict == "supported" for check in checks], dtype=bool)
     accused = np.array([check.verdict in ACCUSED for check in checks], dtype=bool)
-    undecided = np.array([check.verdict in ("unverifiable", "partial") for check in checks], dtype=bool)
+    undecided = np.array(
+        [check.verdict in ("unverifiable", "partial") for check in checks], dtype=bool
+    )
     failed = np.array([check.verdict == "unscored" for check in checks], dtype=bool)
     support = np.array([0.0 if check.support is None else check.support for check in checks])
     answer_faulty, answer_accepted, first = _answers(rows, faulty, confirmed)
@@ -210,16 +241,24 @@ def _report(
         share("true answers accepted", answer_accepted, first & ~answer_faulty),
     )
     curve = tuple(
-        Point(cut, _share(support >= cut, faulty, resamples), _share(support >= cut, ~faulty, resamples))
+        Point(
+            cut,
+            _share(support >= cut, faulty, resamples),
+            _share(support >= cut, ~faulty, resamples),
+        )
         for cut in CURVE
     )
     return VerifierReport(verifier, shares, curve, usage)
 
 
-def _answers(rows: Sequence[BenchRow], faulty: Array, confirmed: Array) -> tuple[Array, Array, Array]:
-    """Return for each row whether its answer has a faulty claim, has only confirmed ones, and whether it is its first.
+def _answers(
+    rows: Sequence[BenchRow], faulty: Array, confirmed: Array
+) -> tuple[Array, Array, Array]:
+    """Return for each row whether its answer has a faulty claim, has only confirmed ones, and
+    whether it is its first.
 
-    The claims of one answer share what stands before ``#`` in their ids; a row without is an answer of its own.
+    The claims of one answer share what stands before ``#`` in their ids; a row without is an answer
+    of its own.
     """
     members: dict[str, list[int]] = {}
     for at, row in enumerate(rows):
@@ -239,8 +278,8 @@ def render_comparison(found: Comparison) -> str:
 
 def _lines(found: Comparison) -> Iterator[str]:
     yield (
-        f"{found.task}: {found.half} half, {found.rows} claims, {found.faulty} of them faulty, {found.groups} groups, "
-        f"{found.bootstrap} resamples, seed {found.seed}"
+        f"{found.task}: {found.half} half, {found.rows} claims, {found.faulty} of them faulty,"
+        f" {found.groups} groups, {found.bootstrap} resamples, seed {found.seed}"
     )
     for report in found.verifiers:
         yield from ("", f"  {report.verifier}", *([f"    {report.exam}"] if report.exam else []))

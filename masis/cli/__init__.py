@@ -1,8 +1,8 @@
 """The command line: ``masis COMMAND``.
 
-Exit codes: 0 success, 1 a job that failed or only partly succeeded, 2 wrong use, 130 interrupted with Ctrl-C. Data go
-to stdout or to ``--out``, messages to people go to stderr. A command's module is imported when the command
-runs, so that ``masis --help`` answers at once.
+Exit codes: 0 success, 1 a job that failed or only partly succeeded, 2 wrong use, 130 interrupted
+with Ctrl-C. Data go to stdout or to ``--out``, messages to people go to stderr. A command's module
+is imported when the command runs, so that ``masis --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -16,48 +16,96 @@ GROUPS: dict[str, dict[str, Lazy]] = {
     "Start": {
         "demo": Lazy("masis.cli.servers:demo", "Open the workbench on cases written to show it."),
         "serve": Lazy("masis.cli.servers:serve", "Open the workbench on your own cases."),
-        "config": Lazy("masis.cli.config:config", "Show settings and their sources; check or write the file.", True),
-        "completion": Lazy("masis.cli.config:completion", "Print what completes commands in your shell."),
+        "config": Lazy(
+            "masis.cli.config:config",
+            "Show settings and their sources; check or write the file.",
+            True,
+        ),
+        "completion": Lazy(
+            "masis.cli.config:completion", "Print what completes commands in your shell."
+        ),
     },
     "Audit": {
         "audit": Lazy("masis.cli.audit:audit", "Audit every case of a file, and store the runs."),
-        "bench": Lazy("masis.cli.models:bench", "Measure the auditor on labelled data, beside baselines."),
-        "optimize": Lazy("masis.cli.models:optimize", "Compile a critic on labelled answers, with DSPy."),
-        "models": Lazy("masis.cli.models:models", "Verifier models on this machine: download one, list them.", True),
+        "bench": Lazy(
+            "masis.cli.models:bench", "Measure the auditor on labelled data, beside baselines."
+        ),
+        "optimize": Lazy(
+            "masis.cli.models:optimize", "Compile a critic on labelled answers, with DSPy."
+        ),
+        "models": Lazy(
+            "masis.cli.models:models",
+            "Verifier models on this machine: download one, list them.",
+            True,
+        ),
     },
     "Review": {
         "queue": Lazy("masis.cli.desk:queue", "List the cases that wait for your decision."),
         "show": Lazy("masis.cli.desk:show", "Show a case: answer, evidence, audit, decisions."),
-        "decide": Lazy("masis.cli.desk:decide", "Approve, override, reject or escalate; one case or a file."),
-        "label": Lazy("masis.cli.desk:label", "Label words of an answer, or report an issue in it."),
+        "decide": Lazy(
+            "masis.cli.desk:decide", "Approve, override, reject or escalate; one case or a file."
+        ),
+        "label": Lazy(
+            "masis.cli.desk:label", "Label words of an answer, or report an issue in it."
+        ),
         "undo": Lazy("masis.cli.desk:undo", "Undo a decision."),
         "log": Lazy("masis.cli.desk:decision_log", "List the newest entries of the decision log."),
         "report": Lazy("masis.cli.desk:report", "Write the audits of cases as pages to print."),
-        "metrics": Lazy("masis.cli.metrics:metrics", "Show the metrics of the audits: rates, times, scores, costs."),
-        "trust": Lazy("masis.cli.metrics:trust", "Show how far the audit may be relied on, by decisions."),
-        "planted": Lazy("masis.cli.planted:planted", "Plant faults in copies of sound answers; who finds them.", True),
+        "metrics": Lazy(
+            "masis.cli.metrics:metrics",
+            "Show the metrics of the audits: rates, times, scores, costs.",
+        ),
+        "trust": Lazy(
+            "masis.cli.metrics:trust", "Show how far the audit may be relied on, by decisions."
+        ),
+        "planted": Lazy(
+            "masis.cli.planted:planted",
+            "Plant faults in copies of sound answers; who finds them.",
+            True,
+        ),
     },
     "Data": {
         "import": Lazy("masis.cli.data:import_files", "Read cases, or files of other tools."),
-        "export": Lazy("masis.cli.data:export", "Write cases, runs, or data sets out of decisions."),
-        "dataset": Lazy("masis.cli.data:dataset", "Freeze data sets under names, compare and rewrite them.", True),
+        "export": Lazy(
+            "masis.cli.data:export", "Write cases, runs, or data sets out of decisions."
+        ),
+        "dataset": Lazy(
+            "masis.cli.data:dataset",
+            "Freeze data sets under names, compare and rewrite them.",
+            True,
+        ),
     },
     "Screening": {
-        "screen": Lazy("masis.cli.screening:screen", "Screen abstracts for a question: is the evidence sufficient?"),
+        "screen": Lazy(
+            "masis.cli.screening:screen",
+            "Screen abstracts for a question: is the evidence sufficient?",
+        ),
         "screening": Lazy(
-            "masis.cli.screening:screening", "Search further, store corpora, show drift, take labels.", True
+            "masis.cli.screening:screening",
+            "Search further, store corpora, show drift, take labels.",
+            True,
         ),
     },
     "Connect": {
         "ingest": Lazy("masis.cli.servers:ingest", "Take cases from programs over HTTP."),
         "mcp": Lazy("masis.cli.servers:mcp", "Serve the tools of the workbench to agents (MCP)."),
-        "person": Lazy("masis.cli.servers:person", "Print a person's entry for signing in, with a new secret."),
+        "person": Lazy(
+            "masis.cli.servers:person", "Print a person's entry for signing in, with a new secret."
+        ),
     },
     "Care": {
-        "health": Lazy("masis.cli.database:health", "Check that everything the workbench needs is in order."),
-        "verify-log": Lazy("masis.cli.database:verify_log", "Check that no decision was changed or removed."),
-        "purge": Lazy("masis.cli.database:purge", "Remove audits past their time, and record that."),
-        "db": Lazy("masis.cli.database:db", "Back up, restore, redact and reassess a database.", True),
+        "health": Lazy(
+            "masis.cli.database:health", "Check that everything the workbench needs is in order."
+        ),
+        "verify-log": Lazy(
+            "masis.cli.database:verify_log", "Check that no decision was changed or removed."
+        ),
+        "purge": Lazy(
+            "masis.cli.database:purge", "Remove audits past their time, and record that."
+        ),
+        "db": Lazy(
+            "masis.cli.database:db", "Back up, restore, redact and reassess a database.", True
+        ),
     },
 }
 

@@ -1,4 +1,6 @@
-"""``masis audit``: audit every case of a file and store the runs; run again, it goes on where it stopped."""
+"""``masis audit``: audit every case of a file and store the runs; run again, it goes on where it
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,14 @@ from masis.api.batch import (
     audit_in_threads,
     guarded_audit,
 )
-from masis.api.roles import calls_at_once, check_models, estimate, pin_versions, uses_models, with_concurrency
+from masis.api.roles import (
+    calls_at_once,
+    check_models,
+    estimate,
+    pin_versions,
+    uses_models,
+    with_concurrency,
+)
 from masis.cli import options as shared
 from masis.cli.commands import JobFailed, argument, command, interrupted, option
 from masis.cli.config import check_named
@@ -67,68 +76,75 @@ def audit(
     cases: str = argument(),
     judges: Judges = shared.JUDGES,
     engine: Literal["local", "ray"] = option(
-        "What audits: this process and its workers, into the database; or Ray (extra: ray), for inputs of any size, "
-        "into a folder of Parquet files.",
+        "What audits: this process and its workers, into the database; or Ray (extra: ray), for"
+        " inputs of any size, into a folder of Parquet files.",
         default="local",
     ),
-    address: str | None = option("With --engine ray: the cluster. Default: Ray is started here.", metavar="ADDR"),
+    address: str | None = option(
+        "With --engine ray: the cluster. Default: Ray is started here.", metavar="ADDR"
+    ),
     reading: Reading = shared.READING,
     concurrency: int | None = option(
-        "How many worker processes audit at once; with models, how many calls at once go to each provider. "
-        "Default: 1, or what masis.toml says of the provider.",
+        "How many worker processes audit at once; with models, how many calls at once go to each"
+        " provider. Default: 1, or what masis.toml says of the provider.",
         within=(1, 64),
     ),
     max_cost: float | None = option(
-        "Begin no further audit that would cost more than this in all. What is under way is finished.",
+        "Begin no further audit that would cost more than this in all. What is under way is"
+        " finished.",
         **shared.COST,
     ),
     db: Path | None = shared.DATABASE,
     out: str | None = option(
-        "Also write the runs here, one JSON object a line ('-' for stdout); their issues as a table where PATH ends in "
-        ".csv. With --engine ray: the folder for the "
-        "Parquet files (docs/scale.md).",
+        "Also write the runs here, one JSON object a line ('-' for stdout); their issues as a table"
+        " where PATH ends in .csv. With --engine ray: the folder for the Parquet files"
+        " (docs/scale.md).",
         metavar="PATH",
     ),
     again: bool = option(
-        "Audit every case again, or only those without a finished run of the same text and settings. "
-        "Default: --resume.",
+        "Audit every case again, or only those without a finished run of the same text and"
+        " settings. Default: --resume.",
         "--again/--resume",
     ),
     retry_errors: bool = option(
-        "Also audit again where a failure left something unscored before: a model that was not reached, say."
+        "Also audit again where a failure left something unscored before: a model that was not"
+        " reached, say."
     ),
     ask: bool = option(
-        "Ask each model for a word before the first audit, so that a wrong key stops the job and not each case. "
-        "Default: --ask.",
+        "Ask each model for a word before the first audit, so that a wrong key stops the job and"
+        " not each case. Default: --ask.",
         "--ask/--no-ask",
         default=True,
     ),
     record: str | None = option(
-        "Append every reply of a model to FILE (JSON Lines), to be replayed without the model. The file is yours: "
-        "redaction, purge and retention don't reach it.",
+        "Append every reply of a model to FILE (JSON Lines), to be replayed without the model. The"
+        " file is yours: redaction, purge and retention don't reach it.",
         metavar="FILE",
     ),
     replay: str | None = option(
-        "Answer from the replies that --record wrote to FILE, in all roles; no model is called. For one role: "
-        "--model ROLE=replay:FILE.",
+        "Answer from the replies that --record wrote to FILE, in all roles; no model is called. For"
+        " one role: --model ROLE=replay:FILE.",
         metavar="FILE",
     ),
     depth: Depth | None = option(
-        "quick: citations and claims only; standard: all roles; thorough: samples and second opinions as well "
-        "(docs/models.md). Default: standard, or what the settings say."
+        "quick: citations and claims only; standard: all roles; thorough: samples and second"
+        " opinions as well (docs/models.md). Default: standard, or what the settings say."
     ),
     limit: int | None = option("Only the first N cases of the file.", within=(1,)),
     emit: Emit = shared.EMIT,
     log: None = shared.LOG,
 ) -> None:
-    """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show the worst answers.
+    """Audit every case of CASES, a file ('-' for stdin), keep the runs in the database, and show
+    the worst answers.
 
-    With --engine ray CASES is a file or a folder of JSON Lines, Parquet or any format of 'masis import', here or at an
-    address that fsspec reads, and the audits go into the folder --out, by outcome; the database is left alone.
+    With --engine ray CASES is a file or a folder of JSON Lines, Parquet or any format of 'masis
+    import', here or at an address that fsspec reads, and the audits go into the folder --out, by
+    outcome; the database is left alone.
 
-    One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text": "..."}]}; or any
-    format of 'masis import'. Without an answer one is drafted from the evidence first, without an id it is made of the
-    content. A line that can't be read is named with its cure, and the others are audited all the same.
+    One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text":
+    "..."}]}; or any format of 'masis import'. Without an answer one is drafted from the evidence
+    first, without an id it is made of the content. A line that can't be read is named with its
+    cure, and the others are audited all the same.
 
       masis audit cases.jsonl
       masis audit answers.csv --map id=nr --map query=question --map answer=response --map evidence=context
@@ -146,7 +162,8 @@ def audit(
       cat cases.jsonl | masis audit - --out - | jq .final_quality_score
       masis audit s3://bucket/answers/ --engine ray --address auto --out s3://bucket/audited/ --max-cost 500
 
-    Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes on from there.
+    Ctrl-C stops after the audits under way and keeps what is finished; the same command then goes
+    on from there.
 
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """
@@ -154,15 +171,32 @@ def audit(
     written = {"depth": depth, "record": record}
     judges = Judges(
         judges.models if replay is None else (f"{REPLAY}{replay}", *judges.models),
-        (*judges.assignments, *(f"{name}={value}" for name, value in written.items() if value is not None)),
+        (
+            *judges.assignments,
+            *(f"{name}={value}" for name, value in written.items() if value is not None),
+        ),
     )
     if engine == "ray":
         from masis.cli import audit_ray
 
-        audit_ray.run(cases, out, _prepared(judges, concurrency, ask=ask), reading, address, concurrency, max_cost)
+        audit_ray.run(
+            cases,
+            out,
+            _prepared(judges, concurrency, ask=ask),
+            reading,
+            address,
+            concurrency,
+            max_cost,
+        )
         return
     file, to = shared.existing_file(cases), None if out is None else shared.writable_file(out)
-    if to is not None and to != shared.STDIO and to.exists() and file != shared.STDIO and to.samefile(file):
+    if (
+        to is not None
+        and to != shared.STDIO
+        and to.exists()
+        and file != shared.STDIO
+        and to.samefile(file)
+    ):
         raise click.UsageError("--out names the file that is read. Name another.")
     if to == shared.STDIO and emit.as_json:
         raise click.UsageError("--json and '--out -' both write to stdout. Name a file with --out.")
@@ -176,21 +210,43 @@ def audit(
     source = sys.stdin.buffer if file == shared.STDIO else file
     read = partial(read_any, source, reading.profile, reading.names, sheet=reading.sheet)
     job = _AuditJob(
-        file, read, settings, budget, concurrency or 1, database_path(db), to, again, retry_errors, limit, emit
+        file,
+        read,
+        settings,
+        budget,
+        concurrency or 1,
+        database_path(db),
+        to,
+        again,
+        retry_errors,
+        limit,
+        emit,
     )
     with measured(settings):
-        finished = job.run(show_traces=bool(click.get_current_context().find_root().params.get("debug")))
+        finished = job.run(
+            show_traces=bool(click.get_current_context().find_root().params.get("debug"))
+        )
     job.report()
     if not finished:
-        interrupted("Interrupted. What is finished is stored; the same command goes on from here (without --again).")
+        interrupted(
+            "Interrupted. What is finished is stored; the same command goes on from here (without"
+            " --again)."
+        )
     if job.summary.audited and job.summary.useless == job.summary.audited:
-        raise JobFailed("Every audit failed: none has a score. What failed, and what to do, is named above.")
+        raise JobFailed(
+            "Every audit failed: none has a score. What failed, and what to do, is named above."
+        )
     job.errors.end(
-        "Everything else is stored." if job.summary.audited or job.summary.skipped else "Nothing was audited."
+        "Everything else is stored."
+        if job.summary.audited or job.summary.skipped
+        else "Nothing was audited."
     )
 
 
-_OF_ENGINE = {"local": ("db", "again", "retry_errors", "record", "limit", "as_json"), "ray": ("address",)}
+_OF_ENGINE = {
+    "local": ("db", "again", "retry_errors", "record", "limit", "as_json"),
+    "ray": ("address",),
+}
 
 
 def _refuse(engine: str) -> None:
@@ -202,11 +258,14 @@ def _refuse(engine: str) -> None:
 
 
 def _prepared(judges: Judges, concurrency: int | None, *, ask: bool) -> Settings:
-    """Return the settings of the audits, whose models are there and answer. Raises SettingsError and JobFailed."""
+    """Return the settings of the audits, whose models are there and answer. Raises SettingsError
+    and JobFailed.
+    """
     loaded = judges.load()
     download_missing(loaded.settings)
     check_named(loaded)
-    check_models(loaded.settings)  # a model that nothing answers to is wrong use, not a failure of each case
+    # a model that nothing answers to is wrong use, not a failure of each case
+    check_models(loaded.settings)
     settings = pin_versions(loaded.settings)
     if settings.record:
         reach = "The file is yours: redaction, purge and retention don't reach it."
@@ -218,7 +277,9 @@ def _prepared(judges: Judges, concurrency: int | None, *, ask: bool) -> Settings
     for item in answers:
         say(item.message)
     if not all(item.ok for item in answers):
-        raise JobFailed("A model can't be asked, so nothing was audited. (--no-ask begins all the same.)")
+        raise JobFailed(
+            "A model can't be asked, so nothing was audited. (--no-ask begins all the same.)"
+        )
     return settings
 
 
@@ -243,20 +304,26 @@ class _AuditJob:
         self.with_models = uses_models(self.settings)
         self.in_processes = self.concurrency > 1 and not self.with_models
         self.worst = WorstAnswers(self.emit, beside_data=self.out == shared.STDIO)
-        self.progress = Progress("Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size)
+        self.progress = Progress(
+            "Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size
+        )
         self.errors, self.noted = ErrorReport(), False
         self.workbench = Workbench.open(self.database, self.settings)
 
     def run(self, *, show_traces: bool) -> bool:
         """Do the work; False where it was interrupted."""
         if self.with_models and self.cases != shared.STDIO:
-            show_estimate(self.read(), self.cases.stat().st_size, self.settings, self.limit, self._needed)
+            show_estimate(
+                self.read(), self.cases.stat().st_size, self.settings, self.limit, self._needed
+            )
         with ExitStack() as stack:
             write = None
             if self.out is not None:
                 to_stdout = self.out == shared.STDIO
                 write = sys.stdout.buffer if to_stdout else stack.enter_context(self.out.open("wb"))
-            stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
+            stop = stack.enter_context(
+                Interruption("Stopping after the audits under way (Ctrl-C again to drop them).")
+            )
             stack.enter_context(self.progress)
             for done in self._audits(self._jobs(stop.stopped), stop.stopped):
                 if isinstance(done.outcome, NotAudited):
@@ -270,13 +337,18 @@ class _AuditJob:
         for line in self.summary.lines(self.settings):
             say(line)
         if self.budget.exhausted:
-            say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
+            say(
+                "The limit of --max-cost was reached: the same command with a higher one goes on"
+                " from here."
+            )
         if self.out and self.out != shared.STDIO:
             say(f"{'Issues' if self.out.suffix.lower() == '.csv' else 'Runs'}: {self.out}")
         say(f"Database: {self.database}")
 
     def _jobs(self, stopping: Callable[[], bool]) -> Iterator[Job]:
-        """The cases of the file, each put into the database first; what can't be read is complained about."""
+        """The cases of the file, each put into the database first; what can't be read is complained
+        about.
+        """
         read = 0
         try:
             for row in self.read():
@@ -290,10 +362,13 @@ class _AuditJob:
                     continue
                 read += 1
                 report = self.workbench.cases.add(shared.operator(), [row.case])
-                self.errors.add_all(f"{self.cases}, line {row.number}: {error}" for error in report.conflicts)
+                self.errors.add_all(
+                    f"{self.cases}, line {row.number}: {error}" for error in report.conflicts
+                )
                 if not report.conflicts:
                     yield Job(row.number, row.case, row.end, skip=not self._needed(row.case))
-        except InputError as error:  # the file is of another format, or broke off: say so, keep what was read
+        # the file is of another format, or broke off: say so, keep what was read
+        except InputError as error:
             self.errors.add(error)
 
     def _needed(self, case: Case) -> bool:
@@ -314,16 +389,24 @@ class _AuditJob:
             )
 
         def audit_here(job: Job, cancelled: Callable[[], bool]) -> Run | Failed:
-            """Audit a case; its run is stored as it goes: one cut short is resumed after its last finished step."""
+            """Audit a case; its run is stored as it goes: one cut short is resumed after its last
+            finished step.
+            """
             audit = self.workbench.audits.audit
             return guarded_audit(
-                lambda: audit(shared.operator(), job.case, settings=self.settings, cancelled=cancelled)
+                lambda: audit(
+                    shared.operator(), job.case, settings=self.settings, cancelled=cancelled
+                )
             )
 
         at_once = self.concurrency * AUDITS_A_CALL if self.with_models else 1
-        return audit_in_threads(jobs, audit_here, at_once=at_once, budget=self.budget, stopping=stopping)
+        return audit_in_threads(
+            jobs, audit_here, at_once=at_once, budget=self.budget, stopping=stopping
+        )
 
-    def _take(self, job: Job, outcome: Run | Failed | None, write: BinaryIO | None, show_traces: bool) -> None:
+    def _take(
+        self, job: Job, outcome: Run | Failed | None, write: BinaryIO | None, show_traces: bool
+    ) -> None:
         if isinstance(outcome, Run) and self.in_processes:
             try:
                 self.workbench.audits.store_run(shared.operator(), outcome)
@@ -331,7 +414,9 @@ class _AuditJob:
                 outcome = Failed(str(error))
         if isinstance(outcome, Failed):
             self.summary.failed += 1
-            self.errors.add(f"{self.cases}, line {job.number}: case {job.case.id!r}: {outcome.message}")
+            self.errors.add(
+                f"{self.cases}, line {job.number}: case {job.case.id!r}: {outcome.message}"
+            )
             if show_traces:
                 say(outcome.trace)
         else:
@@ -351,7 +436,8 @@ class _AuditJob:
         if self.out is None or self.out.suffix.lower() != ".csv":
             write_line(run.model_dump_json(), write)
             return
-        from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the command does without
+        # here: it loads pandas, which the command does without
+        from masis.views.tables import runs_to_pandas
 
         rows = runs_to_pandas([run], of="issues")
         safe = rows.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
@@ -389,26 +475,36 @@ class WorstAnswers:
         drafted = "drafted by MASIS, " if run.draft is not None else ""
         record = {
             "case": case.id,
-            "state": (f"answer {drafted}" if drafted else "")
-            + ("needs review" if run.needs_review else "auto-accepted"),
+            "state": (
+                (f"answer {drafted}" if drafted else "")
+                + ("needs review" if run.needs_review else "auto-accepted")
+            ),
             "standing": summary.standing,
             "headline": headline(run).text,
             "issue": FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
             "quality": quality,
             "question": case.query,
-            "issues": [issue.description for issue in (original.issues if original else ()) if issue.major],
+            "issues": [
+                issue.description for issue in (original.issues if original else ()) if issue.major
+            ],
         }
         if self._emit.as_json:  # each as it comes: nobody waits for the last
             self._emit(record)
             return
         where, _ = stands(summary.standing, summary.state, summary.severity)
-        pressing = _PRESSING.index(summary.standing) if summary.standing in _PRESSING else len(_PRESSING)
+        pressing = (
+            _PRESSING.index(summary.standing) if summary.standing in _PRESSING else len(_PRESSING)
+        )
         grave = SEVERITIES.index(summary.severity) if summary.severity else len(SEVERITIES)
         rank = (pressing, grave, place, 1.0 if quality is None else quality, self._count)
-        self._worst = sorted([*self._worst, (rank, record | {"stands": drafted + where.text})])[:WORST_SHOWN]
+        self._worst = sorted([*self._worst, (rank, record | {"stands": drafted + where.text})])[
+            :WORST_SHOWN
+        ]
 
     def show(self) -> None:
-        """Write the table, and under it the gravest issues in full; nothing where they came as JSON."""
+        """Write the table, and under it the gravest issues in full; nothing where they came as
+        JSON.
+        """
         found = [record for _, record in self._worst]
         rows = [
             (
@@ -420,7 +516,11 @@ class WorstAnswers:
             )
             for each in found
         ]
-        issues = [f"  {each['case']}: {' '.join(each['issues'][0].split())}" for each in found if each["issues"]]
+        issues = [
+            f"  {each['case']}: {' '.join(each['issues'][0].split())}"
+            for each in found
+            if each["issues"]
+        ]
         shown = [shortened(issue, 300) for issue in issues[:ISSUES_SHOWN]]
         worst = ("", "Worst issues", *shown) if shown else ()
         lines = (*table(("case", "stands", "worst issue", "quality", "question"), rows), *worst)
@@ -434,13 +534,21 @@ class WorstAnswers:
 
 
 SAMPLED = 200
-"""Cases to be audited that an estimate reads; the rest of the file is taken to be like them, byte for byte."""
+"""Cases to be audited that an estimate reads; the rest of the file is taken to be like them, byte
+for byte.
+"""
 
 
 def show_estimate(
-    rows: Iterable[MappedRow], size: int, settings: Settings, limit: int | None, needed: Callable[[Case], bool]
+    rows: Iterable[MappedRow],
+    size: int,
+    settings: Settings,
+    limit: int | None,
+    needed: Callable[[Case], bool],
 ) -> None:
-    """Show what the cases of a file that are ``needed`` will take, estimated from the first of them."""
+    """Show what the cases of a file that are ``needed`` will take, estimated from the first of
+    them.
+    """
     total, number, seen, read = Estimate(), 0, 0, 0
     try:
         for row in rows:
@@ -459,7 +567,8 @@ def show_estimate(
     cost = "cost unknown" if total.cost_usd is None else f"about {dollars(total.cost_usd * scale)}"
     skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
     say(
-        f"Estimate for {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}{skipped}: up to "
-        f"{round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}. "
-        f"Depth {settings.depth}. {UNCHECKED[settings.depth]}"
+        "Estimate for"
+        f" {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}{skipped}: up to"
+        f" {round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}."
+        f" Depth {settings.depth}. {UNCHECKED[settings.depth]}"
     )

@@ -1,4 +1,6 @@
-"""``masis audit --engine ray``: the same audits on Ray, into a folder of Parquet files; run again, it goes on."""
+"""``masis audit --engine ray``: the same audits on Ray, into a folder of Parquet files; run again,
+it goes on.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,22 @@ def run(
 ) -> None:
     """Audit what is not audited yet, with progress, and say what was done."""
     if reading.names or isinstance(reading.profile, str):
-        raise click.UsageError("--map FIELD=KEY: with --engine ray write the paths into a TOML file, and name that.")
+        raise click.UsageError(
+            "--map FIELD=KEY: with --engine ray write the paths into a TOML file, and name that."
+        )
     if cases == "-" or out in (None, "-"):
-        raise click.UsageError("--engine ray: name a file or a folder to read, and with --out a folder to write.")
+        raise click.UsageError(
+            "--engine ray: name a file or a folder to read, and with --out a folder to write."
+        )
     if max_cost is not None and (unpriced := unpriced_models(settings)):
-        raise click.UsageError(f"--max-cost: no price is known for {', '.join(unpriced)} (docs/models.md).")
+        raise click.UsageError(
+            f"--max-cost: no price is known for {', '.join(unpriced)} (docs/models.md)."
+        )
     assert out is not None
-    job, began = RayAudit(cases, out, settings, reading.profile, address, workers, max_cost), time.monotonic()
+    job, began = (
+        RayAudit(cases, out, settings, reading.profile, address, workers, max_cost),
+        time.monotonic(),
+    )
     with (
         measured(settings),
         Interruption("Stopping after the audits under way (Ctrl-C again to drop them).") as stop,
@@ -45,7 +56,9 @@ def run(
         errors = ErrorReport()
 
         def watch(totals: Totals, total: int, before: int) -> bool:
-            progress.move(before + totals.size, pace(totals, total - before, time.monotonic() - began))
+            progress.move(
+                before + totals.size, pace(totals, total - before, time.monotonic() - began)
+            )
             return stop.asked
 
         try:
@@ -57,14 +70,23 @@ def run(
         say("Everything was audited before.")
     else:
         speed = f"{duration(seconds * 1000)} ({totals.cases / max(seconds, 1e-9):.1f} a second)"
-        came_to = f"{totals.accepted:,} auto-accepted, {totals.needs_review:,} need review, {totals.failed:,} failed"
+        came_to = (
+            f"{totals.accepted:,} auto-accepted, {totals.needs_review:,} need review,"
+            f" {totals.failed:,} failed"
+        )
         say(f"{counted(totals.cases, 'case')} in {speed}: {came_to}.")
     if totals.incomplete:
-        say(f"{counted(totals.incomplete, 'audit')} left something unscored after a failure: the column incomplete.")
+        say(
+            f"{counted(totals.incomplete, 'audit')} left something unscored after a failure: the"
+            " column incomplete."
+        )
     if totals.calls:
         say(f"{totals.calls:,} calls, {totals.tokens:,} tokens, {dollars(totals.cost_usd)}.")
     if totals.exhausted:
-        say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
+        say(
+            "The limit of --max-cost was reached: the same command with a higher one goes on from"
+            " here."
+        )
     say(f"Audits: {out}")
     if report.complete and totals.cases:
         for line in repeats(repeated_ids(out)):
@@ -72,18 +94,25 @@ def run(
     if stop.asked and not report.complete:
         interrupted("Interrupted. What is finished is written; the same command goes on from here.")
     if totals.failed:
-        raise JobFailed(f"{counted(totals.failed, 'case')} could not be audited: see outcome=failed in {out}.")
+        raise JobFailed(
+            f"{counted(totals.failed, 'case')} could not be audited: see outcome=failed in {out}."
+        )
     if not report.complete and not totals.exhausted:
         raise JobFailed("Not everything was audited. The same command goes on from here.")
 
 
 def pace(totals: Totals, size: int, seconds: float) -> str:
-    """Say how far a job is that has ``size`` bytes of input to audit, how fast, and how long it will take."""
+    """Say how far a job is that has ``size`` bytes of input to audit, how fast, and how long it
+    will take.
+    """
     cost = f", {dollars(totals.cost_usd)}" if totals.calls else ""
     left = seconds * (size - totals.size) / totals.size if totals.size else None
     rest = "" if left is None else f", about {duration(left * 1000)} left"
     failed = f", {totals.failed:,} failed" if totals.failed else ""
-    return f"{totals.cases:,} audited, {totals.cases / max(seconds, 1e-9):.1f} a second{cost}{failed}{rest}"
+    return (
+        f"{totals.cases:,} audited, {totals.cases / max(seconds, 1e-9):.1f} a"
+        f" second{cost}{failed}{rest}"
+    )
 
 
 def repeats(found: Repeats) -> Iterator[str]:
@@ -92,7 +121,10 @@ def repeats(found: Repeats) -> Iterator[str]:
         return
     yield f"{counted(found.total, 'id occurs', 'ids occur')} in several rows; each row was audited:"
     for each in found.named:
-        rows = (f"{source}, row {row}{f' from {offset:,}' if offset else ''}" for source, offset, row in each.rows)
+        rows = (
+            f"{source}, row {row}{f' from {offset:,}' if offset else ''}"
+            for source, offset, row in each.rows
+        )
         yield f"  {each.case_id}: {'; '.join(rows)}"
     if found.total > len(found.named):
         yield f"  and {found.total - len(found.named):,} more"

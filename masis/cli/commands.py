@@ -6,8 +6,9 @@
         db: Path | None = DATABASE,
     ) -> None:
 
-What kind of option it is follows from the annotation: ``bool`` a flag, ``Literal`` a choice, a tuple one that may be
-repeated (or several arguments). Errors and exit codes are handled in one place, ``CommandGroup.invoke``.
+What kind of option it is follows from the annotation: ``bool`` a flag, ``Literal`` a choice, a
+tuple one that may be repeated (or several arguments). Errors and exit codes are handled in one
+place, ``CommandGroup.invoke``.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class _Group(NamedTuple):
 
 
 def option(text: str, *names: str, **settings: Any) -> Any:
-    """Declare an option by its help, as the default of a parameter; ``--name`` unless it has other ``names``.
+    """Declare an option by its help, as the default of a parameter; ``--name`` unless it has other
+    ``names``.
 
     ``within`` are the bounds of a number; the other settings are click's.
     """
@@ -76,7 +78,9 @@ def option(text: str, *names: str, **settings: Any) -> Any:
 
 
 def argument(**settings: Any) -> Any:
-    """Declare an argument as the default of a parameter: one that must be there, unless ``required=False``."""
+    """Declare an argument as the default of a parameter: one that must be there, unless
+    ``required=False``.
+    """
     return _Declared(click.Argument, (), settings)
 
 
@@ -88,8 +92,12 @@ def options(make: Callable[..., Any], **changed: Any) -> Any:
     return _Group(*_read(make, changed))
 
 
-def _read(function: Callable[..., Any], changed: Mapping[str, Any]) -> tuple[list[click.Parameter], Callable[..., Any]]:
-    """Return the options that the parameters of a function declare, and the function that takes their values."""
+def _read(
+    function: Callable[..., Any], changed: Mapping[str, Any]
+) -> tuple[list[click.Parameter], Callable[..., Any]]:
+    """Return the options that the parameters of a function declare, and the function that takes
+    their values.
+    """
     hints = get_type_hints(function.func if isinstance(function, partial) else function)
     parameters, groups = list[click.Parameter](), dict[str, _Group]()
     for each in inspect.signature(function).parameters.values():
@@ -102,7 +110,9 @@ def _read(function: Callable[..., Any], changed: Mapping[str, Any]) -> tuple[lis
 
     def call(**given: Any) -> Any:
         values = {
-            name: group.make(**{each.name: given.pop(each.name) for each in group.parameters if each.name})
+            name: group.make(
+                **{each.name: given.pop(each.name) for each in group.parameters if each.name}
+            )
             for name, group in groups.items()
         }
         return function(**given, **values)
@@ -113,7 +123,9 @@ def _read(function: Callable[..., Any], changed: Mapping[str, Any]) -> tuple[lis
 def command(
     summary: str = "", name: str | None = None, group: click.Group | None = None
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a function a command, of a ``group`` where one is given, whose overview has ``summary``."""
+    """Make a function a command, of a ``group`` where one is given, whose overview has
+    ``summary``.
+    """
 
     def made(function: Callable[..., None]) -> click.Command:
         text = help_text(function.__doc__ or "")
@@ -134,12 +146,15 @@ def command(
 
 
 def help_text(docstring: str) -> str:
-    """Return a docstring as click takes it: examples, which are indented, stay as they are written."""
+    """Return a docstring as click takes it: examples, which are indented, stay as they
+    are written.
+    """
     parts = []
     for part in inspect.cleandoc(docstring).split("\n\n"):
         lines = part.splitlines()
         if lines and all(line.startswith(("  ", "masis ")) for line in lines):
-            indent = "" if part.startswith(" ") else "  "  # lost where all of a docstring's lines have it
+            # lost where all of a docstring's lines have it
+            indent = "" if part.startswith(" ") else "  "
             parts.append("\n".join(["\b", *(f"{indent}{line}" for line in lines)]))
         else:
             parts.append(part)
@@ -160,7 +175,11 @@ def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]
     if annotation is bool:
         return {"is_flag": True, "default": False}
     kept = {"type": click.Path(path_type=Path) if annotation is Path else annotation}
-    return kept | ({"metavar": _METAVARS[annotation]} if kind is click.Option and annotation in _METAVARS else {})
+    return kept | (
+        {"metavar": _METAVARS[annotation]}
+        if kind is click.Option and annotation in _METAVARS
+        else {}
+    )
 
 
 _METAVARS = {int: "N", date: "DAY", Path: "PATH"}
@@ -168,7 +187,9 @@ _METAVARS = {int: "N", date: "DAY", Path: "PATH"}
 
 
 class Lazy(NamedTuple):
-    """Where a command is defined (``module:name``), which is imported on use, and its line in the overview."""
+    """Where a command is defined (``module:name``), which is imported on use, and its line in the
+    overview.
+    """
 
     target: str
     summary: str
@@ -178,14 +199,19 @@ class Lazy(NamedTuple):
 class CommandGroup(click.Group):
     """A group in the order of its making, whose errors become a line and an exit code.
 
-    ``headings`` holds commands that are imported when they are called, by heading, so that the overview needs none.
+    ``headings`` holds commands that are imported when they are called, by heading, so that the
+    overview needs none.
     """
 
-    def __init__(self, *args: Any, headings: Mapping[str, Mapping[str, Lazy]] | None = None, **given: Any) -> None:
+    def __init__(
+        self, *args: Any, headings: Mapping[str, Mapping[str, Lazy]] | None = None, **given: Any
+    ) -> None:
         super().__init__(*args, **given)
         self.help = help_text(self.help or "")
         self.headings = headings or {}
-        self.lazy = {name: entry for entries in self.headings.values() for name, entry in entries.items()}
+        self.lazy = {
+            name: entry for entries in self.headings.values() for name, entry in entries.items()
+        }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order of their making: as a newcomer meets them."""
@@ -220,10 +246,14 @@ class CommandGroup(click.Group):
         width = max(map(len, self.list_commands(ctx)))
         for heading, entries in {**self.headings, **({"Commands": own} if own else {})}.items():
             with formatter.section(heading):
-                formatter.write_dl([(f"{name:<{width}}", entry.summary) for name, entry in entries.items()])
+                formatter.write_dl(
+                    [(f"{name:<{width}}", entry.summary) for name, entry in entries.items()]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. What people can cause is one line; anything else says how to see more."""
+        """Run the command. What people can cause is one line; anything else says how to
+        see more.
+        """
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -231,14 +261,20 @@ class CommandGroup(click.Group):
         except SettingsError as error:
             usage, problem = ctx, str(error)
         except (click.ClickException, MasisError) as error:
-            usage, problem = None, error.format_message() if isinstance(error, click.ClickException) else str(error)
+            usage, problem = (
+                None,
+                (error.format_message() if isinstance(error, click.ClickException) else str(error)),
+            )
         except KeyboardInterrupt:
             interrupted("Interrupted.")
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except OSError as error:
             where = error.filename or "a file"
-            usage, problem = None, f"{where}: {error.strerror}. Check the place, its permissions and its space."
+            usage, problem = (
+                None,
+                f"{where}: {error.strerror}. Check the place, its permissions and its space.",
+            )
         except Exception as error:
             if ctx.find_root().params.get("debug"):
                 raise

@@ -1,4 +1,6 @@
-"""``masis config`` and ``masis completion``: the settings and where each comes from, and completion for shells."""
+"""``masis config`` and ``masis completion``: the settings and where each comes from, and completion
+for shells.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,16 @@ from masis.cli.output import Emit, say
 from masis.errors import MissingExtra, MissingKey, MissingModel, SettingsError
 from masis.schema.wording import counted
 from masis.screening.critic import ROLE, grader_names
-from masis.settings import GROUPS, Loaded, config_file, config_places, database_path, load, secret, secrets_file
+from masis.settings import (
+    GROUPS,
+    Loaded,
+    config_file,
+    config_places,
+    database_path,
+    load,
+    secret,
+    secrets_file,
+)
 from masis.settings.names import OTHER_VARIABLES
 from masis.settings.ranges import spelled
 from masis.settings.reference import Row, all_rows, rows, template
@@ -30,20 +41,29 @@ DEFAULT_FILE = Path("masis.toml")
 
 
 def check_named(loaded: Loaded) -> None:
-    """Raise SettingsError where an audit's settings name something that does not exist, with the place."""
+    """Raise SettingsError where an audit's settings name something that does not exist, with the
+    place.
+    """
     if errors := _misnamed(loaded):
         raise SettingsError("\n".join(errors))
 
 
 def _misnamed(loaded: Loaded, more: Iterable[tuple[str, Check]] = ()) -> list[str]:
-    """Return the errors in what the settings of an audit name, each with the place, and those of ``more`` checks.
+    """Return the errors in what the settings of an audit name, each with the place, and those of
+    ``more`` checks.
 
-    A missing key is no error of the settings; nor is an extra that is not installed, nor a model not downloaded yet.
+    A missing key is no error of the settings; nor is an extra that is not installed, nor a model
+    not downloaded yet.
     """
     settings, errors = loaded.settings, list[str]()
-    roles = [(role, partial(resolve_model, model, role, settings)) for role, model in settings.models().items()]
+    roles = [
+        (role, partial(resolve_model, model, role, settings))
+        for role, model in settings.models().items()
+    ]
     checks: list[tuple[str, Check]] = [*roles, *more]
-    checks.append(("output_validator", partial(output_validation.chosen, settings.output_validator)))
+    checks.append(
+        ("output_validator", partial(output_validation.chosen, settings.output_validator))
+    )
     for setting, check in checks:
         try:
             check()
@@ -59,7 +79,11 @@ def _misnamed_anywhere(loaded: Loaded) -> list[str]:
     """Return the errors in whatever the settings name, the graders of screenings included."""
     names = grader_names(loaded.settings)
     return _misnamed(
-        loaded, (("screening_graders", partial(resolve_model, name, ROLE, loaded.settings)) for name in names)
+        loaded,
+        (
+            ("screening_graders", partial(resolve_model, name, ROLE, loaded.settings))
+            for name in names
+        ),
     )
 
 
@@ -71,9 +95,10 @@ def config() -> None:
       masis config check masis.toml
       masis config init
 
-    A value comes, strongest first, from the command line (--set, --model), the environment (MASIS_MAX_ITERATIONS=2),
-    the file masis.toml, the defaults. The file is the one that MASIS_CONFIG names, else masis.toml in the working
-    folder, else masis.toml in your configuration folder. Keys of providers are no settings, and never shown.
+    A value comes, strongest first, from the command line (--set, --model), the environment
+    (MASIS_MAX_ITERATIONS=2), the file masis.toml, the defaults. The file is the one that
+    MASIS_CONFIG names, else masis.toml in the working folder, else masis.toml in your configuration
+    folder. Keys of providers are no settings, and never shown.
     """
 
 
@@ -90,11 +115,14 @@ def show(
       masis config show --changed
       masis config show --model openai --set max_iterations=2 --json
 
-    With options as those of 'masis audit', it shows the settings of that audit. Keys are never printed: only whether
-    there is one.
+    With options as those of 'masis audit', it shows the settings of that audit. Keys are never
+    printed: only whether there is one.
     """
     loaded, secrets, database = judges.load(), secrets_file(), database_path(db)
-    found = {group: [row for row in rows(loaded, group) if row.changed or not changed] for group in GROUPS}
+    found = {
+        group: [row for row in rows(loaded, group) if row.changed or not changed]
+        for group in GROUPS
+    }
     every = [row for group in found.values() for row in group]
     record = {
         "file": loaded.file,
@@ -122,8 +150,18 @@ def show(
     for group, settings in found.items():
         lines += ["", group.title] if settings else []
         for row in settings:
-            lines.append(f"{'*' if row.changed else ' '} {row.name:<{name}}  {row.spelled:<{value}}  {_origin(row)}")
-    lines += ["", "* differs from its default" if any(row.changed for row in every) else "Nothing is changed."]
+            lines.append(
+                f"{'*' if row.changed else ' '} {row.name:<{name}}  {row.spelled:<{value}} "
+                f" {_origin(row)}"
+            )
+    lines += [
+        "",
+        (
+            "* differs from its default"
+            if any(row.changed for row in every)
+            else "Nothing is changed."
+        ),
+    ]
     lines += ["", "Every setting has a variable: MASIS_ and its name in capitals. Others are:"]
     lines += [f"  {variable:<14}  {meaning}" for variable, meaning in OTHER_VARIABLES.items()]
     emit(record, lines)
@@ -151,9 +189,14 @@ def check(
     loaded = load(environment={}, file=found)
     if errors := _misnamed_anywhere(loaded):
         raise SettingsError("\n".join(errors))
-    number = sum(row.origin.kind == "file" and not isinstance(row.value, list) for row in all_rows(loaded))
+    number = sum(
+        row.origin.kind == "file" and not isinstance(row.value, list) for row in all_rows(loaded)
+    )
     emit({"file": found, "settings": number})
-    say(f"{found}: in order. It sets {counted(number, 'setting')}; 'masis config show' shows what applies.")
+    say(
+        f"{found}: in order. It sets {counted(number, 'setting')}; 'masis config show' shows what"
+        " applies."
+    )
 
 
 @command("Write a configuration file with every default in it.", group=config)
@@ -162,7 +205,8 @@ def init(
     user: bool = option("Write it into your configuration folder, which is made where need be."),
     force: bool = option("Write over a file that is there."),
 ) -> None:
-    """Write a configuration file with every setting in it: what it does, what it may be, and its default.
+    """Write a configuration file with every setting in it: what it does, what it may be, and its
+    default.
 
       masis config init
       masis config init --user
@@ -177,7 +221,9 @@ def init(
         click.echo(template(), nl=False)
         return
     if out.exists() and not force:
-        raise JobFailed(f"{out}: is there already. Name another file with --out, or write over it with --force.")
+        raise JobFailed(
+            f"{out}: is there already. Name another file with --out, or write over it with --force."
+        )
     out.write_text(template(), encoding="utf-8")
     say(f"{out}: written. Uncomment what you want to change; 'masis config check' checks it.")
 
@@ -186,7 +232,11 @@ def _origin(row: Row) -> str:
     """Return where a value comes from; of a provider's key whether it is there, never the key."""
     if row.origin.kind == "default":
         return "default"
-    place = f"{row.origin.place} (default: {spelled(row.default)})" if row.default is not None else row.origin.place
+    place = (
+        f"{row.origin.place} (default: {spelled(row.default)})"
+        if row.default is not None
+        else row.origin.place
+    )
     if row.name.startswith("providers.") and row.name.endswith(".key_env"):
         return f"{place}, {'set' if secret(str(row.value)) else 'not set'}"
     return place
@@ -206,4 +256,8 @@ def completion(shell: Literal["bash", "zsh", "fish"] = argument()) -> None:
     """
     found = get_completion_class(shell)
     assert found is not None  # one of those that click knows
-    click.echo(found(click.get_current_context().find_root().command, {}, "masis", "_MASIS_COMPLETE").source())
+    click.echo(
+        found(
+            click.get_current_context().find_root().command, {}, "masis", "_MASIS_COMPLETE"
+        ).source()
+    )

@@ -1,4 +1,6 @@
-"""``masis import``, ``export`` and ``dataset``: what goes into a database, and data sets out of it."""
+"""``masis import``, ``export`` and ``dataset``: what goes into a database, and data
+sets out of it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ _WIDE = 100
 
 
 def _share(value: str | float) -> float:
-    """Return a share that is written as ``2%`` or ``0.02``: above 0 and at most 1. Raises BadParameter."""
+    """Return a share that is written as ``2%`` or ``0.02``: above 0 and at most 1. Raises
+    BadParameter.
+    """
     if isinstance(value, float):
         return value
     try:
@@ -61,11 +65,19 @@ def import_files(
     files: tuple[Path | str, ...] = argument(required=True, metavar="FILE...", type=shared.place),
     reading: Reading = shared.READING,
     dry_run: bool = option("Show the first rows as they would be read, and every problem."),
-    suggest: bool = option("Propose how to read the file: a whole map, and two cases as they would be read."),
-    save: Path | None = option("With --suggest: write the proposal to a TOML file.", type=shared.FILE),
-    needs_review: bool = option("Of a folder of audited cases: what needs review, and what failed."),
+    suggest: bool = option(
+        "Propose how to read the file: a whole map, and two cases as they would be read."
+    ),
+    save: Path | None = option(
+        "With --suggest: write the proposal to a TOML file.", type=shared.FILE
+    ),
+    needs_review: bool = option(
+        "Of a folder of audited cases: what needs review, and what failed."
+    ),
     sample: float | None = option(
-        "Of a folder of audited cases: draw 2% of what was auto-accepted.", type=_share, metavar="SHARE"
+        "Of a folder of audited cases: draw 2% of what was auto-accepted.",
+        type=_share,
+        metavar="SHARE",
     ),
     seed: int = option("Draws the sample.", default=0),
     emit: Emit = shared.EMIT,
@@ -73,16 +85,17 @@ def import_files(
 ) -> None:
     """Read cases, or files of other tools, into the database, without auditing them.
 
-    A FILE holds cases, one a line ('-' for stdin). A case that is there already is left alone; another case under an id
-    that is taken is an error, for decisions refer to ids.
+    A FILE holds cases, one a line ('-' for stdin). A case that is there already is left alone;
+    another case under an id that is taken is an error, for decisions refer to ids.
 
-    Files of other tools (Ragas, DeepEval, LangSmith, Langfuse, Phoenix, MLflow, promptfoo, RAGTruth, replies of OpenAI
-    and Anthropic, and more) are recognised by their first row, or named with --as; they may be JSON Lines, JSON, CSV,
-    TSV or Parquet, packed with gzip or zip.
+    Files of other tools (Ragas, DeepEval, LangSmith, Langfuse, Phoenix, MLflow, promptfoo,
+    RAGTruth, replies of OpenAI and Anthropic, and more) are recognised by their first row, or named
+    with --as; they may be JSON Lines, JSON, CSV, TSV or Parquet, packed with gzip or zip.
 
-    A folder of audited cases ('masis audit --engine ray --out') comes with its audits: --needs-review brings in what a
-    person must see, --sample a random share of what was auto-accepted, as spot checks. Their decisions estimate how
-    many wrong answers passed unseen; 'masis metrics' says so. The seed is recorded.
+    A folder of audited cases ('masis audit --engine ray --out') comes with its audits:
+    --needs-review brings in what a person must see, --sample a random share of what was
+    auto-accepted, as spot checks. Their decisions estimate how many wrong answers passed unseen;
+    'masis metrics' says so. The seed is recorded.
 
       masis import cases.jsonl more-cases.jsonl
       masis import audited/ --needs-review --sample 2%
@@ -93,7 +106,11 @@ def import_files(
 
     Exit code 0: everything was read. 1: some of it was not; the rest is stored. 2: wrong use.
     """
-    paths = [each for each in files if isinstance(each, Path) and not (each.is_dir() and is_lake(str(each)))]
+    paths = [
+        each
+        for each in files
+        if isinstance(each, Path) and not (each.is_dir() and is_lake(str(each)))
+    ]
     lakes = [str(each) for each in files if each not in paths]
     for lake in lakes:
         if not is_lake(lake):
@@ -120,7 +137,10 @@ def import_files(
         return
     database, errors = database_path(db), ErrorReport()
     workbench = shared.open_workbench(database)
-    stored = sum(_import_lake(workbench, lake, needs_review, sample or 0.0, seed, errors, emit) for lake in lakes)
+    stored = sum(
+        _import_lake(workbench, lake, needs_review, sample or 0.0, seed, errors, emit)
+        for lake in lakes
+    )
     for file in paths:
         with shared.spooled(file) as path:
             stored += _import_cases(path, _named(file), reading, workbench, errors, emit)
@@ -129,7 +149,9 @@ def import_files(
 
 
 def _amounts(counts: Mapping[Any, int]) -> str:
-    return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number)
+    return ", ".join(
+        f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number
+    )
 
 
 def _say_imported(name: str, imported: int, there: int, words: str = "") -> None:
@@ -142,7 +164,13 @@ def _named(file: Path) -> str:
 
 
 def _import_lake(
-    workbench: Workbench, lake: str, needs_review: bool, share: float, seed: int, errors: ErrorReport, emit: Emit
+    workbench: Workbench,
+    lake: str,
+    needs_review: bool,
+    share: float,
+    seed: int,
+    errors: ErrorReport,
+    emit: Emit,
 ) -> int:
     """Import a folder of audited cases; return how many of them are stored."""
     with Progress("Importing", sum(LakeService.counts(lake).values())) as progress:
@@ -159,27 +187,35 @@ def _import_lake(
     _say_imported(lake, sum(done.imported.values()), done.unchanged, _amounts(done.imported))
     if done.sample is not None:
         say(
-            f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted were drawn for a spot check "
-            f"(share {done.sample.share:.2%}, seed {done.sample.seed})."
+            f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted were drawn for a spot"
+            f" check (share {done.sample.share:.2%}, seed {done.sample.seed})."
         )
     return sum(done.imported.values()) + done.unchanged
 
 
 def _try(file: Path, reading: Reading, emit: Emit) -> int:
-    """Show what would be read: a summary and three cases on stdout, every problem on stderr; return the bad rows."""
+    """Show what would be read: a summary and three cases on stdout, every problem on stderr; return
+    the bad rows.
+    """
     name, errors = _named(file), ErrorReport()
     found, shown, bad = Counter[str](), list[str](), 0
     try:
         with shared.spooled(file) as path:
-            for row in read_any(path, reading.profile, reading.names, name=name, sheet=reading.sheet):
+            for row in read_any(
+                path, reading.profile, reading.names, name=name, sheet=reading.sheet
+            ):
                 errors.add_all(row.problems or row.notes)
                 bad += bool(row.problems)
                 if row.case is not None:
                     case = row.case
                     found["read as cases"] += 1
                     found["with an answer"] += case.answer is not None
-                    found["without an answer, which an audit drafts"] += case.answer is None and not case.unanswered
-                    found["without an answer, since the system refused or failed"] += case.unanswered is not None
+                    found["without an answer, which an audit drafts"] += (
+                        case.answer is None and not case.unanswered
+                    )
+                    found["without an answer, since the system refused or failed"] += (
+                        case.unanswered is not None
+                    )
                     found["chunks of evidence"] += len(case.evidence)
                     found["chunks without text"] += len(case.without_text)
                     found["with labels"] += case.labels is not None
@@ -196,7 +232,9 @@ def _try(file: Path, reading: Reading, emit: Emit) -> int:
 
 
 def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: Emit) -> None:
-    """Print the map that probably reads a file, two cases as it reads them, and the command that imports it."""
+    """Print the map that probably reads a file, two cases as it reads them, and the command that
+    imports it.
+    """
     found = loading.suggest(path, sheet=sheet)
     emit({"file": name, "format": found.format, "map": found.names})
     chosen_sheet = [] if sheet is None else [f"--sheet {shlex.quote(sheet)}"]
@@ -204,22 +242,36 @@ def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: 
     if found.format:
         options = " ".join(filter(None, (*chosen_sheet, _as_options(found.names))))
         command = " ".join(filter(None, ("masis import", file, options, "--dry-run")))
-        say(f"{name}: is read as {found.format}, with {options or 'no option'}. Look first: {command}")
+        say(
+            f"{name}: is read as {found.format}, with {options or 'no option'}. Look first:"
+            f" {command}"
+        )
         return
     if found.profile is None:
         keys = ", ".join(found.row)
         raise JobFailed(
-            f"{name}: nothing in the first row looks like a question with evidence (it holds {shortened(keys, 300)}). "
-            "Name them: --map query=KEY --map evidence=KEY."
+            f"{name}: nothing in the first row looks like a question with evidence (it holds"
+            f" {shortened(keys, 300)}). Name them: --map query=KEY --map evidence=KEY."
         )
     read = read_any(path, None, found.names, name=name, sheet=sheet)
     rows = islice((row for row in read if row.case or row.problems), 2)
-    shown = [line for row in rows for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ()))]
+    shown = [
+        line
+        for row in rows
+        for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ()))
+    ]
     emit.lines((profile_text(found.profile), *shown))
     given = _as_options(found.names)
-    used = {part.partition(".")[0] for key in found.names.values() for part in columns_in(found.row, key)}
+    used = {
+        part.partition(".")[0]
+        for key in found.names.values()
+        for part in columns_in(found.row, key)
+    }
     if left := [key for key in found.row if key not in used and key not in FIELDS]:
-        say(f"Not mapped: {shortened(', '.join(left), 300)}. An id is named by --map id=KEY, else made of the content.")
+        say(
+            f"Not mapped: {shortened(', '.join(left), 300)}. An id is named by --map id=KEY, else"
+            " made of the content."
+        )
     if save is not None:
         save.write_text(profile_text(found.profile), encoding="utf-8")
         split = _as_options({SPLIT: found.names[SPLIT]} if SPLIT in found.names else {})
@@ -228,20 +280,27 @@ def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: 
 
 
 def _as_options(names: dict[str, str]) -> str:
-    written = {field: json.dumps(key)[1:-1] if field == SPLIT else key for field, key in names.items()}
+    written = {
+        field: json.dumps(key)[1:-1] if field == SPLIT else key for field, key in names.items()
+    }
     return " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in written.items())
 
 
 def _as_read(case: Case) -> Iterator[str]:
     """Yield a case as lines: what was read as what."""
-    answer = " ".join((case.answer or unanswered_words(case) or "none: an audit drafts one").split())
+    answer = " ".join(
+        (case.answer or unanswered_words(case) or "none: an audit drafts one").split()
+    )
     yield f"id        {shortened(case.id, _WIDE)}"
     yield f"question  {shortened(' '.join(case.query.split()), _WIDE)}"
     yield f"answer    {shortened(answer, _WIDE)}"
     if case.model_reasoning:
         yield f"reasoning {shortened(' '.join(case.model_reasoning.split()), _WIDE)} (not audited)"
     for chunk in case.evidence[:2]:
-        yield f"evidence  [{shortened(chunk.id, 20)}] {shortened(' '.join(chunk.text.split()), _WIDE)}"
+        yield (
+            f"evidence  [{shortened(chunk.id, 20)}]"
+            f" {shortened(' '.join(chunk.text.split()), _WIDE)}"
+        )
     if len(case.evidence) > 2:
         yield f"          and {len(case.evidence) - 2:,} more"
     yield ""
@@ -256,7 +315,12 @@ def _import_cases(
     try:
         with Progress("Importing", path.stat().st_size) as progress:
             steps = workbench.imports.add_file(
-                shared.operator(), path, reading.profile, reading.names, name=name, sheet=reading.sheet
+                shared.operator(),
+                path,
+                reading.profile,
+                reading.names,
+                name=name,
+                sheet=reading.sheet,
             )
             for step in steps:
                 added, unchanged, refused = step.added, step.unchanged, step.refused
@@ -277,7 +341,9 @@ def _shares(value: str | Shares) -> Shares:
     if isinstance(value, Shares):
         return value
     parts = value.split("/")
-    if len(parts) != 3 or not all(each.isascii() and each.isdigit() and len(each) < 4 for each in parts):
+    if len(parts) != 3 or not all(
+        each.isascii() and each.isdigit() and len(each) < 4 for each in parts
+    ):
         raise shared.wrong(value, "write the shares as 80/10/10.")
     shares = Shares(*map(int, parts))
     if sum(shares) != 100:
@@ -300,8 +366,9 @@ def _selection(
 
 SELECTION = options(_selection)
 ENCODING = option(
-    f"How rows are written; csv and parquet: {', '.join(n for n, f in FORMATS.items() if f.tabular)}. Default: as the "
-    "name of the file ends, else jsonl.",
+    "How rows are written; csv and parquet:"
+    f" {', '.join(n for n, f in FORMATS.items() if f.tabular)}. Default: as the name of the file"
+    " ends, else jsonl.",
     "--as",
     type=click.Choice(ENCODINGS),
 )
@@ -330,13 +397,16 @@ def export(
 ) -> None:
     """Write cases, runs or executions as they are, or data sets out of what people decided.
 
-    'masis import' reads cases and decided again. 'masis db backup' makes a lossless copy of the whole database.
+    'masis import' reads cases and decided again. 'masis db backup' makes a lossless copy of the
+    whole database.
 
-    The formats after executions are data sets: they take the filters of the queue, put near-duplicate questions on one
-    side of a split, and come with a manifest beside the file: versions, filter, counts, class balance, provenance,
-    licences and digests. A file is replaced only once the new one is complete; a device, a pipe or a symbolic link is
-    written through. decided into a folder writes Parquet: a row for each decided case, with its digest and its whole
-    record as JSON; in a folder of audited cases it goes to _decided/. --json prints what was written.
+    The formats after executions are data sets: they take the filters of the queue, put
+    near-duplicate questions on one side of a split, and come with a manifest beside the file:
+    versions, filter, counts, class balance, provenance, licences and digests. A file is replaced
+    only once the new one is complete; a device, a pipe or a symbolic link is written through.
+    decided into a folder writes Parquet: a row for each decided case, with its digest and its whole
+    record as JSON; in a folder of audited cases it goes to _decided/. --json prints what was
+    written.
 
       masis export --format cases --out cases.jsonl
       masis export --format runs --out runs.jsonl
@@ -351,17 +421,22 @@ def export(
             out /= "_decided"
             out.mkdir(exist_ok=True)
         out /= "decided.parquet"
-    encoding = encoding or (ending if (ending := out.suffix[1:].lower()) in ENCODINGS else ENCODINGS[0])
+    encoding = encoding or (
+        ending if (ending := out.suffix[1:].lower()) in ENCODINGS else ENCODINGS[0]
+    )
     _check_out(form, out, emit)
     if form in WHOLE:
         for name, written in shared.given_options().items():
             if name not in ("form", "out", "db", "as_json"):
-                raise click.UsageError(f"{written}: the format {form} takes no filter and no encoding.")
+                raise click.UsageError(
+                    f"{written}: the format {form} takes no filter and no encoding."
+                )
     # A command reads all, as whoever has the file can.
     if count := workbench.exports.shows_hidden(form, None if form in WHOLE else selection):
         say(
-            f"Warning: the team's policy hides from reviewers what this shows of {counted(count, 'undecided case')}: "
-            "what audits found. Don't give it to anybody who still decides them."
+            "Warning: the team's policy hides from reviewers what this shows of"
+            f" {counted(count, 'undecided case')}: what audits found. Don't give it to anybody who"
+            " still decides them."
         )
     if form in WHOLE:
         lines = 0
@@ -398,7 +473,9 @@ def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
     """Say how much was written, and what was left out and why."""
     emit(manifest)
     counts = manifest["counts"]
-    say(f"{counted(counts['rows'], 'row')} of {counted(counts['cases'], 'case')} written{_to(out)}.")
+    say(
+        f"{counted(counts['rows'], 'row')} of {counted(counts['cases'], 'case')} written{_to(out)}."
+    )
     for reason, number in counts["left_out"].items():
         hint = " --format decided has a row for every decided case." if reason == "no label" else ""
         say(f"Left out: {number:,} ({reason}).{hint}")
@@ -434,24 +511,29 @@ def dataset() -> None:
       masis dataset compare pilot-1 pilot-2
       masis dataset export pilot-1 --out pilot-1.jsonl
 
-    A version keeps which cases, decisions and audits it was made of, and the digest of its bytes: decisions, undos and
-    audits that come later change none of it. Once a case of it is redacted, or retention has removed its audit, it can
-    be compared still, but not rebuilt, and says so.
+    A version keeps which cases, decisions and audits it was made of, and the digest of its bytes:
+    decisions, undos and audits that come later change none of it. Once a case of it is redacted, or
+    retention has removed its audit, it can be compared still, but not rebuilt, and says so.
     """
 
 
 @command("Freeze the cases that match, in a format, under a name.", group=dataset)
 def freeze(
     name: str = argument(),
-    form: str = option("As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True),
+    form: str = option(
+        "As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True
+    ),
     encoding: str | None = ENCODING,
     description: str = option("What it is for; stored with it.", default=""),
-    by: str | None = option("Who freezes it. Default: the name you are logged in with.", metavar="NAME"),
+    by: str | None = option(
+        "Who freezes it. Default: the name you are logged in with.", metavar="NAME"
+    ),
     selection: Selection = SELECTION,
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
-    """Freeze what an export of the cases that match holds now, under NAME (letters, digits, '.', '-', '_').
+    """Freeze what an export of the cases that match holds now, under NAME (letters, digits, '.',
+    '-', '_').
 
       masis dataset freeze pilot-3 --format claims --state any
 
@@ -468,25 +550,37 @@ def freeze(
             on_case=progress.move,
         )
     emit(version.model_dump(mode="json", exclude={"manifest"}))
-    say(f"Dataset version {name} is frozen: {counted(version.rows, 'row')} of {counted(version.cases, 'case')}.")
+    say(
+        f"Dataset version {name} is frozen: {counted(version.rows, 'row')} of"
+        f" {counted(version.cases, 'case')}."
+    )
 
 
 @command("List the dataset versions.", name="list", group=dataset)
 def list_all(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
-    """List the dataset versions, the newest first: name, when, format, rows, who froze it, what it is for.
+    """List the dataset versions, the newest first: name, when, format, rows, who froze it, what it
+    is for.
 
     masis dataset list
     """
     found = workbench.store.datasets.list_all()
     if not found:
-        say("There is no dataset version yet: 'masis dataset freeze NAME --format FORMAT' makes one.")
+        say(
+            "There is no dataset version yet: 'masis dataset freeze NAME --format FORMAT' makes"
+            " one."
+        )
     records = [each.model_dump(mode="json", exclude={"manifest"}) for each in found]
-    rows = ((v.name, moment(v.at), v.form, f"{v.rows:,}", f"{v.cases:,}", v.by, v.description) for v in found)
+    rows = (
+        (v.name, moment(v.at), v.form, f"{v.rows:,}", f"{v.cases:,}", v.by, v.description)
+        for v in found
+    )
     emit(records, table(("name", "frozen", "format", "rows", "cases", "by", "for"), rows))
 
 
 @command("Show one: its manifest, and whether it can be rebuilt.", group=dataset)
-def show(name: str = argument(), emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
+def show(
+    name: str = argument(), emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
+) -> None:
     """Print the manifest of the version NAME as JSON, and say whether it can be rebuilt.
 
     masis dataset show pilot-1
@@ -514,7 +608,9 @@ def compare(
     lines = []
     for each in found.cases:
         was, now = (" ".join(stood) if stood else "absent" for stood in (each.was, each.now))
-        lines.append(f"{', '.join(CHANGES[kind] for kind in each.kinds)}  {each.case_id}  {was} -> {now}")
+        lines.append(
+            f"{', '.join(CHANGES[kind] for kind in each.kinds)}  {each.case_id}  {was} -> {now}"
+        )
     emit(list(found.cases), lines)
     if (more := found.total - len(found.cases)) > 0:
         say(f"and {more:,} more: --limit {found.total} names all.")
@@ -522,9 +618,16 @@ def compare(
     say(f"{first} and {second}: {', '.join(parts) or 'the same cases, labels and audits'}.")
 
 
-@command("Write a version again: the same bytes, or an error that says why not.", name="export", group=dataset)
+@command(
+    "Write a version again: the same bytes, or an error that says why not.",
+    name="export",
+    group=dataset,
+)
 def export_version(
-    name: str = argument(), out: Path = OUT, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
+    name: str = argument(),
+    out: Path = OUT,
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
 ) -> None:
     """Write the version NAME again with its manifest: the bytes that were frozen.
 
@@ -541,7 +644,10 @@ def export_version(
 
 @command("Remove a version; cases and decisions stay.", group=dataset)
 def remove(
-    name: str = argument(), yes: bool = shared.YES, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
+    name: str = argument(),
+    yes: bool = shared.YES,
+    emit: Emit = shared.EMIT,
+    workbench: Workbench = shared.WORKBENCH,
 ) -> None:
     """Remove the version NAME; its cases and their decisions stay.
 

@@ -1,4 +1,6 @@
-"""Commands that look after a database: ``health``, ``verify-log``, ``purge``, and ``db`` for copies and redaction."""
+"""Commands that look after a database: ``health``, ``verify-log``, ``purge``, and ``db`` for copies
+and redaction.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ from masis.views.numbers import file_size, moment
 def health(
     judges: Judges = shared.JUDGES,
     ask: bool = option(
-        "Ask each language model that fills a role for a word, which may cost a fraction of a cent.",
+        "Ask each language model that fills a role for a word, which may cost a fraction of a"
+        " cent.",
         "--ask/--no-ask",
         default=True,
         show_default=True,
@@ -49,10 +52,11 @@ def health(
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
-    """Check that everything the workbench needs is in order: database, decision log, auditor, models, disk.
+    """Check that everything the workbench needs is in order: database, decision log, auditor,
+    models, disk.
 
-    What is checked: the database (intact, current, writable), both logs, every module, a small audit, the models,
-    room on the disk. docs/running.md says what each line means and what to do.
+    What is checked: the database (intact, current, writable), both logs, every module, a small
+    audit, the models, room on the disk. docs/running.md says what each line means and what to do.
 
       masis health
       masis health --json --db review.db
@@ -67,7 +71,9 @@ def health(
         except StoreError as error:  # one that can't be opened is reported too
             report = without_database(path, settings, error, ask_models=ask)
     else:
-        report = without_database(path, settings, shared.no_database(path) if db else None, ask_models=ask)
+        report = without_database(
+            path, settings, shared.no_database(path) if db else None, ask_models=ask
+        )
     width = max((len(item.name) for item in report.items), default=0)
     lines = []
     for item in report.items:
@@ -76,16 +82,20 @@ def health(
         lines += [f"     {'':<{width}}  {item.cure}"] if item.cure and not item.ok else []
     emit(report.to_json(), lines)
     if not report.ok:
-        raise JobFailed(f"Not in order: {', '.join(item.name for item in report.items if not item.ok)}.")
+        raise JobFailed(
+            f"Not in order: {', '.join(item.name for item in report.items if not item.ok)}."
+        )
 
 
 @command()
 def verify_log(
     note: Path | None = option(
-        "A file elsewhere: compare with the head noted there, then note the present one.", type=shared.FILE
+        "A file elsewhere: compare with the head noted there, then note the present one.",
+        type=shared.FILE,
     ),
     key: Path | None = option(
-        "The file with the key that signs entries. Default: MASIS_LOG_KEY; without one no signature is checked.",
+        "The file with the key that signs entries. Default: MASIS_LOG_KEY; without one no signature"
+        " is checked.",
         type=shared.FILE,
     ),
     new_key: Path | None = option("Make a key, and sign every entry with it.", type=shared.FILE),
@@ -94,19 +104,21 @@ def verify_log(
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
-    """Check that no decision was changed or removed, nor what it was about, and print the log's length and head.
+    """Check that no decision was changed or removed, nor what it was about, and print the log's
+    length and head.
 
-    Entries form a hash chain, so that a changed one is named. Each carries digests of the case, the run and the answer
-    that were decided about, which are compared with what is stored; an entry whose case was redacted or whose run was
-    removed is not checkable, which is no problem.
+    Entries form a hash chain, so that a changed one is named. Each carries digests of the case, the
+    run and the answer that were decided about, which are compared with what is stored; an entry
+    whose case was redacted or whose run was removed is not checkable, which is no problem.
 
-    Who can write the file can rewrite the whole chain. With a key that lies elsewhere the workbench signs each entry
-    (MASIS_LOG_KEY names its file), and an entry that was rewritten, moved in time or appended by another shows. A log
-    cut off at its end, or replaced by an older copy, shows only against a head noted elsewhere: --note does both. The
-    log is guarded by triggers that refuse every change; where something has removed them, --rearm puts them back.
+    Who can write the file can rewrite the whole chain. With a key that lies elsewhere the workbench
+    signs each entry (MASIS_LOG_KEY names its file), and an entry that was rewritten, moved in time
+    or appended by another shows. A log cut off at its end, or replaced by an older copy, shows only
+    against a head noted elsewhere: --note does both. The log is guarded by triggers that refuse
+    every change; where something has removed them, --rearm puts them back.
 
-    People's overrides of grades in screenings are a log and a chain of their own, which is checked too and printed
-    where it holds anything; --note is the decision log's.
+    People's overrides of grades in screenings are a log and a chain of their own, which is checked
+    too and printed where it holds anything; --note is the decision log's.
 
       masis verify-log
       masis verify-log --new-key /secure/log.key
@@ -118,7 +130,9 @@ def verify_log(
         raise click.UsageError("--key and --new-key: name one of them.")
     secret = log_key(key) if new_key is None else None
     if sign and secret is None:
-        raise click.UsageError("--sign: name the key with --key FILE, or make one with --new-key FILE.")
+        raise click.UsageError(
+            "--sign: name the key with --key FILE, or make one with --new-key FILE."
+        )
     writes = rearm or sign or new_key is not None
     path = click.get_current_context().with_resource(_to_check(database_path(db), writes=writes))
     workbench = shared.open_existing(path, "rearm" if rearm else "open")
@@ -129,7 +143,10 @@ def verify_log(
     emit.lines(f"screening {name:<8} {value}" for name, value in of_grades.items())
     for odd in (*check.set_back, *graded.set_back):
         say(f"{odd}: a clock was set back, or it was written later.")
-    about, grades = workbench.store.decisions.check_subjects(), workbench.store.screening_log.check_subjects()
+    about, grades = (
+        workbench.store.decisions.check_subjects(),
+        workbench.store.screening_log.check_subjects(),
+    )
     _say_compared(about, "entry", "entries", "case, run and answer as stored")
     if graded.length:
         _say_compared(grades, "screening entry", "screening entries", "screening and grade")
@@ -153,7 +170,9 @@ def verify_log(
     for problem in wrong:
         say(problem)
     if wrong:
-        raise JobFailed(f"The decision log is not intact: {counted(len(wrong), 'problem')}, listed above.")
+        raise JobFailed(
+            f"The decision log is not intact: {counted(len(wrong), 'problem')}, listed above."
+        )
     say("The decision log is intact.")
     if note is not None:
         with whole_file(note) as stream:
@@ -168,10 +187,16 @@ def _say_compared(found: SubjectCheck, one: str, many: str, what: str) -> None:
 
 @contextlib.contextmanager
 def _to_check(path: Path, *, writes: bool) -> Iterator[Path]:
-    """Yield the database to check: a copy where file or folder can't be written, since SQLite opens none without."""
+    """Yield the database to check: a copy where file or folder can't be written, since SQLite opens
+    none without.
+    """
     if path.exists() and not path.stat().st_size:
         raise JobFailed(f"{path}: is empty: no decision log is in it. Compare with a backup.")
-    if writes or not path.exists() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+    if (
+        writes
+        or not path.exists()
+        or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+    ):
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="masis-") as folder:
@@ -184,31 +209,48 @@ def _to_check(path: Path, *, writes: bool) -> Iterator[Path]:
 
 
 def _make_key(file: Path) -> bytes:
-    """Write a new key into a file that only its owner reads. Raises JobFailed where the file is there already."""
+    """Write a new key into a file that only its owner reads. Raises JobFailed where the file is
+    there already.
+    """
     key = secrets.token_hex(32)
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
-        raise JobFailed(f"{file}: is there already. Use it with --key, or name another file.") from error
+        raise JobFailed(
+            f"{file}: is there already. Use it with --key, or name another file."
+        ) from error
     with os.fdopen(handle, "w", encoding="ascii") as stream:
         stream.write(f"{key}\n")
-    say(f"Key written to {file}. Keep it where who can write the database can't, and set MASIS_LOG_KEY={file}.")
+    say(
+        f"Key written to {file}. Keep it where who can write the database can't, and set"
+        f" MASIS_LOG_KEY={file}."
+    )
     return key.encode()
 
 
 def _missing(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
-    """Yield what the log lacks of what was noted earlier. Raises JobFailed where nothing is noted in that file."""
+    """Yield what the log lacks of what was noted earlier. Raises JobFailed where nothing is noted
+    in that file.
+    """
     try:
         noted = json.loads(note.read_text(encoding="utf-8"))
         head, length = str(noted["head"]), int(noted["length"])
     except (ValueError, KeyError, TypeError) as error:
-        raise JobFailed(f"{note}: holds no head that `masis verify-log --note` wrote. Name another file.") from error
+        raise JobFailed(
+            f"{note}: holds no head that `masis verify-log --note` wrote. Name another file."
+        ) from error
     if check.length < length:
-        yield f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the end was cut off"
+        yield (
+            f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the"
+            " end was cut off"
+        )
     elif length > 0:
         entry = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows[0]
         if entry.digest != head:
-            yield f"entry {length:,} has another digest than the head that was noted: the log was rewritten or cut off"
+            yield (
+                f"entry {length:,} has another digest than the head that was noted: the log was"
+                " rewritten or cut off"
+            )
 
 
 @command()
@@ -222,26 +264,29 @@ def purge(
     yes: bool = shared.YES,
     include_decided: bool = option("Also what people's decisions are about. The decisions stay."),
     keep_waiting: bool = option("Keep audits that need review, however old."),
-    shrink: bool = option("Give the room back to the disk.", "--shrink/--no-shrink", default=True, show_default=True),
+    shrink: bool = option(
+        "Give the room back to the disk.", "--shrink/--no-shrink", default=True, show_default=True
+    ),
     listed: bool = option("Name every run and screening, not only how many.", "--list"),
     history: bool = option("Show what was removed so far, and by whom."),
     by: str | None = shared.BY,
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
-    """Remove audits and screenings that are past their time: their results, iterations, drafts, events and grades.
+    """Remove audits and screenings that are past their time: their results, iterations, drafts,
+    events and grades.
 
-    What people decided on stays unless you say otherwise; what needs review is removed, and named, unless you keep
-    it. Cases, corpora, decisions, the metrics of every audit and the execution log always stay. What was
-    removed is recorded, without its texts.
+    What people decided on stays unless you say otherwise; what needs review is removed, and named,
+    unless you keep it. Cases, corpora, decisions, the metrics of every audit and the execution log
+    always stay. What was removed is recorded, without its texts.
 
       masis purge --dry-run                      what would be removed?
       masis purge --older-than 90
       masis purge --yes --json                   for a job that runs every night
       masis purge --history
 
-    Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130: interrupted; what
-    was removed by then is recorded.
+    Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130:
+    interrupted; what was removed by then is recorded.
     """
     if history:
         _show_history(workbench, emit, listed=listed)
@@ -253,7 +298,8 @@ def purge(
         return
     rule = rule_of(days, decided=include_decided, waiting=not keep_waiting)
     plan = workbench.store.retention.plan(rule)
-    # Compiled programs may hold texts of cases; no rule removes them: a person checks whether they are in use.
+    # Compiled programs may hold texts of cases; no rule removes them: a person checks whether they
+    # are in use.
     folder = programs.folder(workbench.settings.programs_folder)
     old = [each.string for each in programs.with_texts_from_before(folder, rule.cutoff)]
     goes = [each.model_dump(include={"kind", "id", "ended_at", "bytes"}) for each in plan.goes]
@@ -267,10 +313,15 @@ def purge(
         emit.lines((f"  stays  {critics}: {', '.join(old)}", f"         {kept}"))
     if dry_run or not plan.goes:
         emit(record)
-        say("Nothing was removed: this was a dry run." if dry_run else "There is nothing to remove.")
+        say(
+            "Nothing was removed: this was a dry run." if dry_run else "There is nothing to remove."
+        )
         return
     shared.confirm("Remove this for good?", yes=yes)
-    with Interruption("Stopping after the batch under way.") as stop, Progress("Removing", len(plan.goes)) as progress:
+    with (
+        Interruption("Stopping after the batch under way.") as stop,
+        Progress("Removing", len(plan.goes)) as progress,
+    ):
         done = workbench.retention.purge(
             shared.operator(by),
             rule,
@@ -283,12 +334,21 @@ def purge(
     line = f"Removed as purge {gone.seq}: {_amount(gone)}." if gone else ""
     emit(record | {"removed": gone, "file": file}, [line] if line else ())
     if gone is not None and gone.runs < plan.runs:
-        say(f"{counted(plan.runs - gone.runs, 'run')} stayed: decided, resumed, or left when it was stopped.")
+        say(
+            f"{counted(plan.runs - gone.runs, 'run')} stayed: decided, resumed, or left when it was"
+            " stopped."
+        )
     if done.lingers:
-        say(f"Another program still reads it as it was: until that ends {workbench.database}-wal holds what went.")
+        say(
+            f"Another program still reads it as it was: until that ends {workbench.database}-wal"
+            " holds what went."
+        )
     if file is not None:
         why = f"; it did not give all room back: {file.why_not}" if file.why_not else ""
-        say(f"{workbench.database}: {file_size(file.before)} before, {file_size(file.after)} now{why}.")
+        say(
+            f"{workbench.database}: {file_size(file.before)} before, {file_size(file.after)}"
+            f" now{why}."
+        )
     if stop.asked:
         interrupted("Interrupted. The same command goes on from here.")
 
@@ -297,14 +357,20 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
     yield f"{_rule_words(plan.rule)}, of {counted(plan.runs_in_all, 'run')}"
     yield f"  goes   {_amount(plan)}"
     if plan.waiting:
-        yield f"         {counted(plan.waiting, 'of them', 'of them')} needing review; --keep-waiting keeps those"
+        yield (
+            f"         {counted(plan.waiting, 'of them', 'of them')} needing review; --keep-waiting"
+            " keeps those"
+        )
     reasons = {
         "decided": "for what people decided (--include-decided removes that too)",
         "waiting": "since a person has yet to decide",
     }
     for why, number in plan.kept.items():
         yield f"  stays  {counted(number, 'of these', 'of these')} {reasons[why]}"
-    yield f"  stays  cases, decisions, metrics of every audit, the execution log; {workbench.database}"
+    yield (
+        "  stays  cases, decisions, metrics of every audit, the execution log;"
+        f" {workbench.database}"
+    )
     for each in plan.goes if listed else ():
         if each.id:
             yield f"  - {each.kind} {each.id}  ended {each.ended_at[:19]}  {each.about[:80]}"
@@ -327,9 +393,13 @@ def _show_history(workbench: Workbench, emit: Emit, listed: bool) -> None:
     for each in workbench.store.purges.history():
         removed = list(workbench.store.purges.removals(each.seq)) if listed else []
         records.append(plain(each) | ({"removed": plain(removed)} if listed else {}))
-        lines.append(f"purge {each.seq}  {each.at[:19]}  by {each.by} ({each.how})  {_amount(each)}")
+        lines.append(
+            f"purge {each.seq}  {each.at[:19]}  by {each.by} ({each.how})  {_amount(each)}"
+        )
         lines.append(f"         {_rule_words(each.rule)}{each.rule.departures}")
-        lines += [f"  - {removal.kind} {removal.id}  sha256 {removal.digest}" for removal in removed]
+        lines += [
+            f"  - {removal.kind} {removal.id}  sha256 {removal.digest}" for removal in removed
+        ]
     if not records:
         say("Nothing has been removed so far.")
     emit({"purges": records}, lines)
@@ -353,10 +423,11 @@ def backup(
 ) -> None:
     """Copy the database to TARGET while it is in use, and verify the copy.
 
-    TARGET is a file that does not exist yet, or a folder, in which the copy gets a name with the time. The copy is of
-    one moment and a single file; it gets its name only when it has been read whole and everything in it fits, so a
-    file of that name is always a good backup. A database that is not in order is not backed up: 'masis health' says
-    what is wrong. The setting backup_folder has 'masis serve' do it by itself.
+    TARGET is a file that does not exist yet, or a folder, in which the copy gets a name with the
+    time. The copy is of one moment and a single file; it gets its name only when it has been read
+    whole and everything in it fits, so a file of that name is always a good backup. A database that
+    is not in order is not backed up: 'masis health' says what is wrong. The setting backup_folder
+    has 'masis serve' do it by itself.
 
       masis db backup backups/ --keep 14
       masis db backup before-the-update.db --db review.db
@@ -376,20 +447,24 @@ def backup(
 def restore(
     copy: Path = argument(metavar="BACKUP", type=shared.FILE),
     check: bool = option("Only verify the backup; restore nothing."),
-    replace: bool = option("Put it in the place of a database that is there, which is kept beside."),
+    replace: bool = option(
+        "Put it in the place of a database that is there, which is kept beside."
+    ),
     yes: bool = shared.YES,
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
     """Verify BACKUP and put it where the database belongs.
 
-    The database that is there is replaced only with --replace, and kept under a name that ends in the time. It must
-    not be in use. Decisions made since the backup are in that file: 'masis export' can read it.
+    The database that is there is replaced only with --replace, and kept under a name that ends in
+    the time. It must not be in use. Decisions made since the backup are in that file: 'masis
+    export' can read it.
 
       masis db restore backups/masis-20260301T020000Z.db --check
       masis db restore backups/masis-20260301T020000Z.db --replace
 
-    Exit code 0: it was restored (with --check: it is in order). 1: it was not, and nothing was changed.
+    Exit code 0: it was restored (with --check: it is in order). 1: it was not, and nothing was
+    changed.
     """
     database, aside = database_path(db), None
     if check:
@@ -414,8 +489,9 @@ def redact() -> None:
       masis db redact case strategy-01 --reason "asked for by the person named in it"
       masis db redact decision 3f5a09... --reason "names a patient" --by "Ada Lind"
 
-    Ids, verdicts, figures and the hash chain of the log stay, so that 'masis verify-log' still verifies; the log
-    records who redacted, when and why. Backups and copies made before are not changed.
+    Ids, verdicts, figures and the hash chain of the log stay, so that 'masis verify-log' still
+    verifies; the log records who redacted, when and why. Backups and copies made before are not
+    changed.
     """
 
 
@@ -432,20 +508,23 @@ def case(
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
-    """Remove every text of the case ID: question, answer, evidence, results, drafts, and what reviewers wrote.
+    """Remove every text of the case ID: question, answer, evidence, results, drafts, and what
+    reviewers wrote.
 
       masis db redact case strategy-01 --reason "asked for by the person named in it"
 
-    Its id, the digest of what it was, its verdicts and its figures stay. Its other versions are redacted with it. Exit
-    code 0: redacted. 1: there is no such case, it is redacted already or being audited just now.
+    Its id, the digest of what it was, its verdicts and its figures stay. Its other versions are
+    redacted with it. Exit code 0: redacted. 1: there is no such case, it is redacted already or
+    being audited just now.
     """
     workbench.cases.summary(case_id)
     shared.confirm(f"Remove every text of case {case_id} for good?", yes=yes)
     done = workbench.reviews.redact_case(shared.operator(by), case_id, reason)
     emit({"case": case_id, **plain(done)})
     say(
-        f"Case {case_id} is redacted: {counted(done.entries, 'decision')}, {counted(done.runs, 'run')} and "
-        f"{counted(done.drafts, 'field')} of drafts with it. Entry {done.entry.id} of the decision log records it."
+        f"Case {case_id} is redacted: {counted(done.entries, 'decision')},"
+        f" {counted(done.runs, 'run')} and {counted(done.drafts, 'field')} of drafts with it. Entry"
+        f" {done.entry.id} of the decision log records it."
     )
 
 
@@ -458,12 +537,13 @@ def decision(
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
-    """Remove reviewer, reason, note and corrected answer from the entry ID of the decision log or the screening log.
+    """Remove reviewer, reason, note and corrected answer from the entry ID of the decision log or
+    the screening log.
 
       masis db redact decision 3f5a09... --reason "names a patient"
 
-    The verdict and the entry's place in the chain stay. Exit code 0: redacted. 1: there is no such entry, or it is
-    redacted already.
+    The verdict and the entry's place in the chain stay. Exit code 0: redacted. 1: there is no such
+    entry, or it is redacted already.
     """
     shared.confirm(f"Remove what was written in entry {entry_id} for good?", yes=yes)
     record = workbench.reviews.redact_entry(shared.operator(by), entry_id, reason)
@@ -480,38 +560,51 @@ def reassess(
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
-    """Recompute from stored iterations whether answers need review, by the current acceptance rule and thresholds.
+    """Recompute from stored iterations whether answers need review, by the current acceptance rule
+    and thresholds.
 
-    Nothing is audited again, no model is asked, and no entry of the log is rewritten: an answer that is no longer
-    accepted gets an entry that undoes its acceptance and says why, one that is accepted now gets an entry of its own.
-    What a person has decided or undone stays as it is. docs/trust.md states the rule.
+    Nothing is audited again, no model is asked, and no entry of the log is rewritten: an answer
+    that is no longer accepted gets an entry that undoes its acceptance and says why, one that is
+    accepted now gets an entry of its own. What a person has decided or undone stays as it is.
+    docs/trust.md states the rule.
 
       masis db reassess --dry-run                   what would change?
       masis db reassess                             shows it, asks, and does it
       masis db reassess --again --yes               after review_threshold was changed
 
-    Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130: interrupted; what
-    was reassessed by then stays, and the same command goes on from there.
+    Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130:
+    interrupted; what was reassessed by then stays, and the same command goes on from there.
     """
     planned = _reassessed(workbench, "Looking", by=by, apply=False, again=again)
     over = dry_run or not planned.total
     _show(planned, emit if over else Emit(as_json=False))
     if over:
-        say("Nothing was changed: this was a dry run." if dry_run else "There is nothing to reassess.")
+        say(
+            "Nothing was changed: this was a dry run."
+            if dry_run
+            else "There is nothing to reassess."
+        )
         return
     question = f"Reassess {counted(planned.total, 'case')} by rule {RULE_VERSION}?"
     shared.confirm(question, "Nothing was changed.", yes=yes)
     _show(_reassessed(workbench, "Reassessing", by=by, apply=True, again=again), emit)
 
 
-def _reassessed(workbench: Workbench, title: str, *, by: str | None, apply: bool, again: bool) -> Reassessment:
+def _reassessed(
+    workbench: Workbench, title: str, *, by: str | None, apply: bool, again: bool
+) -> Reassessment:
     waiting = workbench.reassessment.waiting(again=again)
-    with Interruption("Stopping after the batch under way.") as stop, Progress(title, waiting) as progress:
+    with (
+        Interruption("Stopping after the batch under way.") as stop,
+        Progress(title, waiting) as progress,
+    ):
         found = workbench.reassessment.run(
             shared.operator(by),
             apply=apply,
             again=again,
-            on_progress=lambda so_far: progress.move(so_far.done, counted(so_far.changed, "change")),
+            on_progress=lambda so_far: progress.move(
+                so_far.done, counted(so_far.changed, "change")
+            ),
             stopped=stop.stopped,
         )
     if stop.asked:
@@ -532,5 +625,8 @@ def _show(found: Reassessment, emit: Emit) -> None:
     }
     emit(record)
     if not emit.as_json:
-        for line in (*in_words(found), *(f"  {code}: {count:,}" for code, count in found.reasons.most_common())):
+        for line in (
+            *in_words(found),
+            *(f"  {code}: {count:,}" for code, count in found.reasons.most_common()),
+        ):
             say(line)

@@ -1,4 +1,6 @@
-"""``masis queue``, ``show``, ``decide``, ``label``, ``undo``, ``log`` and ``report``: the desk, by the page's rules."""
+"""``masis queue``, ``show``, ``decide``, ``label``, ``undo``, ``log`` and ``report``: the desk, by
+the page's rules.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ NOTE = option("Anything else worth recording.", default="")
 
 
 def _desk(
-    by: str | None = option("Whose desk. Default: the name you are logged in with.", metavar="NAME"),
+    by: str | None = option(
+        "Whose desk. Default: the name you are logged in with.", metavar="NAME"
+    ),
     workbench: Workbench = shared.WORKBENCH,
 ) -> Desk:
     return Desk(workbench, reviewer=shared.operator(by).name)
@@ -61,7 +65,10 @@ def queue(
     """
     rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
     if not rows:
-        say("No case waits for you. 'masis audit FILE' brings some in; 'masis log' shows what was decided.")
+        say(
+            "No case waits for you. 'masis audit FILE' brings some in; 'masis log' shows what was"
+            " decided."
+        )
     cells = []
     for row in rows:  # what an audit found is empty where it is hidden
         worst = (row.headline or "").partition("\n")[0]
@@ -79,7 +86,12 @@ def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) ->
     masis show strategy-01 --json | jq .run.review_reasons
     """
     view = desk.show(case)
-    record = {"case": view.case.to_json_dict(), "summary": view.summary, "run": view.run, "history": view.history}
+    record = {
+        "case": view.case.to_json_dict(),
+        "summary": view.summary,
+        "run": view.run,
+        "history": view.history,
+    }
     if view.planted is not None:
         record["planted"] = view.planted
     emit(record, _as_lines(view))
@@ -88,7 +100,9 @@ def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) ->
 def _as_lines(view: CaseView) -> Iterator[str]:
     iteration = view.run.iterations[0] if view.run and view.run.iterations else None
     word, more = stands(view.summary.standing, view.state, view.summary.severity)
-    yield " · ".join(filter(None, (view.case.id, word.text, more, f"version {view.summary.version}")))
+    yield " · ".join(
+        filter(None, (view.case.id, word.text, more, f"version {view.summary.version}"))
+    )
     if view.planted is not None:
         yield from ("", revealed_words(view.planted))
     if view.run is not None and not view.machine_hidden:
@@ -108,20 +122,32 @@ def _as_lines(view: CaseView) -> Iterator[str]:
         yield f"  {none}"
     if view.case.model_reasoning:
         yield from ("", REASONING.text)
-        yield from (f"  {line}" for line in shortened(view.case.model_reasoning, REASONING_SHOWN).splitlines())
+        yield from (
+            f"  {line}"
+            for line in shortened(view.case.model_reasoning, REASONING_SHOWN).splitlines()
+        )
     decided = view.decision.decision if view.decision else None
     if decided is not None and decided.corrected_answer is not None:
         yield from ("", f"Corrected answer, by {decided.reviewer}")
         yield from (f"  {line}" for line in decided.corrected_answer.splitlines())
     yield from ("", "Evidence")
     for chunk in view.case.evidence:
-        yield f"  [{chunk.id}] {shortened(' '.join(chunk.text.split()), 300) or chunk.source or 'no text'}"
+        yield (
+            f"  [{chunk.id}]"
+            f" {shortened(' '.join(chunk.text.split()), 300) or chunk.source or 'no text'}"
+        )
     if view.machine_hidden:
-        yield from ("", "What the audit found is hidden until your decision: the team's policy says so.")
+        yield from (
+            "",
+            "What the audit found is hidden until your decision: the team's policy says so.",
+        )
     elif iteration is not None:
         yield from _found(iteration)
         for each in view.run.iterations[1:] if view.run else ():
-            name, quality = answer_name(each.iteration_number).capitalize(), score_text(each.quality_score)
+            name, quality = (
+                answer_name(each.iteration_number).capitalize(),
+                score_text(each.quality_score),
+            )
             how = f"to decide about with --iteration {each.iteration_number}"
             yield from ("", f"{name}, suggested by the audit (quality {quality}, {how})")
             yield from (f"  {line}" for line in each.answer.splitlines())
@@ -133,7 +159,9 @@ def _found(iteration: Iteration) -> Iterator[str]:
     scores = (("quality", iteration.quality_score), ("confidence", iteration.critique.confidence))
     yield from ("", "Audit: " + ", ".join(f"{name} {score_text(value)}" for name, value in scores))
     for check in iteration.claims:
-        yield f"  {verdict_word(check).text:<16} {shortened(' '.join(check.claim.text.split()), 200)}"
+        yield (
+            f"  {verdict_word(check).text:<16} {shortened(' '.join(check.claim.text.split()), 200)}"
+        )
     if iteration.issues:
         yield from ("", "Issues")
     for issue in sorted(iteration.issues, key=lambda issue: not issue.major):
@@ -147,7 +175,8 @@ def decide(
     case: str | None = argument(required=False),
     verdict: Verdict | None = argument(required=False),
     reason: str = option(
-        f"Why: a sentence, or {', '.join(each.code for each in reasons_for('reject') if each.code != OTHER)}.",
+        "Why: a sentence, or"
+        f" {', '.join(each.code for each in reasons_for('reject') if each.code != OTHER)}.",
         default="",
         metavar="CODE|TEXT",
     ),
@@ -156,11 +185,13 @@ def decide(
     iteration: int = option("1: the original answer; 2: revision 2.", default=1, within=(1, 5)),
     labels: Names = option("Label these words of the answer.", "--label", metavar="LABEL=WORDS"),
     acknowledge: bool = option("You have read the serious issues that the answer has open."),
-    saw: Literal["audit", "nothing"] | None = option("What of the audit you saw before. Default: not known."),
+    saw: Literal["audit", "nothing"] | None = option(
+        "What of the audit you saw before. Default: not known."
+    ),
     version: int | None = option("Refuse unless the case still has this version ('masis show')."),
     file: Path | None = option(
-        "Decide every row of a file ('-' for stdin): JSON Lines, CSV or Excel of case, verdict, reason and so on, or "
-        "what Label Studio or Argilla exported.",
+        "Decide every row of a file ('-' for stdin): JSON Lines, CSV or Excel of case, verdict,"
+        " reason and so on, or what Label Studio or Argilla exported.",
         type=shared.existing_file,
     ),
     sheet: str | None = shared.SHEET,
@@ -170,12 +201,14 @@ def decide(
 ) -> None:
     """Decide about CASE: approve, override, reject or escalate.
 
-    The rules are the page's: override needs the corrected answer, override and reject a reason, and an answer with
-    serious issues is approved only with --acknowledge. 'masis undo' takes a decision back.
+    The rules are the page's: override needs the corrected answer, override and reject a reason, and
+    an answer with serious issues is approved only with --acknowledge. 'masis undo' takes a decision
+    back.
 
-    A file has a decision a row: {"case": "a", "verdict": "reject", "reason": "unsupported"}. Each gives one result a
-    line; a wrong row stops no other. What a tool showed its reviewers of the machine's verdict is recorded as unknown,
-    which never counts as blind, unless a row says "machine_shown". The same file again decides nothing twice.
+    A file has a decision a row: {"case": "a", "verdict": "reject", "reason": "unsupported"}. Each
+    gives one result a line; a wrong row stops no other. What a tool showed its reviewers of the
+    machine's verdict is recorded as unknown, which never counts as blind, unless a row says
+    "machine_shown". The same file again decides nothing twice.
 
       masis decide strategy-01 reject --reason unsupported
       masis decide strategy-01 override --corrected-answer "It is 120 metres long [1]." --reason contradicted
@@ -191,7 +224,9 @@ def decide(
         _decide_file(desk, file, sheet, acknowledge=acknowledge, dry_run=dry_run, emit=emit)
         return
     if case is None or verdict is None or dry_run:
-        raise click.UsageError("Name a case and a verdict, such as: masis decide CASE approve. Or a --file.")
+        raise click.UsageError(
+            "Name a case and a verdict, such as: masis decide CASE approve. Or a --file."
+        )
     entry = desk.decide(
         case,
         verdict,
@@ -211,12 +246,17 @@ def decide(
 def _label(written: str) -> dict[str, Any]:
     label, equals, words = written.partition("=")
     if not equals or not words:
-        raise click.UsageError(f"--label {written[:60]}: write it as LABEL=WORDS, such as unsupported=in 1932.")
+        raise click.UsageError(
+            f"--label {written[:60]}: write it as LABEL=WORDS, such as unsupported=in 1932."
+        )
     return {"label": label, "text": words}
 
 
 def _entry_line(entry: LogEntry) -> str:
-    head, decision = f"{entry_number(entry)}  {entry.at[:16]}  {entry_word(entry).text}", entry.decision
+    head, decision = (
+        f"{entry_number(entry)}  {entry.at[:16]}  {entry_word(entry).text}",
+        entry.decision,
+    )
     if decision is None:
         return f"{head} by   ({entry.id})"
     about = f" {found}" if (found := decided_about(decision)) else ""
@@ -224,11 +264,15 @@ def _entry_line(entry: LogEntry) -> str:
     return f"{head}{about} of {decision.case_id} by {decision.reviewer}{why}  ({entry.id})"
 
 
-def _decide_file(desk: Desk, file: Path, sheet: str | None, *, acknowledge: bool, dry_run: bool, emit: Emit) -> None:
+def _decide_file(
+    desk: Desk, file: Path, sheet: str | None, *, acknowledge: bool, dry_run: bool, emit: Emit
+) -> None:
     failed = made = 0
     with shared.spooled(file) as path:
         rows: list[dict[str, Any]] = []
-        for row in read_decisions(path, name="stdin" if file == shared.STDIO else str(file), sheet=sheet):
+        for row in read_decisions(
+            path, name="stdin" if file == shared.STDIO else str(file), sheet=sheet
+        ):
             if isinstance(row, InputError):
                 failed += 1
                 say(str(row))
@@ -237,14 +281,21 @@ def _decide_file(desk: Desk, file: Path, sheet: str | None, *, acknowledge: bool
     for each in desk.decide_all(rows, dry_run=dry_run):
         failed, made = failed + (each.entry is None), made + (each.entry is not None)
         word = "refused" if each.entry is None else "would be recorded" if dry_run else "recorded"
-        entry, error = each.entry.id if each.entry and not dry_run else None, str(each.error) if each.error else None
+        entry, error = (
+            each.entry.id if each.entry and not dry_run else None,
+            (str(each.error) if each.error else None),
+        )
         about = {"line": each.line, "case": each.case, "verdict": each.verdict}
         record = {**about, "result": word, "entry": entry, "error": error}
         why = f": {each.error}" if each.error else ""
         emit(record, [f"line {each.line}  {each.case}  {each.verdict}  {word}{why}"])
-    say(f"{counted(made, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused.")
+    say(
+        f"{counted(made, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused."
+    )
     if failed:
-        raise JobFailed(f"{counted(failed, 'row')} refused, for the reasons above. The others stand.")
+        raise JobFailed(
+            f"{counted(failed, 'row')} refused, for the reasons above. The others stand."
+        )
 
 
 @command()
@@ -253,7 +304,9 @@ def label(
     label: str = argument(),
     words: str | None = argument(required=False),
     start: int | None = option("Where the words begin, if they stand more than once.", within=(0,)),
-    severity: Literal["critical", "high", "medium", "low"] | None = option("Report an issue that the audit missed."),
+    severity: Literal["critical", "high", "medium", "low"] | None = option(
+        "Report an issue that the audit missed."
+    ),
     note: str = option("What is wrong, in your words.", default=""),
     acknowledge: bool = option("You have seen the serious issues of the answer that you approved."),
     desk: Desk = DESK,
@@ -261,14 +314,20 @@ def label(
 ) -> None:
     """Label WORDS of the answer that you decided about, or report an issue in it.
 
-    LABEL is supported, partial, unsupported, contradicted or a word of your team. Labels belong to your decision on the
-    case: a further entry repeats it with them. With --severity LABEL is one of the team's types of issues, and without
-    WORDS it is about the whole answer.
+    LABEL is supported, partial, unsupported, contradicted or a word of your team. Labels belong to
+    your decision on the case: a further entry repeats it with them. With --severity LABEL is one of
+    the team's types of issues, and without WORDS it is about the whole answer.
 
       masis label home-03 unsupported "It was opened in 1931"
       masis label home-03 "fabricated citation" "120 metres" --severity high
     """
-    given = {"label": label, "text": words or "", "start": start, "severity": severity, "note": note}
+    given = {
+        "label": label,
+        "text": words or "",
+        "start": start,
+        "severity": severity,
+        "note": note,
+    }
     entry = desk.label(case, [given], acknowledge=acknowledge)
     emit(entry, [_entry_line(entry)])
 
@@ -307,17 +366,22 @@ _ALL = CaseFilter(states=shared.STATES)
 @command()
 def report(
     cases: Names = argument(metavar="[CASE]..."),
-    run_id: str | None = option("A run of the case.  [default: the newest finished one]", "--run", metavar="ID"),
+    run_id: str | None = option(
+        "A run of the case.  [default: the newest finished one]", "--run", metavar="ID"
+    ),
     out: Path = shared.out("The file to write ('-' for stdout), or a folder.", folders=True),
-    case_filter: CaseFilter = shared.filter_options("every state, where another filter is given", shared.STATES),
+    case_filter: CaseFilter = shared.filter_options(
+        "every state, where another filter is given", shared.STATES
+    ),
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
     """Write the audit of one case as HTML, or of several as a folder.
 
-    CASE is the id of a case. A page has its question, marked answers, evidence, scores and decisions; it needs nothing
-    else and runs nothing: to print, to store, to pass on. Of several cases, or those that a filter finds, a folder is
-    written with a page each and an index.html that lists them; it opens from disk.
+    CASE is the id of a case. A page has its question, marked answers, evidence, scores and
+    decisions; it needs nothing else and runs nothing: to print, to store, to pass on. Of several
+    cases, or those that a filter finds, a folder is written with a page each and an index.html that
+    lists them; it opens from disk.
 
       masis report strategy-01 --out audit.html
       masis report strategy-01 home-03 --out reports/
@@ -331,7 +395,8 @@ def report(
     if out == shared.STDIO and (several or emit.as_json):
         what = "Several reports are a folder" if several else "--json says where the report is"
         raise click.UsageError(f"{what}: name one with --out.")
-    from masis.services.reports import INDEX, case_report, write_reports  # a second to import; --help must not wait
+    # a second to import; --help must not wait
+    from masis.services.reports import INDEX, case_report, write_reports
 
     if not several:
         view, run = workbench.cases.open(cases[0]), workbench.runs.get(run_id) if run_id else None
@@ -349,7 +414,10 @@ def report(
         raise JobFailed("No case matches the filter: nothing was written.")
     with Progress("Writing", total) as progress:
         written = write_reports(
-            workbench, out, cases or case_filter, lambda done: progress.move(done, f"{done:,} of {total:,} reports")
+            workbench,
+            out,
+            cases or case_filter,
+            lambda done: progress.move(done, f"{done:,} of {total:,} reports"),
         )
     emit({"reports": written, "file": out / INDEX})
     say(f"{counted(written, 'report')} written: open {out / INDEX}.")

@@ -1,4 +1,6 @@
-"""``masis metrics`` and ``masis trust``: what audits found, took and cost, and how far they may be relied on."""
+"""``masis metrics`` and ``masis trust``: what audits found, took and cost, and how far they may be
+relied on.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,21 @@ def metrics(
     lake: str | None = argument(required=False, metavar="[DIR]", type=shared.place),
     since: date | None = option("Runs that finished on this day (UTC) or later, or 30d.", type=day),
     until: date | None = option("Runs that finished on this day or before.", type=day),
-    by: Period = option("The periods that rates are given for; a week begins on Monday.", default="week"),
+    by: Period = option(
+        "The periods that rates are given for; a week begins on Monday.", default="week"
+    ),
     role: Role = option("The role by whose model runs are grouped.", default="critic"),
-    models: Names = option("Only runs with this model. May be repeated.", "--model", metavar="MODEL"),
+    models: Names = option(
+        "Only runs with this model. May be repeated.", "--model", metavar="MODEL"
+    ),
     datasets: Names = shared.DATASET,
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
     """Show the metrics of the audits: rates, times, scores and costs of the finished runs.
 
-    With DIR, a folder of audited cases ('masis audit --engine ray --out'), they are read straight from its Parquet
-    files, and no database is opened.
+    With DIR, a folder of audited cases ('masis audit --engine ray --out'), they are read straight
+    from its Parquet files, and no database is opened.
 
       masis metrics
       masis metrics audited/ --by day
@@ -56,11 +62,15 @@ def metrics(
     if since and until and until < since:
         raise click.UsageError("--until lies before --since.")
     first = since.isoformat() if since else None
-    measure_filter = MeasureFilter(since=first, until=_after(until), role=role, models=models, datasets=datasets)
+    measure_filter = MeasureFilter(
+        since=first, until=_after(until), role=role, models=models, datasets=datasets
+    )
     if lake is None:
         workbench = shared.open_existing(db)
         found, missed = workbench.metrics.report(measure_filter, by), workbench.lake.miss_rates()
-        record = found.model_dump(mode="json", exclude={"measure_filter"}) | {"samples": plain(missed)}
+        record = found.model_dump(mode="json", exclude={"measure_filter"}) | {
+            "samples": plain(missed)
+        }
         emit(record, (*lines(found), *_sample_lines(missed)))
         return
     if db is not None:
@@ -71,12 +81,21 @@ def metrics(
 
     read = lake_figures(str(lake), measure_filter, by)
     found = MetricsReport(
-        measure_filter=measure_filter, period=by, **read.rates._asdict(), distributions=read.distributions
+        measure_filter=measure_filter,
+        period=by,
+        **read.rates._asdict(),
+        distributions=read.distributions,
     )
     rows = sum(read.outcomes.values())
-    parts = [f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})" for name, number in read.outcomes.items()]
+    parts = [
+        f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})"
+        for name, number in read.outcomes.items()
+    ]
     head = f"{counted(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches."
-    record = {"outcomes": read.outcomes, **found.model_dump(mode="json", exclude={"measure_filter"})}
+    record = {
+        "outcomes": read.outcomes,
+        **found.model_dump(mode="json", exclude={"measure_filter"}),
+    }
     emit(record, (head, *lines(found)))
 
 
@@ -84,13 +103,17 @@ def _sample_lines(missed: Iterable[MissRate]) -> Iterator[str]:
     """Yield what the decisions on each sample say of what was auto-accepted."""
     for each in missed:
         sample = each.sample
-        drawn = f"{sample.drawn:,} of {sample.accepted:,} auto-accepted (share {sample.share:.2%}, seed {sample.seed})"
+        drawn = (
+            f"{sample.drawn:,} of {sample.accepted:,} auto-accepted (share {sample.share:.2%}, seed"
+            f" {sample.seed})"
+        )
         decided = f"{each.present:,} here, {each.decided:,} decided, {each.wrong:,} of them wrong"
         yield from ("", f"Sample of {sample.place}: {drawn}; {decided}.")
         if each.low is not None and each.high is not None:
             yield (
-                f"Miss rate: {each.wrong / each.decided:.1%} of what was auto-accepted (95% interval {each.low:.1%} to "
-                f"{each.high:.1%}), {each.low * sample.accepted:,.0f} to {each.high * sample.accepted:,.0f} answers."
+                f"Miss rate: {each.wrong / each.decided:.1%} of what was auto-accepted (95%"
+                f" interval {each.low:.1%} to {each.high:.1%}), {each.low * sample.accepted:,.0f}"
+                f" to {each.high * sample.accepted:,.0f} answers."
             )
 
 
@@ -102,12 +125,24 @@ def lines(found: MetricsReport) -> Iterator[str]:
         return
     yield from (counted(total.runs, "run"), "")
     yield from table(
-        ("", "runs", *(words.title.lower() for words in RATES.values()), "mean time", "tokens", "cost"),
+        (
+            "",
+            "runs",
+            *(words.title.lower() for words in RATES.values()),
+            "mean time",
+            "tokens",
+            "cost",
+        ),
         [
             _rates_row("all", total),
-            *(_rates_row(period_name(found.period, each.name or ""), each) for each in found.periods),
             *(
-                _rates_row(f"{found.measure_filter.role} {model_words(each.name or '(unknown)')}", each)
+                _rates_row(period_name(found.period, each.name or ""), each)
+                for each in found.periods
+            ),
+            *(
+                _rates_row(
+                    f"{found.measure_filter.role} {model_words(each.name or '(unknown)')}", each
+                )
                 for each in found.models
             ),
         ],
@@ -137,7 +172,12 @@ def _spread_row(each: Distribution) -> list[str]:
     write, limit = in_unit(spread.unit), ""
     if spread.limit is not None and each.p95 is not None:
         limit = f"{write(spread.limit)} {'met' if each.p95 <= spread.limit else 'MISSED'}"
-    return [spread.title, f"{each.count:,}", *map(write, (each.mean, each.p50, each.p95, each.most)), limit]
+    return [
+        spread.title,
+        f"{each.count:,}",
+        *map(write, (each.mean, each.p50, each.p95, each.most)),
+        limit,
+    ]
 
 
 _LEVELS: tuple[Literal["claim", "reference"], ...] = ("claim", "reference")
@@ -146,19 +186,25 @@ _LEVELS: tuple[Literal["claim", "reference"], ...] = ("claim", "reference")
 @command()
 def trust(
     against: Literal["decisions", "labels"] = option(
-        "What the audit is compared with: people's decisions, or labels that cases came with.", default="decisions"
+        "What the audit is compared with: people's decisions, or labels that cases came with.",
+        default="decisions",
     ),
     seen: bool = option("Count decisions made with the audit's verdict in view, too."),
     dataset: str = option("Only cases of this data set.", default="", metavar="NAME"),
     field: str = option("Only cases of this field.", default="", metavar="NAME"),
     since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day),
     until: date | None = option("Decided on this day or before.", type=day),
-    fit: bool = option("Fit the probability of fault on the decisions so far, and order the queue by it."),
-    by: str | None = option("Who fits, for the record. Default: the name you are logged in with.", metavar="NAME"),
+    fit: bool = option(
+        "Fit the probability of fault on the decisions so far, and order the queue by it."
+    ),
+    by: str | None = option(
+        "Who fits, for the record. Default: the name you are logged in with.", metavar="NAME"
+    ),
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
-    """Show how far the audit may be relied on: against people, between people, what passes unseen, and the guarantee.
+    """Show how far the audit may be relied on: against people, between people, what passes unseen,
+    and the guarantee.
 
     Samples are drawn and guarantees applied on the page Trust, by a lead.
 
@@ -177,9 +223,15 @@ def trust(
         since=since.isoformat() if since else "",
         until=_after(until) or "",
     )
-    report, missed, watch = service.compare(person, filters), service.missed(person), service.watch()
+    report, missed, watch = (
+        service.compare(person, filters),
+        service.missed(person),
+        service.watch(),
+    )
     people, score = service.people(person), service.score()
-    blind = service.compare(person, filters.model_copy(update={"blind_only": True})) if seen else report
+    blind = (
+        service.compare(person, filters.model_copy(update={"blind_only": True})) if seen else report
+    )
     answers = short_answers(blind, missed, watch)
     parts = {level: service.parts(person, level, filters.source).comparison for level in _LEVELS}
     record: dict[str, Any] = {
@@ -196,7 +248,11 @@ def trust(
         "guarantee": watch.guarantee.model_dump(mode="json", exclude={"score"}) if watch else None,
         "lapsed": watch.lapsed if watch else None,
     }
-    fitted = f"score {score.version} of {score.at[:10]}, by {score.by}" if score.version else "the built-in one"
+    fitted = (
+        f"score {score.version} of {score.at[:10]}, by {score.by}"
+        if score.version
+        else "the built-in one"
+    )
     shown = (
         *([SIMULATED.format(counted(report.simulated, "decision"))] if report.simulated else []),
         *(f"{question}\n  {answer}" for question, answer in answers.items()),
@@ -215,9 +271,15 @@ def _comparison(title: str, found: Comparison) -> Iterator[str]:
     for name in ("faulty", "precision", "recall", "accuracy"):
         yield f"  {name:<10} {figure(getattr(found, name))}"
     yield f"  {'kappa':<10} {figure(found.kappa, share=False)}"
-    yield f"  {'constant':<10} {found.constant or 0:.1%} accuracy, kappa 0, by always the more frequent verdict"
+    yield (
+        f"  {'constant':<10} {found.constant or 0:.1%} accuracy, kappa 0, by always the more"
+        " frequent verdict"
+    )
     if found.calibration is not None:
-        yield f"  {'ECE':<10} {found.calibration:.3f} (a perfect score: up to {found.error_floor or 0:.3f} by chance)"
+        yield (
+            f"  {'ECE':<10} {found.calibration:.3f} (a perfect score: up to"
+            f" {found.error_floor or 0:.3f} by chance)"
+        )
     for name, (faulty, right) in found.confusion.items():
         yield f"  {name.replace('_', ' ')}: {faulty:,} faulty, {right:,} right"
 

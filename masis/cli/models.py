@@ -36,7 +36,8 @@ from masis.views.numbers import cost_text, day, dollars
 
 @click.group(cls=CommandGroup)
 def models() -> None:
-    """Models that judge: let one take the exam, download a verifier model, list those that are here.
+    """Models that judge: let one take the exam, download a verifier model, list those that are
+    here.
 
       masis models exam openai:gpt-4o-mini
       masis models get local:ORG/NAME
@@ -54,22 +55,25 @@ def exam(
     show: bool = option("Show the result that counts now instead of taking the exam.", "--show"),
     emit: Emit = shared.EMIT,
 ) -> None:
-    """Let MODEL judge 32 short answers whose faults are known: may answers pass without a person on its word?
+    """Let MODEL judge 32 short answers whose faults are known: may answers pass without a person on
+    its word?
 
-    MODEL judges alone: as verifier, critic and evaluator. A verifier model (local:...) judges beside the offline critic
-    and evaluator. Without MODEL those take the exam that the settings and --model name for these roles.
+    MODEL judges alone: as verifier, critic and evaluator. A verifier model (local:...) judges
+    beside the offline critic and evaluator. Without MODEL those take the exam that the settings and
+    --model name for these roles.
 
-    They pass if they accept no faulty answer, call no faulty passage supported, flag at most 2 of 16 sound answers, and
-    leave at most 1 reply in 10 unreadable. The result holds for these models together, at these addresses, with these
-    prompts. It is stored and shown wherever they are named.
+    They pass if they accept no faulty answer, call no faulty passage supported, flag at most 2 of
+    16 sound answers, and leave at most 1 reply in 10 unreadable. The result holds for these models
+    together, at these addresses, with these prompts. It is stored and shown wherever they are
+    named.
 
       masis models exam offline
       masis models exam openai:gpt-4o-mini
       masis models exam openai:gpt-4o-mini --show
       masis models exam --model verifier=local:ORG/NAME --model critic=openai:gpt-4o
 
-    Exit code 0: passed. 1: not passed, not finished, or not taken (with --show). 2: wrong use. 130: stopped, nothing
-    stored.
+    Exit code 0: passed. 1: not passed, not finished, or not taken (with --show). 2: wrong use. 130:
+    stopped, nothing stored.
     """
     settings = exam_settings(judges.load().settings, name or "")
     results = ExamResults(settings.exam_results)
@@ -109,17 +113,19 @@ def _judging(settings: Settings) -> str:
 
 @command("Download a verifier model, and show what it is.", group=models)
 def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) -> None:
-    """Download a model of the Hugging Face hub, unless it is here, and show what it is; a folder is shown alike.
+    """Download a model of the Hugging Face hub, unless it is here, and show what it is; a folder is
+    shown alike.
 
       masis models get local:ORG/NAME
       masis models get local:ORG/NAME/onnx/model_quantized.onnx     one file of several
       masis models get local:ORG/NAME@REVISION
       masis models get local:./models/my-nli
 
-    Only configuration, tokenizer, card and one form of the weights are fetched, into the hub's own cache (HF_HOME).
-    Interrupted, the same command goes on.
+    Only configuration, tokenizer, card and one form of the weights are fetched, into the hub's own
+    cache (HF_HOME). Interrupted, the same command goes on.
 
-    Exit code 0: it is here and understood. 2: it can't be had or understood; the message says why and what to do.
+    Exit code 0: it is here and understood. 2: it can't be had or understood; the message says why
+    and what to do.
     """
     text = name.removeprefix(f"{PREFIX}:")
     _download(text)
@@ -129,12 +135,16 @@ def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) ->
     record = model_files.recorded(model_files.find(text))
     emit({**plain(record), "tells": labels.words}, model_files.described(record, labels.words))
     used = f"verifier={record.name}"
-    say(f'Use it: masis audit cases.jsonl --model {used}   or in masis.toml: verifier = "{record.name}"')
+    say(
+        f"Use it: masis audit cases.jsonl --model {used}   or in masis.toml: verifier ="
+        f' "{record.name}"'
+    )
 
 
 @command("List the verifier models that were downloaded.", name="list", group=models)
 def list_models(emit: Emit = shared.EMIT) -> None:
-    """List the models in the hub's cache that can verify here, each with its licence, size and place.
+    """List the models in the hub's cache that can verify here, each with its licence, size and
+    place.
 
     Then all that have taken the exam, with how it ended for their present prompts and addresses.
 
@@ -154,15 +164,25 @@ def list_models(emit: Emit = shared.EMIT) -> None:
         record = model_files.recorded(found)
         licence = record.licence or "licence not stated"
         passed = exam_line(exam_standing(exam_settings(settings, record.name)))
-        line = f"{record.name}  {labels.words}  {licence}  {record.bytes / 1e6:,.0f} MB  {record.file}  {passed}"
+        line = (
+            f"{record.name}  {labels.words}  {licence}  {record.bytes / 1e6:,.0f} MB  {record.file}"
+            f"  {passed}"
+        )
         emit({**plain(record), "tells": labels.words, "exam": passed}, [line])
     for examined, standing in examined_models(settings):
-        emit({"model": examined, "exam": exam_line(standing)}, [f"{examined}  {exam_line(standing)}"])
-    say(f"{counted(number, 'verifier model')} in the hub's cache. docs/models.md names some to begin with.")
+        emit(
+            {"model": examined, "exam": exam_line(standing)}, [f"{examined}  {exam_line(standing)}"]
+        )
+    say(
+        f"{counted(number, 'verifier model')} in the hub's cache. docs/models.md names some to"
+        " begin with."
+    )
 
 
 def download_missing(settings: Settings) -> None:
-    """Download the verifier model that the settings name, where it is not here yet, showing how far it has come."""
+    """Download the verifier model that the settings name, where it is not here yet, showing how far
+    it has come.
+    """
     for text in local_names(settings.verifier):
         _download(text)
 
@@ -177,7 +197,9 @@ def _download(text: str) -> None:
 
         def show(step: model_files.Step) -> None:
             progress.total = step.total
-            progress.move(step.done, f"{step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB ({step.file})")
+            progress.move(
+                step.done, f"{step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB ({step.file})"
+            )
 
         model_files.download(text, show)
 
@@ -189,29 +211,33 @@ Half = Literal["report", "fit", "all"]
 def bench(
     files: tuple[Path, ...] = argument(required=True, metavar="FILE...", type=shared.existing),
     half: Half = option(
-        "Which half of each file: the one nothing was fitted on, the other, or both.", default="report"
+        "Which half of each file: the one nothing was fitted on, the other, or both.",
+        default="report",
     ),
     bootstrap: int = option("Resamples.", default=1000, within=(0, 100_000)),
     runs: Path | None = option(
-        "Audits of these cases, as masis audit --out wrote them; without it they are audited here, without a model.",
+        "Audits of these cases, as masis audit --out wrote them; without it they are audited here,"
+        " without a model.",
         type=shared.existing_file,
     ),
     verifiers: Names = option(
-        "Compare verifiers on the labelled claims instead: offline, local:..., a language model, or offline,MODEL. "
-        "May be repeated; each is measured on the same claims.",
+        "Compare verifiers on the labelled claims instead: offline, local:..., a language model, or"
+        " offline,MODEL. May be repeated; each is measured on the same claims.",
         "--verifier",
         metavar="MODEL",
     ),
     limit: int | None = option("With --verifier: at most N claims.", within=(1,)),
     emit: Emit = shared.EMIT,
 ) -> None:
-    """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an interval.
+    """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an
+    interval.
 
-    Each FILE is recognised by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases with labelled claims; the files of
-    a folder are measured together. Beside the auditor stand three baselines: one always says "not supported", the
-    others count shared words, in all evidence and in the nearest three sentences. Our own cases are also audited from
-    end to end: which planted issues are found, how often a revision improves an answer, how often the loop converges,
-    how long it takes. A FILE of runs is measured likewise, without the issues.
+    Each FILE is recognised by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases with labelled
+    claims; the files of a folder are measured together. Beside the auditor stand three baselines:
+    one always says "not supported", the others count shared words, in all evidence and in the
+    nearest three sentences. Our own cases are also audited from end to end: which planted issues
+    are found, how often a revision improves an answer, how often the loop converges, how long it
+    takes. A FILE of runs is measured likewise, without the issues.
 
       masis bench data/cases
       masis audit data/cases --model openai --out runs.jsonl && masis bench data/cases --half all --runs runs.jsonl
@@ -221,9 +247,12 @@ def bench(
     Exit code 0: every file was measured. 1: some were not. 2: wrong use.
     """
     if verifiers and runs:
-        raise click.UsageError("--runs: audits that were made before have their verifier. Leave --verifier out.")
+        raise click.UsageError(
+            "--runs: audits that were made before have their verifier. Leave --verifier out."
+        )
     settings = shared.chosen_settings()
-    for verifier in verifiers:  # what is not here yet is downloaded first, so that none fails midway
+    # what is not here yet is downloaded first, so that none fails midway
+    for verifier in verifiers:
         alone = settings.model_copy(update={"verifier": verifier})
         download_missing(alone)
         check_models(alone)
@@ -239,7 +268,13 @@ def bench(
                         progress.move(done, f"{done:,} of {total:,} claims")
 
                     compared = compare_verifiers(
-                        file, verifiers, settings, half=half, limit=limit, bootstrap=bootstrap, on_progress=show
+                        file,
+                        verifiers,
+                        settings,
+                        half=half,
+                        limit=limit,
+                        bootstrap=bootstrap,
+                        on_progress=show,
                     )
                 record, text = compared.to_dict(), render_comparison(compared)
             else:
@@ -263,47 +298,60 @@ def optimize(
         "What the program is called: dspy:NAME names it in --model and settings.", metavar="NAME"
     ),
     source: str = option(
-        "What is learnt from: the gold labels of the demo cases, what reviewers decided (see --db), or a file of "
-        "cases with labels.",
+        "What is learnt from: the gold labels of the demo cases, what reviewers decided (see --db),"
+        " or a file of cases with labels.",
         "--on",
         default="demo",
         metavar="demo|decisions|FILE",
     ),
     role: Role = option("What is compiled.", default="critic"),
     optimizer: Literal["bootstrap", "mipro", "gepa"] = option(
-        "bootstrap: shows the model its own best replies. mipro: tries instructions and replies together. gepa: has "
-        "instructions rewritten from what went wrong.",
+        "bootstrap: shows the model its own best replies. mipro: tries instructions and replies"
+        " together. gepa: has instructions rewritten from what went wrong.",
         default="bootstrap",
     ),
     model: str | None = option("The model to compile for, as PROVIDER:MODEL.", metavar="MODEL"),
     teacher: str = option(
-        "A model whose replies are shown (bootstrap), or that writes instructions. Default: the same.",
+        "A model whose replies are shown (bootstrap), or that writes instructions. Default: the"
+        " same.",
         default="",
         metavar="MODEL",
     ),
     demos: int = option("Demonstrations at most.", default=4, within=(0, 16)),
     accept: float = option(
-        "What a reply must be worth by the metric to be shown as an example.", default=0.75, within=(0, 1)
+        "What a reply must be worth by the metric to be shown as an example.",
+        default=0.75,
+        within=(0, 1),
     ),
-    trials: int = option("mipro: programs tried. gepa: looks at all answers.", default=6, within=(1, 100)),
+    trials: int = option(
+        "mipro: programs tried. gepa: looks at all answers.", default=6, within=(1, 100)
+    ),
     held_out: float = option(
-        "Share of the questions that nothing is learnt from, to measure on.", default=0.5, within=(0.1, 0.9)
+        "Share of the questions that nothing is learnt from, to measure on.",
+        default=0.5,
+        within=(0.1, 0.9),
     ),
     seed: int = option("Draws the split.", default=0),
     max_cost: float | None = option(
         "Stop, and save nothing, before a call that comes after this was spent.", **shared.COST
     ),
-    control: bool = option("Give each answer another's labels, and save nothing: what is gained by chance alone."),
+    control: bool = option(
+        "Give each answer another's labels, and save nothing: what is gained by chance alone."
+    ),
     at: Path | None = option(PROGRAMS, "--programs"),
     db: Path | None = shared.DATABASE,
     listing: bool = option("Show the programs there are, and compile nothing.", "--list"),
-    show: str | None = option("Print instructions and demonstrations of a program: NAME or NAME@2.", metavar="NAME"),
+    show: str | None = option(
+        "Print instructions and demonstrations of a program: NAME or NAME@2.", metavar="NAME"
+    ),
     emit: Emit = shared.EMIT,
 ) -> None:
-    """Compile the critic on labelled answers with DSPy, and store the program as the next version of NAME.
+    """Compile the critic on labelled answers with DSPy, and store the program as the next version
+    of NAME.
 
-    The program holds instructions and demonstrations for one model. It is measured on questions that nothing was learnt
-    from: finding what was labelled counts, raising what was not costs. The file's place goes to stdout.
+    The program holds instructions and demonstrations for one model. It is measured on questions
+    that nothing was learnt from: finding what was labelled counts, raising what was not costs. The
+    file's place goes to stdout.
 
       masis optimize --list
       masis optimize --on demo --model openai:gpt-4o-mini --name careful
@@ -312,8 +360,8 @@ def optimize(
 
     Needs DSPy, in an environment of its own: pip install '.[dspy]'.
 
-    Exit code 0: compiled and stored, whether or not it gained anything. 1: it failed. 2: wrong use. 130: stopped,
-    nothing stored.
+    Exit code 0: compiled and stored, whether or not it gained anything. 1: it failed. 2: wrong use.
+    130: stopped, nothing stored.
     """
     settings = load().settings
     folder = programs.folder(at or settings.programs_folder)
@@ -325,7 +373,9 @@ def optimize(
         emit(program, _contents(program))
         return
     if not name or not model:
-        raise click.UsageError("Name the program and the model: --name careful --model openai:gpt-4o-mini.")
+        raise click.UsageError(
+            "Name the program and the model: --name careful --model openai:gpt-4o-mini."
+        )
     programs.checked_name(name)
     compiling = part("compiling")
     learnt_from = source if source in ("demo", "decisions") else Path(source).name
@@ -343,14 +393,15 @@ def optimize(
         source=learnt_from,
         shuffled=control,
     )
-    for asked in filter(None, (model, teacher)):  # a wrong key must not look like a critic that learnt nothing
+    # a wrong key must not look like a critic that learnt nothing
+    for asked in filter(None, (model, teacher)):
         if not (probed := probe_model(asked, settings)).ok:
             raise JobFailed(f"{probed.message} Nothing was compiled.")
     cases = _cases(source, db)
     parts = labelled.split(cases, held_out, seed)
     say(
-        f"{counted(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of them with issues: "
-        f"{len(parts.train)} to learn from, {len(parts.held_out)} to measure on."
+        f"{counted(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of them"
+        f" with issues: {len(parts.train)} to learn from, {len(parts.held_out)} to measure on."
     )
     notice = "Stopping after the calls under way; nothing will be stored."
     with Interruption(notice) as stop, Progress("Compiling") as progress:
@@ -361,21 +412,32 @@ def optimize(
             progress.move(spent.calls, f"{doing}: {spent.calls:,} calls, {tokens:,} tokens{cost}")
 
         try:
-            made: Program = compiling.compiled(compiling.Session(plan, settings, stop.stopped, watch), parts)
+            made: Program = compiling.compiled(
+                compiling.Session(plan, settings, stop.stopped, watch), parts
+            )
         except compiling.Stopped as stopped:
             message = f"Stopped: {stopped}. Nothing was stored."
             if stop.asked:
                 interrupted(message)
             say(message)
-            raise JobFailed("The limit of --max-cost was reached before it was compiled.") from stopped
+            raise JobFailed(
+                "The limit of --max-cost was reached before it was compiled."
+            ) from stopped
     for line in _result(made):
         say(line)
     if control:
         say("This was a control, with the labels of other answers: nothing is stored.")
         return
     stored, file = programs.saved(folder, made)
-    there = "" if folder == programs.folder(settings.programs_folder) else f" --set programs_folder={folder}"
-    say(f"Stored as {stored.string}. To use it: masis audit CASES --model {role}={stored.string}{there}")
+    there = (
+        ""
+        if folder == programs.folder(settings.programs_folder)
+        else f" --set programs_folder={folder}"
+    )
+    say(
+        f"Stored as {stored.string}. To use it: masis audit CASES --model"
+        f" {role}={stored.string}{there}"
+    )
     emit({"program": stored.string, "file": file}, [str(file)])
 
 
@@ -405,11 +467,17 @@ def _result(made: Program) -> Iterator[str]:
     if made.improved:
         yield "It improved: the interval of the gain is above 0."
     elif made.gain.mean > 0:
-        yield "It did not clearly improve: the interval of the gain holds 0. More labelled answers would show."
+        yield (
+            "It did not clearly improve: the interval of the gain holds 0. More labelled answers"
+            " would show."
+        )
     else:
         yield "It did not improve."
     spent = f"{made.calls:,} calls, {made.tokens:,} tokens, {cost_text(made.cost_usd)}"
-    measured = f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt from."
+    measured = (
+        f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt"
+        " from."
+    )
     yield f"{counted(made.demonstrations, 'demonstration')}; {spent}. {measured}"
 
 
@@ -422,15 +490,25 @@ def _interval(measured: Measured, sign: bool = False) -> str:
 def _list(folder: Path, emit: Emit) -> None:
     found = programs.listed(folder)
     if not found:
-        say(f"There is no program in {folder}. masis optimize --on demo --model MODEL --name NAME makes one.")
+        say(
+            f"There is no program in {folder}. masis optimize --on demo --model MODEL --name NAME"
+            " makes one."
+        )
         return
     errors, made = ErrorReport(), [each for each in found if not isinstance(each, InputError)]
     errors.add_all(each for each in found if isinstance(each, InputError))
     rows = []
     for each in made:
-        means, gain = (f"{each.before.mean:.3f}", f"{each.after.mean:.3f}"), "" if each.improved else "no clear gain"
-        rows.append((each.string, each.role, each.model, each.optimizer, *means, day(each.made_at), gain))
-    emit(made, table(("program", "role", "model", "optimizer", "before", "after", "made", ""), rows))
+        means, gain = (
+            (f"{each.before.mean:.3f}", f"{each.after.mean:.3f}"),
+            ("" if each.improved else "no clear gain"),
+        )
+        rows.append(
+            (each.string, each.role, each.model, each.optimizer, *means, day(each.made_at), gain)
+        )
+    emit(
+        made, table(("program", "role", "model", "optimizer", "before", "after", "made", ""), rows)
+    )
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'file')} could not be read, named above.")
 

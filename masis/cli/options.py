@@ -1,4 +1,6 @@
-"""Options that several commands share, each declared once; what is wrong here exits with 2, before any work."""
+"""Options that several commands share, each declared once; what is wrong here exits with 2, before
+any work.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ COST: dict[str, Any] = {"within": (0, None, True), "metavar": "USD"}
 
 
 def existing(value: str | Path) -> Path:
-    """Return a file or folder to read, or ``-`` for stdin. Raises BadParameter where it does not exist."""
+    """Return a file or folder to read, or ``-`` for stdin. Raises BadParameter where it does not
+    exist.
+    """
     path = Path(value)
     if path != STDIO and not path.exists():
         raise click.BadParameter(f"{path}: does not exist. Check the name and the folder.")
@@ -58,19 +62,25 @@ def existing(value: str | Path) -> Path:
 
 
 def existing_file(value: str | Path) -> Path:
-    """Return a file to read, or ``-`` for stdin. Raises BadParameter where it is a folder or does not exist."""
+    """Return a file to read, or ``-`` for stdin. Raises BadParameter where it is a folder or does
+    not exist.
+    """
     if (path := existing(value)).is_dir():
         raise click.BadParameter(f"{path}: is a directory. Name one file of JSON Lines in it.")
     return path
 
 
 def place(value: str | Path) -> Path | str:
-    """Return a path, which has to exist, or an address such as ``s3://bucket/folder``, which stays text."""
+    """Return a path, which has to exist, or an address such as ``s3://bucket/folder``, which stays
+    text.
+    """
     return value if isinstance(value, str) and "://" in value else existing(value)
 
 
 def writable(value: str | Path) -> Path:
-    """Return a file or folder to write. Raises BadParameter where there is no folder to put it into."""
+    """Return a file or folder to write. Raises BadParameter where there is no folder to put it
+    into.
+    """
     path = Path(value)
     if path != STDIO and not path.parent.is_dir():
         raise click.BadParameter(f"{path.parent}: there is no such folder. Create it first.")
@@ -78,9 +88,13 @@ def writable(value: str | Path) -> Path:
 
 
 def writable_file(value: str | Path) -> Path:
-    """Return a file to write. Raises BadParameter where it is a folder, or where there is none to put it into."""
+    """Return a file to write. Raises BadParameter where it is a folder, or where there is none to
+    put it into.
+    """
     if (path := writable(value)) != STDIO and path.is_dir():
-        raise click.BadParameter(f"{path}: is a directory. Name a file in it.", param_hint="'--out'")
+        raise click.BadParameter(
+            f"{path}: is a directory. Name a file in it.", param_hint="'--out'"
+        )
     return path
 
 
@@ -89,14 +103,25 @@ def wrong(value: str, hint: str) -> click.BadParameter:
     return click.BadParameter(f"{value[:40]}: {hint}")
 
 
-def out(text: str = "The file to write; '-' for stdout.", *, folders: bool = False, **settings: Any) -> Any:
-    """Declare ``--out``. With ``folders`` it may be one: the command calls ``writable_file`` where it writes a file."""
-    given = {"default": "-", "type": writable if folders else writable_file, "metavar": "PATH", **settings}
+def out(
+    text: str = "The file to write; '-' for stdout.", *, folders: bool = False, **settings: Any
+) -> Any:
+    """Declare ``--out``. With ``folders`` it may be one: the command calls ``writable_file`` where
+    it writes a file.
+    """
+    given = {
+        "default": "-",
+        "type": writable if folders else writable_file,
+        "metavar": "PATH",
+        **settings,
+    }
     return option(text, "--out", **given)
 
 
 def day(value: str | date) -> date:
-    """Return a day that is written as ``2026-11-21``, or as ``30d``: so many days ago. Raises BadParameter."""
+    """Return a day that is written as ``2026-11-21``, or as ``30d``: so many days ago. Raises
+    BadParameter.
+    """
     if isinstance(value, date):
         return value
     ago = value.removesuffix("d")
@@ -109,7 +134,9 @@ def day(value: str | date) -> date:
 
 
 def given_options() -> dict[str, str]:
-    """Return which parameters the person who runs the command gave, as they are written: ``{"db": "--db"}``."""
+    """Return which parameters the person who runs the command gave, as they are written: ``{"db":
+    "--db"}``.
+    """
     context = click.get_current_context()
     return {
         each.name or "": each.opts[-1]
@@ -118,11 +145,17 @@ def given_options() -> dict[str, str]:
     }
 
 
-SHEET = option("Which sheet of an Excel workbook is read: its name, or its place from 1.", "--sheet", metavar="NAME")
+SHEET = option(
+    "Which sheet of an Excel workbook is read: its name, or its place from 1.",
+    "--sheet",
+    metavar="NAME",
+)
 
 
 class Reading(NamedTuple):
-    """How a file is read: by a profile, by the keys that hold its fields, which sheet of a workbook."""
+    """How a file is read: by a profile, by the keys that hold its fields, which sheet of a
+    workbook.
+    """
 
     profile: Profile | str | None
     names: dict[str, str | None]
@@ -134,17 +167,20 @@ def chosen_reading(
         "Whose format it is. Default: detected from the first row.", "--as", metavar="PROFILE"
     ),
     maps: Names = option(
-        "Which key or column holds a field, such as answer=response or query=inputs.question (repeat it, also evidence "
-        "where several columns hold a chunk each); "
-        "'answer=' says that answers are to be drafted, 'id=' that ids are made of the content, 'evidence.id=' that "
-        "[1] means the first chunk, 'evidence.split=|' what separates chunks in one text. "
-        "Or a TOML file that names the paths (docs/files.md); a field that is named beside it goes before its path.",
+        "Which key or column holds a field, such as answer=response or query=inputs.question"
+        " (repeat it, also evidence where several columns hold a chunk each); 'answer=' says that"
+        " answers are to be drafted, 'id=' that ids are made of the content, 'evidence.id=' that"
+        " [1] means the first chunk, 'evidence.split=|' what separates chunks in one text. Or a"
+        " TOML file that names the paths (docs/files.md); a field that is named beside it goes"
+        " before its path.",
         "--map",
         metavar="FIELD=KEY|FILE",
     ),
     sheet: str | None = SHEET,
 ) -> Reading:
-    """Return the profile of ``--as`` or of a file that ``--map`` names, the field map of ``--map``, and the sheet."""
+    """Return the profile of ``--as`` or of a file that ``--map`` names, the field map of ``--map``,
+    and the sheet.
+    """
     names: dict[str, str | None] = {}
     files: list[str] = [] if profile_name is None else [profile_name]
     for given in maps:
@@ -174,7 +210,9 @@ READING = options(chosen_reading)
 
 @contextmanager
 def spooled(file: Path) -> Iterator[Path]:
-    """Give the path of a file; what comes through stdin is put into a temporary one, so that it can be read twice."""
+    """Give the path of a file; what comes through stdin is put into a temporary one, so that it can
+    be read twice.
+    """
     if file != STDIO:
         yield file
         return
@@ -185,7 +223,9 @@ def spooled(file: Path) -> Iterator[Path]:
 
 
 def chosen_settings(models: Names = (), assignments: Names = ()) -> Settings:
-    """Return settings from options, environment, file and defaults. Raises SettingsError or click.UsageError."""
+    """Return settings from options, environment, file and defaults. Raises SettingsError or
+    click.UsageError.
+    """
     return Judges(models, assignments).load().settings
 
 
@@ -201,7 +241,9 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
             hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(ROLES)}."
             raise click.UsageError(f"--model {written}: there is no role {role!r}. {hint}")
         if not equals and for_all:
-            raise click.UsageError("--model: two models for all roles. Name the role: --model ROLE=MODEL.")
+            raise click.UsageError(
+                "--model: two models for all roles. Name the role: --model ROLE=MODEL."
+            )
         if equals:
             for_one[role] = model
         else:
@@ -209,22 +251,27 @@ def _roles(models: Iterable[str]) -> dict[str, str]:
     return for_all | for_one
 
 
-ASSIGNMENTS = option("A setting of the audit, such as max_iterations=2. May be repeated.", "--set", metavar="KEY=VALUE")
+ASSIGNMENTS = option(
+    "A setting of the audit, such as max_iterations=2. May be repeated.",
+    "--set",
+    metavar="KEY=VALUE",
+)
 
 
 class Judges(NamedTuple):
     """Who judges and by which settings, as it was written on the command line."""
 
     models: Names = option(
-        f"Who judges: one model for all, or for a role ({', '.join(ROLES)}). Default: offline, which needs no "
-        "key and no network. May be repeated.",
+        f"Who judges: one model for all, or for a role ({', '.join(ROLES)}). Default: offline,"
+        " which needs no key and no network. May be repeated.",
         "--model",
         metavar="[ROLE=]MODEL",
     )
     assignments: Names = ASSIGNMENTS
 
     def load(self) -> Loaded:
-        """Return the settings with the origin of each value, and show each warning about them once a command.
+        """Return the settings with the origin of each value, and show each warning about them once
+        a command.
 
         Raises SettingsError or click.UsageError.
         """
@@ -233,9 +280,13 @@ class Judges(NamedTuple):
             key, equals, value = assignment.partition("=")
             if not equals:
                 written = shown_setting(assignment)
-                raise click.UsageError(f"--set {written}: write it as KEY=VALUE, like max_iterations=2.")
+                raise click.UsageError(
+                    f"--set {written}: write it as KEY=VALUE, like max_iterations=2."
+                )
             if flags.setdefault(key.strip(), value.strip()) != value.strip():
-                raise click.UsageError(f"--set {key.strip()}: is set twice, with different values. Keep one.")
+                raise click.UsageError(
+                    f"--set {key.strip()}: is set twice, with different values. Keep one."
+                )
         loaded = load(flags, models=_roles(self.models))
         context = click.get_current_context(silent=True)
         meta = context.meta if context else {}
@@ -245,7 +296,8 @@ class Judges(NamedTuple):
                 say(f"Note: {warning}")
         shown.update(loaded.warnings)
         if (lines := meta.get("masis.log")) and loaded.origins["log_format"].kind == "flag":
-            lines.setFormatter(formatter(loaded.settings.log_format))  # --set log_format is known only now
+            # --set log_format is known only now
+            lines.setFormatter(formatter(loaded.settings.log_format))
         return loaded
 
 
@@ -255,8 +307,8 @@ LOG_FORMAT = option(option_help("log_format"))
 
 def _log(
     log: Literal["error", "warning", "info", "debug"] = option(
-        "What the log on stderr shows: failures and retries, with info also scores and calls as they come (or: "
-        "error, debug). Texts are in it only with debug and --set log_texts=true.",
+        "What the log on stderr shows: failures and retries, with info also scores and calls as"
+        " they come (or: error, debug). Texts are in it only with debug and --set log_texts=true.",
         metavar="LEVEL",
         default="warning",
     ),
@@ -319,7 +371,9 @@ def _filter(
     quality: Any = option("Only this range of quality, such as 0.2-0.8.", **SCORES),
     confidence: Any = option("Only this range of confidence.", **SCORES),
 ) -> CaseFilter:
-    """Return the filter that the options describe; without --state, of cases in these ``default`` states."""
+    """Return the filter that the options describe; without --state, of cases in these ``default``
+    states.
+    """
     given: dict[str, Any] = {
         "text": text,
         "tiers": tiers,
@@ -341,18 +395,23 @@ def filter_options(unless_given: str, states: Sequence[CaseState]) -> Any:
 
     ``unless_given`` says in words which ``states`` hold without ``--state``.
     """
-    state = f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: {unless_given}."
+    state = (
+        f"Only cases in this state: {', '.join(STATES)}; '{_ANY}' for all. Default: {unless_given}."
+    )
     choice = option(state, "--state", type=click.Choice([*STATES, _ANY]), metavar="STATE")
     return options(partial(_filter, states), states=choice)
 
 
 def open_workbench(database: Path) -> Workbench:
-    """Open the workbench on a database, made or migrated where need be, with the settings of environment and file."""
+    """Open the workbench on a database, made or migrated where need be, with the settings of
+    environment and file.
+    """
     return Workbench.open(database, chosen_settings())
 
 
 def open_existing(db: Path | None = DATABASE, unguarded: Unguarded = "refuse") -> Workbench:
-    """Open the workbench on a database that exists. Raises JobFailed where there is none: reading creates nothing.
+    """Open the workbench on a database that exists. Raises JobFailed where there is none: reading
+    creates nothing.
 
     ``unguarded`` says what to do where the decision log has lost its guards.
     """
@@ -385,4 +444,6 @@ def confirm(question: str, otherwise: str = "Nothing was removed.", *, yes: bool
 
 def no_database(path: Path) -> StoreError:
     """Return the error about a database that was named and does not exist."""
-    return StoreError(f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one.")
+    return StoreError(
+        f"{path}: there is no database here. 'masis import FILE' or 'masis audit FILE' makes one."
+    )

@@ -1,4 +1,6 @@
-"""What commands write: results to stdout, messages, progress and the log to stderr, nothing that steers a terminal."""
+"""What commands write: results to stdout, messages, progress and the log to stderr, nothing that
+steers a terminal.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,15 @@ _BAR = "{desc} {percentage:3.0f}% |{bar}| {remaining}{postfix}"
 
 
 def printable(text: str) -> str:
-    """Return the text with every control and direction-changing character escaped: an id must not steer a terminal."""
+    """Return the text with every control and direction-changing character escaped: an id must not
+    steer a terminal.
+    """
     if text.isprintable():
         return text
-    return "".join(char if not _steers(char) else char.encode("unicode_escape").decode("ascii") for char in text)
+    return "".join(
+        char if not _steers(char) else char.encode("unicode_escape").decode("ascii")
+        for char in text
+    )
 
 
 def _steers(char: str) -> bool:
@@ -92,17 +99,26 @@ QUESTION_SHOWN = 60
 """Characters of a question in a table."""
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, figures: bool = False) -> Iterator[str]:
-    """Yield rows as the lines of a table, none without rows; in a terminal its widest columns are cut to its width.
+def table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, figures: bool = False
+) -> Iterator[str]:
+    """Yield rows as the lines of a table, none without rows; in a terminal its widest columns are
+    cut to its width.
 
     With ``figures`` all columns but the first stand flush right.
     """
-    cells = [[shortened(" ".join(printable(cell).split()), _WIDEST) for cell in row] for row in (header, *rows)]
+    cells = [
+        [shortened(" ".join(printable(cell).split()), _WIDEST) for cell in row]
+        for row in (header, *rows)
+    ]
     if len(cells) == 1:
         return
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     if sys.stdout.isatty():
-        while sum(widths) + 2 * len(widths) - 2 > shutil.get_terminal_size().columns and max(widths) > 8:
+        while (
+            sum(widths) + 2 * len(widths) - 2 > shutil.get_terminal_size().columns
+            and max(widths) > 8
+        ):
             widths[widths.index(max(widths))] -= 1
     for row in cells:
         cut = [shortened(cell, width) for cell, width in zip(row, widths, strict=True)]
@@ -141,14 +157,17 @@ class ErrorReport:
     def end(self, rest: str = "Everything else is stored.") -> None:
         """Exit with 1 where there was an error; ``rest`` says what became of everything else."""
         if self.count:
-            raise click.ClickException(f"{counted(self.count, 'error')}, named above. {rest}".rstrip())
+            raise click.ClickException(
+                f"{counted(self.count, 'error')}, named above. {rest}".rstrip()
+            )
 
 
 class Progress:
-    """Shows a bar in a terminal where the length is known, else a line every ten seconds; both on stderr.
+    """Shows a bar in a terminal where the length is known, else a line every ten seconds; both on
+    stderr.
 
-    ``total``, which may be set once it is known, and the place that ``move`` takes are in one unit, such as bytes of
-    the file.
+    ``total``, which may be set once it is known, and the place that ``move`` takes are in one unit,
+    such as bytes of the file.
     """
 
     def __init__(self, label: str, total: int | None = None) -> None:
@@ -169,7 +188,9 @@ class Progress:
         words = printable(note or f"{to:,} of {self.total or 0:,}")
         if self.total and sys.stderr.isatty():
             if self._bar is None:
-                self._bar = tqdm(total=self.total, desc=self._label, file=sys.stderr, bar_format=_BAR)
+                self._bar = tqdm(
+                    total=self.total, desc=self._label, file=sys.stderr, bar_format=_BAR
+                )
             self._bar.set_postfix_str(words, refresh=False)
             self._bar.update(to - self._bar.n)
         elif time.monotonic() >= self._next:
@@ -178,7 +199,8 @@ class Progress:
 
 
 class Interruption:
-    """Ctrl-C that loses nothing: the first asks to stop after what is under way, the second stops at once.
+    """Ctrl-C that loses nothing: the first asks to stop after what is under way, the second stops
+    at once.
 
     While entered, the first SIGINT or SIGTERM sets ``asked``; a second raises KeyboardInterrupt.
     """
@@ -219,7 +241,9 @@ class LogLines(logging.Handler):
 
 @contextmanager
 def measured(settings: Settings) -> Iterator[None]:
-    """Send telemetry as the settings say while entered; Ctrl-C ends it as well. Raises MissingExtra."""
+    """Send telemetry as the settings say while entered; Ctrl-C ends it as well. Raises
+    MissingExtra.
+    """
     if settings.telemetry == "off":
         yield
         return
@@ -236,4 +260,5 @@ def measure_worker(settings: Settings) -> None:
     from masis.integrations import telemetry
 
     telemetry.start(settings)
-    multiprocessing.util.Finalize(None, telemetry.end, exitpriority=100)  # such a process runs no atexit
+    # such a process runs no atexit
+    multiprocessing.util.Finalize(None, telemetry.end, exitpriority=100)

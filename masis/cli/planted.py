@@ -19,7 +19,9 @@ from masis.services.trust.summary import figure
 from masis.trust.faults import Recall
 from masis.views.faults import FAULT
 
-BY = option("Who does it, for the record. Default: the name you are logged in with.", metavar="NAME")
+BY = option(
+    "Who does it, for the record. Default: the name you are logged in with.", metavar="NAME"
+)
 
 
 @click.group(cls=CommandGroup)
@@ -30,31 +32,38 @@ def planted() -> None:
       masis planted recall
       masis planted withdraw
 
-    An answer is sound where a person approved it unchanged. Nothing tells a copy from other cases until it is decided;
-    docs/trust.md says what is measured.
+    An answer is sound where a person approved it unchanged. Nothing tells a copy from other cases
+    until it is decided; docs/trust.md says what is measured.
     """
 
 
 @command("Plant copies with faults among the cases that wait.", group=planted)
 def add(
     count: int = argument(),
-    kinds: tuple[FaultKind, ...] = option("What may be changed; several times for several. Default: all.", "--kind"),
+    kinds: tuple[FaultKind, ...] = option(
+        "What may be changed; several times for several. Default: all.", "--kind"
+    ),
     dataset: str = option("Only answers of this data set.", default="", metavar="NAME"),
     field: str = option("Only answers of this field.", default="", metavar="NAME"),
     text: str = option("Only answers whose cases hold these words.", default="", metavar="WORDS"),
-    seed: int | None = option("Draws answers, places and words. Default: a random one, which is printed."),
+    seed: int | None = option(
+        "Draws answers, places and words. Default: a random one, which is printed."
+    ),
     by: str | None = BY,
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:
-    """Plant COUNT copies of sound answers, each with one certain fault; they wait to be audited as other new cases do.
+    """Plant COUNT copies of sound answers, each with one certain fault; they wait to be audited as
+    other new cases do.
 
       masis planted add 10 --kind figure --kind negation
       masis planted add 5 --field Medicine --seed 7
 
     Exit code 0: planted, perhaps fewer than asked for. 1: there is no sound answer.
     """
-    filters = CaseFilter(text=text, datasets=(dataset,) if dataset else (), fields=(field,) if field else ())
+    filters = CaseFilter(
+        text=text, datasets=(dataset,) if dataset else (), fields=(field,) if field else ()
+    )
     with Progress("Planting", count) as progress:
         made = workbench.planted.plant(
             shared.operator(by),
@@ -65,14 +74,21 @@ def add(
             on_case=lambda done, _: progress.move(done),
         )
     emit(made._asdict() | {"total": made.total})
-    by_kind = ", ".join(f"{FAULT[kind].lower()} {number:,}" for kind, number in made.planted.items())
-    say(f"{counted(made.total, 'copy', 'copies')} planted{f' ({by_kind})' if by_kind else ''}, seed {made.seed}.")
+    by_kind = ", ".join(
+        f"{FAULT[kind].lower()} {number:,}" for kind, number in made.planted.items()
+    )
+    say(
+        f"{counted(made.total, 'copy', 'copies')} planted{f' ({by_kind})' if by_kind else ''}, seed"
+        f" {made.seed}."
+    )
     for reason, answers in made.refused.items():
         say(f"{counted(answers, 'answer')} left alone: {reason}.")
 
 
 @command("Take back the copies that nobody has decided.", group=planted)
-def withdraw(by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
+def withdraw(
+    by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
+) -> None:
     """Take back every copy that nobody has decided; its text is removed and the log records it.
 
     masis planted withdraw
@@ -83,8 +99,11 @@ def withdraw(by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench
 
 
 @command("Show who found how many planted faults.", group=planted)
-def recall(by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
-    """Show how many planted faults the audit and each reviewer found, by kind, with exact 95% intervals.
+def recall(
+    by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH
+) -> None:
+    """Show how many planted faults the audit and each reviewer found, by kind, with exact 95%
+    intervals.
 
     masis planted recall
     masis planted recall --json | jq .audit.recall.total
@@ -107,8 +126,8 @@ def recall(by: str | None = BY, emit: Emit = shared.EMIT, workbench: Workbench =
         ],
     }
     head = (
-        f"{counted(counts.open + counts.started, 'copy', 'copies')} waiting, {counts.decided:,} decided, "
-        f"{counts.withdrawn:,} withdrawn."
+        f"{counted(counts.open + counts.started, 'copy', 'copies')} waiting, {counts.decided:,}"
+        f" decided, {counts.withdrawn:,} withdrawn."
     )
     emit(record, [head, *_lines(found)])
 

@@ -1,4 +1,6 @@
-"""``masis screen`` and ``masis screening``: is what abstracts say good enough evidence to answer a question from?"""
+"""``masis screen`` and ``masis screening``: is what abstracts say good enough evidence to answer a
+question from?
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ import click
 
 from masis.audit.control.run_control import RunBudget, RunControl
 from masis.cli import options as shared
-from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option, options
+from masis.cli.commands import (
+    CommandGroup,
+    JobFailed,
+    argument,
+    command,
+    interrupted,
+    option,
+    options,
+)
 from masis.cli.options import Names
 from masis.cli.output import Emit, ErrorReport, Interruption, Progress, measured, plain, say, table
 from masis.datasets.readers.abstracts import read_abstracts
@@ -24,7 +34,14 @@ from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Recommendation, Screening, ScreeningEvent
 from masis.schema.wording import counted
 from masis.screening.critic import grader_for
-from masis.screening.grading.question import PARTS, Part, concept_lines, concepts_as_text, question_of, written_lines
+from masis.screening.grading.question import (
+    PARTS,
+    Part,
+    concept_lines,
+    concepts_as_text,
+    question_of,
+    written_lines,
+)
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, Retriever
 from masis.screening.synthesis.prisma import prisma_svg
@@ -37,9 +54,9 @@ from masis.views.screening import RECOMMENDATIONS
 
 FILES = argument(metavar="[FILE]...", type=shared.existing_file)
 FORMAT = option(
-    "json: everything about the screening. csv: a line for each abstract graded. ris: the kept "
-    "abstracts. labels: all of them as RIS, with labels that ASReview and Rayyan read. svg: the PRISMA 2020 flow "
-    "diagram.",
+    "json: everything about the screening. csv: a line for each abstract graded. ris: the kept"
+    " abstracts. labels: all of them as RIS, with labels that ASReview and Rayyan read. svg: the"
+    " PRISMA 2020 flow diagram.",
     "--format",
     default="json",
 )
@@ -47,15 +64,20 @@ Form = Literal["json", "csv", "ris", "labels", "svg"]
 
 
 class Reader:
-    """Reads files of abstracts with progress, until a person asks to stop; ``errors`` counts what can't be read."""
+    """Reads files of abstracts with progress, until a person asks to stop; ``errors`` counts what
+    can't be read.
+    """
 
-    def __init__(self, notice: str = "Stopping. Press Ctrl-C again to stop at once.", label: str = "Reading") -> None:
+    def __init__(
+        self, notice: str = "Stopping. Press Ctrl-C again to stop at once.", label: str = "Reading"
+    ) -> None:
         self.errors, self.stop, self._label = ErrorReport(), Interruption(notice), label
 
     def each(self, file: Path) -> Iterator[Abstract | InputError]:
         """Yield the abstracts of a file ('-' for stdin) and an error for each that can't be read.
 
-        Where the file breaks off, or is something else, the error is reported and what stands before is yielded.
+        Where the file breaks off, or is something else, the error is reported and what stands
+        before is yielded.
         """
         piped = file == shared.STDIO
         size = None if piped else file.stat().st_size
@@ -64,17 +86,25 @@ class Reader:
                 nullcontext(sys.stdin.buffer) if piped else open_lines(file) as stream,
                 Progress(self._label, size) as progress,
             ):
-                for number, found in enumerate(read_abstracts(stream, name="stdin" if piped else str(file)), 1):
+                for number, found in enumerate(
+                    read_abstracts(stream, name="stdin" if piped else str(file)), 1
+                ):
                     if self.stop.asked:
                         return
                     at = stream.tell() if size else number
-                    progress.move(at, f"{number:,} records read" + (f", {at / size:.0%} of the file" if size else ""))
+                    progress.move(
+                        at,
+                        f"{number:,} records read"
+                        + (f", {at / size:.0%} of the file" if size else ""),
+                    )
                     yield found
         except InputError as error:
             self.errors.add(error)
 
     def all(self, files: Iterable[Path], *others: Iterable[Abstract]) -> list[Abstract]:
-        """Return the abstracts of files, and others, by id; another one under an id that is taken is reported."""
+        """Return the abstracts of files, and others, by id; another one under an id that is taken
+        is reported.
+        """
         by_id: dict[str, Abstract] = {}
         for found in (each for source in (*map(self.each, files), *others) for each in source):
             if isinstance(found, InputError):
@@ -86,7 +116,9 @@ class Reader:
         return list(by_id.values())
 
     def counted_off(self, abstracts: Sequence[Abstract], label: str) -> Iterator[Abstract]:
-        """Yield abstracts while something is made of each, with progress; ends early once a person asks to stop."""
+        """Yield abstracts while something is made of each, with progress; ends early once a person
+        asks to stop.
+        """
         with Progress(label, len(abstracts)) as progress:
             for number, abstract in enumerate(abstracts, 1):
                 if self.stop.asked:
@@ -100,7 +132,9 @@ def _named(files: Iterable[Path]) -> str:
 
 
 def _source(value: str | Path) -> Path | str:
-    """Return what is screened: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or ``pubmed``."""
+    """Return what is screened: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or
+    ``pubmed``.
+    """
     stored = isinstance(value, str) and (value == PUBMED or value.startswith(CORPUS))
     return value if stored else shared.existing_file(value)
 
@@ -127,7 +161,8 @@ def _asked(
     comparison: str | None = _concept("comparison"),
     outcome: str | None = _concept("outcome"),
     graders: Names = option(
-        "Who grades: offline (the default: no key, no network) or a model. Repeated, they grade together.",
+        "Who grades: offline (the default: no key, no network) or a model. Repeated, they grade"
+        " together.",
         "--grader",
         metavar="MODEL",
     ),
@@ -145,7 +180,9 @@ def _asked(
         try:
             settings = settings.updated({"screening_concepts": lines})
         except ValueError as error:
-            raise click.UsageError("the concepts are too long: at most 10,000 characters together.") from error
+            raise click.UsageError(
+                "the concepts are too long: at most 10,000 characters together."
+            ) from error
     return Asked(question, settings)
 
 
@@ -156,50 +193,69 @@ ASKED = options(_asked)
 def screen(
     sources: tuple[Path | str, ...] = argument(required=True, metavar="SOURCE...", type=_source),
     asked: Asked = ASKED,
-    everything: bool = option("Grade every abstract in the first round: they are all there is.", "--all"),
+    everything: bool = option(
+        "Grade every abstract in the first round: they are all there is.", "--all"
+    ),
     form: Form = FORMAT,
     db: Path | None = option(
-        "Store it, and the records of its files, in this database; one that searches a corpus always is."
+        "Store it, and the records of its files, in this database; one that searches a corpus"
+        " always is."
     ),
     out: Path = shared.out(),
 ) -> None:
-    """Screen abstracts for a question: grade them, round by round, until they suffice or nothing more can be found.
+    """Screen abstracts for a question: grade them, round by round, until they suffice or nothing
+    more can be found.
 
-    A SOURCE is a file of abstracts in JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin),
-    corpus:NAME for a corpus of the database, or pubmed. All are searched for the question; what is found is graded for
-    relevance, method, sample size and study type; where that is not enough, further rounds search with other words for
-    what was missing. Rounds are shown on stderr, the result is JSON unless another format is named.
+    A SOURCE is a file of abstracts in JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-'
+    for stdin), corpus:NAME for a corpus of the database, or pubmed. All are searched for the
+    question; what is found is graded for relevance, method, sample size and study type; where that
+    is not enough, further rounds search with other words for what was missing. Rounds are shown on
+    stderr, the result is JSON unless another format is named.
 
-    The question is read as concepts: population, intervention, comparison, outcome. Set those that are read wrong;
-    commas separate concepts, an equals sign gives another name for one.
+    The question is read as concepts: population, intervention, comparison, outcome. Set those that
+    are read wrong; commas separate concepts, an equals sign gives another name for one.
 
       masis screen export.ris -q "Does metformin reduce mortality in heart failure?" --out screening.json
       masis screen export.ris -q "Is statin therapy worth it after a stroke?" --outcome "recurrence = second stroke"
       masis screen found.jsonl -q "Does exercise help low back pain?" --all --format csv > log.csv
       masis screen corpus:asthma pubmed -q "Do inhaled steroids slow growth in children?"
 
-    Exit code 0: screened, whatever came of it; "decision" says whether the evidence suffices. 1: records that could not
-    be read, or no source or grader that could be asked; the rest is screened. 2: wrong use. 130: stopped.
+    Exit code 0: screened, whatever came of it; "decision" says whether the evidence suffices. 1:
+    records that could not be read, or no source or grader that could be asked; the rest is
+    screened. 2: wrong use. 130: stopped.
     """
     files = [each for each in sources if isinstance(each, Path)]
     stored = tuple(each for each in sources if isinstance(each, str))
     if everything and PUBMED in stored:
         raise click.UsageError("--all: PubMed can't be read whole. Search it, or give a file.")
     control = RunControl(RunBudget(call_s=asked.settings.call_deadline_s))
-    grader = grader_for(asked.settings, control)  # before anything is read: a model that can't be asked is wrong use
+    # before anything is read: a model that can't be asked is wrong use
+    grader = grader_for(asked.settings, control)
     workbench = shared.open_workbench(database_path(db)) if db is not None or stored else None
-    reader = Reader("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.")
+    reader = Reader(
+        "Stopping; what is graded so far is written. Press Ctrl-C again to stop at once."
+    )
     with reader.stop as stop:
         read = reader.all(files)
-        corpus = records_corpus(_named(files), read) if files and db is not None and not everything else None
+        corpus = (
+            records_corpus(_named(files), read)
+            if files and db is not None and not everything
+            else None
+        )
         searched: list[Retriever] = []
         if everything:
-            held = [workbench.store.corpora.iterate(each.removeprefix(CORPUS)) for each in stored if workbench]
+            held = [
+                workbench.store.corpora.iterate(each.removeprefix(CORPUS))
+                for each in stored
+                if workbench
+            ]
             read = reader.all((), read, *held)
             searched.append(FixedSetRetriever(read))
         elif files:
             of_files = reader.counted_off(read, "Preparing the search")
-            searched.append(InMemoryRetriever(of_files, name=f"{CORPUS}{corpus}" if corpus else _named(files)))
+            searched.append(
+                InMemoryRetriever(of_files, name=f"{CORPUS}{corpus}" if corpus else _named(files))
+            )
         if workbench is not None and stored and not everything:
             searched += workbench.screenings.sources(stored, asked.settings, control.cancellation)
         if stop.asked:
@@ -219,14 +275,18 @@ def screen(
             grader,
             asked.settings,
             screening_id=round_loop.new_screening_id(),
-            thresholds=None if workbench is None else workbench.screenings.thresholds(asked.settings),
+            thresholds=(
+                None if workbench is None else workbench.screenings.thresholds(asked.settings)
+            ),
             limit=max(1, len(read)) if everything else None,
             given_whole=everything,
             cancelled=stopped,
             keep=finished.append,
         )
         with measured(asked.settings), Progress("Grading") as progress:
-            found = run_to_completion(work, lambda event: _show_event(progress, event), ScreeningStart())
+            found = run_to_completion(
+                work, lambda event: _show_event(progress, event), ScreeningStart()
+            )
     _show_result(found)
     by_id = {abstract.id: abstract for each in finished for abstract in each.abstracts}
     if workbench is not None:
@@ -246,7 +306,8 @@ def screen(
 
 @click.group(cls=CommandGroup)
 def screening() -> None:
-    """Go on from screenings, store what they search, and see what they learn: 'masis screen' makes one.
+    """Go on from screenings, store what they search, and see what they learn: 'masis screen' makes
+    one.
 
     masis screening corpus asthma export.ris pubmed.nbib
     masis screening further 0b7c2f... --rounds 3
@@ -265,15 +326,16 @@ def further(
 ) -> None:
     """Make further rounds for a finished screening: they ask for what is still missing.
 
-    The result is a screening of its own, with the rounds and people's overrides of the finished one, which stays as it
-    is. Where no query is left that was not tried, it ends at once. 'masis screen --db' stores the records of its files
-    as a corpus for this; where they are not stored, or the file has grown, give the FILE again.
+    The result is a screening of its own, with the rounds and people's overrides of the finished
+    one, which stays as it is. Where no query is left that was not tried, it ends at once. 'masis
+    screen --db' stores the records of its files as a corpus for this; where they are not stored, or
+    the file has grown, give the FILE again.
 
       masis screening further 0b7c2f... --rounds 3 --out further.json
       masis screening further 0b7c2f... export.ris
 
-    Exit code 0: searched further. 1: no such screening, its sources are gone, or all that they hold is graded. 2: wrong
-    use. 130: stopped.
+    Exit code 0: searched further. 1: no such screening, its sources are gone, or all that they hold
+    is graded. 2: wrong use. 130: stopped.
     """
     workbench = shared.open_workbench(database_path(db))
     sources = None
@@ -314,8 +376,13 @@ def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], 
             stored += count
             progress.move(stored, f"{stored:,} of {len(abstracts):,} records")
 
-        workbench.corpora.keep_records(shared.operator(), corpus, abstracts, source=name, on_batch=on_batch)
-    say(f"Its records are stored as corpus {corpus!r}: 'masis screening further' and the page can search further.")
+        workbench.corpora.keep_records(
+            shared.operator(), corpus, abstracts, source=name, on_batch=on_batch
+        )
+    say(
+        f"Its records are stored as corpus {corpus!r}: 'masis screening further' and the page can"
+        " search further."
+    )
 
 
 def _show_event(progress: Progress, event: ScreeningEvent) -> None:
@@ -335,8 +402,22 @@ def _show_result(found: Screening) -> None:
     for each in found.rounds:
         ruling, votes = each.ruling, each.ruling.tally
         average = "-" if ruling.average is None else f"{ruling.average:.3f}"
-        numbers = (each.number, len(each.retrieved), len(each.new), votes.keep, votes.needs_more, votes.discard)
-        rows.append((*map(str, numbers), average, f"{ruling.required_average:.2f}", ruling.decision.replace("_", " ")))
+        numbers = (
+            each.number,
+            len(each.retrieved),
+            len(each.new),
+            votes.keep,
+            votes.needs_more,
+            votes.discard,
+        )
+        rows.append(
+            (
+                *map(str, numbers),
+                average,
+                f"{ruling.required_average:.2f}",
+                ruling.decision.replace("_", " "),
+            )
+        )
     for line in table(header, rows, figures=True):
         say(line)
     for each in found.rounds[1:]:
@@ -345,9 +426,10 @@ def _show_result(found: Screening) -> None:
     flow = found.flow
     excluded = "; ".join(f"{each.count} {each.label}" for each in flow.excluded)
     say(
-        f"{flow.identified:,} identified, {flow.duplicates:,} found again, {flow.screened:,} screened, "
-        f"{flow.screened - flow.kept - flow.undecided:,} excluded{f' ({excluded})' if excluded else ''}, "
-        f"{flow.undecided:,} undecided, {flow.kept:,} kept."
+        f"{flow.identified:,} identified, {flow.duplicates:,} found again, {flow.screened:,}"
+        f" screened, {flow.screened - flow.kept - flow.undecided:,}"
+        f" excluded{f' ({excluded})' if excluded else ''}, {flow.undecided:,} undecided,"
+        f" {flow.kept:,} kept."
     )
     for reason in (f"{found.outcome.replace('_', ' ').capitalize()}.", *found.reasons):
         say(reason)
@@ -362,7 +444,9 @@ def _write(found: Screening, abstracts: dict[str, Abstract], form: Form, out: Pa
         elif form == "svg":
             stream.write(prisma_svg(found).encode() + b"\n")
         else:
-            write_screening_ris(found, abstracts, stream, RECOMMENDATIONS if form == "labels" else ("keep",))
+            write_screening_ris(
+                found, abstracts, stream, RECOMMENDATIONS if form == "labels" else ("keep",)
+            )
 
 
 @command("Store abstracts, to be searched and screened.", group=screening)
@@ -379,17 +463,17 @@ def corpus(
 ) -> None:
     """Store abstracts, to be searched and screened.
 
-    With a NAME and FILEs, the abstracts of the files are added to that corpus, which is made where there is none. A
-    FILE holds JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). A study that is there already,
-    by DOI, PubMed id or title, is counted as a duplicate. With a NAME alone its imports are listed, without one all
-    corpora.
+    With a NAME and FILEs, the abstracts of the files are added to that corpus, which is made where
+    there is none. A FILE holds JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for
+    stdin). A study that is there already, by DOI, PubMed id or title, is counted as a duplicate.
+    With a NAME alone its imports are listed, without one all corpora.
 
       masis screening corpus asthma export.ris pubmed.nbib
       masis screening corpus asthma --search "inhaled steroids in children" --limit 5
       masis screening corpus
 
-    Exit code 0: done. 1: records that could not be read, named; the rest is stored. 2: wrong use. 130: stopped; what
-    was read is stored.
+    Exit code 0: done. 1: records that could not be read, named; the rest is stored. 2: wrong use.
+    130: stopped; what was read is stored.
     """
     if name is not None and sum((bool(files), query is not None, remove)) > 1:
         raise click.UsageError("Add files, search or remove: one at a time.")
@@ -410,9 +494,13 @@ def corpus(
         emit({"removed": name, "abstracts": held})
         say(f"Corpus {name!r} with {counted(held, 'abstract')} is removed.")
     else:
-        summary, imports = workbench.store.corpora.summary(name), workbench.store.corpora.imports(name)
+        summary, imports = (
+            workbench.store.corpora.summary(name),
+            workbench.store.corpora.imports(name),
+        )
         lines = (
-            f"{each.at}  {each.source}: {each.identified:,} identified, {each.added:,} added, {_refused(each)}"
+            f"{each.at}  {each.source}: {each.identified:,} identified, {each.added:,} added,"
+            f" {_refused(each)}"
             for each in imports
         )
         emit({**plain(summary), "imports": imports}, (_corpus_line(summary), *lines))
@@ -428,15 +516,24 @@ def _refused(found: CorpusSummary | CorpusImport) -> str:
 
 
 def _add(workbench: Workbench, name: str, files: Iterable[Path], emit: Emit) -> None:
-    reader = Reader("Stopping; what has been read is stored. Press Ctrl-C again to stop at once.", "Importing")
+    reader = Reader(
+        "Stopping; what has been read is stored. Press Ctrl-C again to stop at once.", "Importing"
+    )
     with reader.stop as stop:
         for file in files:
             if stop.asked:
                 break
             done = workbench.corpora.add(
-                shared.operator(), name, reader.each(file), source=file.name, on_error=reader.errors.add
+                shared.operator(),
+                name,
+                reader.each(file),
+                source=file.name,
+                on_error=reader.errors.add,
             )
-            say(f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, {_refused(done)}.")
+            say(
+                f"{file}: {counted(done.identified, 'record')}, {done.added:,} added,"
+                f" {_refused(done)}."
+            )
     summary = workbench.store.corpora.summary(name)
     emit(summary)
     say(f"Corpus {name!r} holds {counted(summary.abstracts, 'abstract')}.")
@@ -450,21 +547,25 @@ def labels(
     screening: str = argument(),
     files: tuple[Path, ...] = argument(required=True, metavar="FILE...", type=shared.existing_file),
     every: Recommendation | None = option(
-        "The decision about every record of the files: for Covidence, which exports a list for each.", "--as"
+        "The decision about every record of the files: for Covidence, which exports a list for"
+        " each.",
+        "--as",
     ),
     emit: Emit = shared.EMIT,
     db: Path | None = shared.DATABASE,
 ) -> None:
     """Take what people decided in another screening tool as overrides of a screening.
 
-    A FILE is an export of ASReview, Rayyan or Covidence as RIS or CSV. Records are matched by id, DOI, PubMed id or
-    title; a decision that differs from the grade becomes an override with the tool as its reason, and the outcome
-    follows. 'masis screen --format csv' and '--format labels' write what those tools read.
+    A FILE is an export of ASReview, Rayyan or Covidence as RIS or CSV. Records are matched by id,
+    DOI, PubMed id or title; a decision that differs from the grade becomes an override with the
+    tool as its reason, and the outcome follows. 'masis screen --format csv' and '--format labels'
+    write what those tools read.
 
       masis screening labels 0b7c2f... rayyan.csv
       masis screening labels 0b7c2f... covidence_excluded.ris --as discard
 
-    Exit code 0: taken. 1: no such screening, or records that could not be read; the rest is taken. 2: wrong use.
+    Exit code 0: taken. 1: no such screening, or records that could not be read; the rest is taken.
+    2: wrong use.
     """
     reader = Reader()
     workbench = shared.open_workbench(database_path(db))
@@ -474,8 +575,8 @@ def labels(
     found = workbench.screenings.take_labels(shared.operator(), screening, read, every=every)
     reader.errors.add_all(each for each in records if isinstance(each, InputError))
     say(
-        f"{counted(found.changed, 'grade')} changed, {found.alike} as they were, {found.undecided} without a decision, "
-        f"{found.unknown} not in the screening."
+        f"{counted(found.changed, 'grade')} changed, {found.alike} as they were, {found.undecided}"
+        f" without a decision, {found.unknown} not in the screening."
     )
     opened = workbench.screenings.open(screening).screening
     line = f"{opened.outcome.replace('_', ' ')}, {counted(len(opened.kept), 'abstract')} kept"
@@ -485,11 +586,13 @@ def labels(
 
 @command("Show whether people change grades more often than before.", group=screening)
 def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> None:
-    """Show whether people change grades of abstracts more often than before, and what the acceptance memory holds.
+    """Show whether people change grades of abstracts more often than before, and what the
+    acceptance memory holds.
 
-    A judgement is a grade that a person changed or agreed with. For each grader and each reviewer a cumulative sum
-    over them says whether the share that is changed has drifted; 60 judgements are the baseline. docs/screening.md has
-    the test, and what memory can change. Memory is switched on by the setting screening_memory.
+    A judgement is a grade that a person changed or agreed with. For each grader and each reviewer a
+    cumulative sum over them says whether the share that is changed has drifted; 60 judgements are
+    the baseline. docs/screening.md has the test, and what memory can change. Memory is switched on
+    by the setting screening_memory.
 
       masis screening drift
       masis screening drift --json --db review.db
@@ -519,8 +622,8 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
     none = ["No grade has been changed or agreed with yet: there is no drift to look for."]
     state, changes = ("on", "It changes") if memory.on else ("off", "Switched on, it would change")
     remembered = (
-        f"Acceptance memory ({state}): {counted(len(memory.entries), 'acceptance')}. {memory.shift.why} "
-        f"{changes} what is required by {memory.shift.by:+.3f}."
+        f"Acceptance memory ({state}): {counted(len(memory.entries), 'acceptance')}."
+        f" {memory.shift.why} {changes} what is required by {memory.shift.by:+.3f}."
     )
     shown = [f"{each.who}: {each.what}. {each.drift.why}" for each in series]
     emit(record, (*(shown or none), remembered))

@@ -1,4 +1,6 @@
-"""``masis demo``, ``serve``, ``ingest`` and ``mcp``: what runs until it is stopped; and who may sign in to it."""
+"""``masis demo``, ``serve``, ``ingest`` and ``mcp``: what runs until it is stopped; and who may
+sign in to it.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ def demo(
     database = db or demo_database_path()
     if reset and db is not None:
         raise click.UsageError(
-            f"--reset forgets only the demo's own database. Remove {db} yourself, or leave --db out."
+            f"--reset forgets only the demo's own database. Remove {db} yourself, or leave --db"
+            " out."
         )
     if reset:
         for suffix in ("", "-wal", "-shm"):  # with the files that SQLite keeps beside it
@@ -65,15 +68,17 @@ def demo(
 def serve(
     port: int | None = PORT,
     address: str = option(
-        "Where to listen. Anything but this machine's own address needs --insecure.", default="127.0.0.1"
+        "Where to listen. Anything but this machine's own address needs --insecure.",
+        default="127.0.0.1",
     ),
     allow_hosts: Names = option(
-        "A host name or address that others use; repeat it. Requests to any other are refused.  [default: only "
-        "127.0.0.1, localhost and ::1]",
+        "A host name or address that others use; repeat it. Requests to any other are refused. "
+        " [default: only 127.0.0.1, localhost and ::1]",
         "--allow-host",
     ),
     sign_in: Path | None = option(
-        "Let in only who signs in, by this file: people with their roles, or an OpenID Connect provider.",
+        "Let in only who signs in, by this file: people with their roles, or an OpenID Connect"
+        " provider.",
         type=shared.FILE,
         metavar="FILE",
     ),
@@ -87,9 +92,10 @@ def serve(
       masis serve --db review.db --port 9000
       masis serve --address 0.0.0.0 --allow-host audits.example.org --sign-in people.toml
 
-    With the setting retention_auto, what is past its time is removed at the start and once a day (docs/running.md).
-    With backup_folder, backups are made at the start and every backup_hours (docs/running.md).
-    GET /healthz and /health.json say how the server is (docs/running.md). Who can reach it: docs/security.md.
+    With the setting retention_auto, what is past its time is removed at the start and once a day
+    (docs/running.md). With backup_folder, backups are made at the start and every backup_hours
+    (docs/running.md). GET /healthz and /health.json say how the server is (docs/running.md). Who
+    can reach it: docs/security.md.
     """
     from masis.services.maintenance import backups as of_backups
     from masis.services.maintenance import retention as of_retention
@@ -101,10 +107,16 @@ def serve(
     workbench = shared.open_workbench(database)
     retention = of_retention.start_automatic(workbench.retention, workbench.settings)
     if retention is not None:
-        say(f"Retention works by itself: what ended over {workbench.settings.retention_days} days ago goes.")
+        say(
+            f"Retention works by itself: what ended over {workbench.settings.retention_days} days"
+            " ago goes."
+        )
     backups = of_backups.start_automatic(workbench.backups, workbench.settings)
     if backups is not None:
-        say(f"Backups go to {workbench.settings.backup_folder}, every {workbench.settings.backup_hours} hours.")
+        say(
+            f"Backups go to {workbench.settings.backup_folder}, every"
+            f" {workbench.settings.backup_hours} hours."
+        )
     try:
         _open(database, port, reach, browser=browser)
     finally:
@@ -113,7 +125,9 @@ def serve(
 
 
 def _prepare_demo(workbench: Workbench) -> None:
-    """Fill the demo's database with what it lacks, and say so: seconds the first time, then nothing."""
+    """Fill the demo's database with what it lacks, and say so: seconds the first time, then
+    nothing.
+    """
     with measured(workbench.settings), Progress("Auditing the demo cases") as progress:
 
         def watched(audits: list[Planned]) -> Iterator[Planned]:
@@ -124,13 +138,20 @@ def _prepare_demo(workbench: Workbench) -> None:
 
         filled = fill_demo(workbench, shared.operator(), watched)
     if filled.decisions:
-        say(f"{counted(filled.decisions, 'decision')} of simulated reviewers added, marked as simulated.")
-    say(f"{counted(filled.audits, 'audit')} of demo cases made now. Database: {workbench.database}.")
+        say(
+            f"{counted(filled.decisions, 'decision')} of simulated reviewers added, marked as"
+            " simulated."
+        )
+    say(
+        f"{counted(filled.audits, 'audit')} of demo cases made now. Database: {workbench.database}."
+    )
 
 
 def _open(database: Path, port: int | None, reach: Reach | None = None, *, browser: bool) -> None:
     from masis.ui.shell.reach import ONLY_HERE
-    from masis.ui.shell.serve import launch  # Streamlit takes a second to import, and --help must not wait for it
+
+    # Streamlit takes a second to import, and --help must not wait for it
+    from masis.ui.shell.serve import launch
 
     if status := launch(database, port, reach or ONLY_HERE, open_browser=browser):
         raise click.exceptions.Exit(status)
@@ -140,7 +161,9 @@ def _open(database: Path, port: int | None, reach: Reach | None = None, *, brows
 def person(
     name: str = argument(),
     role: str = option(
-        "What the person may do; docs/security.md has the list.", type=click.Choice(ROLES), required=True
+        "What the person may do; docs/security.md has the list.",
+        type=click.Choice(ROLES),
+        required=True,
     ),
     no_secret: bool = option("The person signs in with a provider; the file gives the role only."),
 ) -> None:
@@ -167,16 +190,21 @@ def ingest(
     port: int = option("", default=8700, within=(1, 65535)),
     sources: Path | None = option("The file of sources. See below.", type=shared.FILE),
     allowed: Names = option("A host name by which programs reach it. Repeatable.", "--allow-host"),
-    insecure: bool = option("Let others send over unencrypted HTTP; else put a TLS proxy before it."),
-    new_token: str | None = option("Print a token for a source and its entry in the file, and end.", metavar="SOURCE"),
+    insecure: bool = option(
+        "Let others send over unencrypted HTTP; else put a TLS proxy before it."
+    ),
+    new_token: str | None = option(
+        "Print a token for a source and its entry in the file, and end.", metavar="SOURCE"
+    ),
     db: Path | None = shared.DATABASE,
 ) -> None:
-    """Take cases from programs over HTTP: POST /v1/cases, polled at the address that the 202 names, and audit them.
+    """Take cases from programs over HTTP: POST /v1/cases, polled at the address that the 202 names,
+    and audit them.
 
-    The sources are in a TOML file (--sources, else MASIS_SOURCES, else masis.sources.toml): for each the digest of its
-    token, its limits, and the rules that say which of its cases enter the queue. The settings of ingest and webhook
-    say who audits them, for how much a day, and whom to call when one needs review or was decided. docs/ingestion.md
-    explains it all.
+    The sources are in a TOML file (--sources, else MASIS_SOURCES, else masis.sources.toml): for
+    each the digest of its token, its limits, and the rules that say which of its cases enter the
+    queue. The settings of ingest and webhook say who audits them, for how much a day, and whom to
+    call when one needs review or was decided. docs/ingestion.md explains it all.
 
       masis ingest --new-token chatbot >> masis.sources.toml
       masis ingest --db review.db
@@ -189,7 +217,12 @@ def ingest(
         say(f"The token of {new_token}, shown once: {token}")
         return
 
-    require("Taking cases over HTTP needs packages that are not installed", "web", "starlette", "uvicorn")
+    require(
+        "Taking cases over HTTP needs packages that are not installed",
+        "web",
+        "starlette",
+        "uvicorn",
+    )
     import uvicorn
 
     from masis.integrations.web.app import application
@@ -198,19 +231,24 @@ def ingest(
 
     if not is_loopback(address) and not insecure:
         raise SettingsError(
-            f"--address {address}: tokens and texts would travel unencrypted. Listen on 127.0.0.1 behind a proxy that "
-            "adds TLS, or say --insecure."
+            f"--address {address}: tokens and texts would travel unencrypted. Listen on 127.0.0.1"
+            " behind a proxy that adds TLS, or say --insecure."
         )
     found = read_sources(sources_file(sources))
     workbench = shared.open_workbench(database_path(db))
     auditing = audit_settings(workbench.settings)
     jobs = Jobs(workbench, lambda database: WorkerProcess(database, "masis.ui.shell.worker"))
     if auditing is not None:
-        jobs.audit_arrived(auditing)  # what came before and was not audited; an unknown price is reported here
+        # what came before and was not audited; an unknown price is reported here
+        jobs.audit_arrived(auditing)
     calls = webhook.start(workbench)
     say(f"Database: {workbench.database}. {counted(len(found), 'source')}: {', '.join(found)}.")
     say(f"Taking cases at http://{address}:{port}/v1/cases. Stop it with Ctrl-C.")
-    judging = ", ".join(sorted(set(auditing.models().values()))) if auditing else "nobody (ingest_model = off)"
+    judging = (
+        ", ".join(sorted(set(auditing.models().values())))
+        if auditing
+        else "nobody (ingest_model = off)"
+    )
     say(f"Audited by {judging}.")
     audit_more = partial(jobs.audit_arrived, auditing) if auditing else None
     served = application(workbench.ingestion, found, AllowedHosts(allowed), audit_more)
@@ -232,44 +270,51 @@ TOKEN = "MASIS_MCP_TOKEN"  # noqa: S105 (the name of the variable)
 @command()
 def mcp(
     transport: Literal["stdio", "http"] = option(
-        "stdio: for a client that starts this command. http: streamable HTTP at /mcp.", default="stdio"
+        "stdio: for a client that starts this command. http: streamable HTTP at /mcp.",
+        default="stdio",
     ),
     host: str = option("Where to listen, with http.", default="127.0.0.1"),
-    port: int = option("With http; 0 takes a free one, which is shown on stderr.", default=8765, within=(0, 65535)),
+    port: int = option(
+        "With http; 0 takes a free one, which is shown on stderr.", default=8765, within=(0, 65535)
+    ),
     allowed: Names = option(
-        "A host name by which others reach the server, with http. Without one it listens to this machine only; with "
-        "one it also needs a secret, in MASIS_MCP_TOKEN. May be repeated.",
+        "A host name by which others reach the server, with http. Without one it listens to this"
+        " machine only; with one it also needs a secret, in MASIS_MCP_TOKEN. May be repeated.",
         "--allow-host",
     ),
     concurrency: int | None = option(
-        "How many audits at once. Default: 2; with models, as many as calls go to a provider, at least 4.",
+        "How many audits at once. Default: 2; with models, as many as calls go to a provider, at"
+        " least 4.",
         within=(1, 64),
     ),
     max_cost: float | None = option(
-        "What calls to models may cost until the server ends; then no tool asks one. Prices: docs/models.md.",
+        "What calls to models may cost until the server ends; then no tool asks one. Prices:"
+        " docs/models.md.",
         **shared.COST,
     ),
     judges: Judges = shared.JUDGES,
     db: Path | None = shared.DATABASE,
     log: None = shared.LOG,
 ) -> None:
-    """Serve the tools of the workbench to agents, over the Model Context Protocol: reading and auditing, no deciding.
+    """Serve the tools of the workbench to agents, over the Model Context Protocol: reading and
+    auditing, no deciding.
 
-    Tools: critique_answer, audit_citations, verify_claims, run_audit, get_run, get_case, list_queue, search_evidence.
-    Runs and cases are resources.
+    Tools: critique_answer, audit_citations, verify_claims, run_audit, get_run, get_case,
+    list_queue, search_evidence. Runs and cases are resources.
 
       masis mcp                                            over stdin and stdout
       masis mcp --db review.db --model openai              who judges is chosen here, not by the agent
       masis mcp --transport http --port 8765               at http://127.0.0.1:8765/mcp
       MASIS_MCP_TOKEN=... masis mcp --transport http --host 0.0.0.0 --allow-host audits.example.org
 
-    Over stdin and stdout it ends, with exit code 0, when its input ends. Ctrl-C ends it too; an audit under way is then
-    resumed by the same call later.
+    Over stdin and stdout it ends, with exit code 0, when its input ends. Ctrl-C ends it too; an
+    audit under way is then resumed by the same call later.
 
     Needs the extra mcp: pip install '.[mcp]'.
     """
     settings = judges.load().settings
-    check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
+    # a model that nothing answers to is wrong use, not a failure of each call
+    check_models(settings)
     require("The MCP server needs a package that is not installed", "mcp", "mcp")
     from masis.integrations.mcp import transports
     from masis.integrations.mcp.server import MasisServer, audits_at_once
@@ -279,11 +324,14 @@ def mcp(
     if transport == "http":
         transports.check_address(host, allowed, token)
     workbench = Workbench.open(database_path(db), settings)
-    for name in ("mcp", "uvicorn"):  # the SDK's warnings alone: at lower levels its log repeats texts
+    # the SDK's warnings alone: at lower levels its log repeats texts
+    for name in ("mcp", "uvicorn"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.WARNING)
         logger.propagate = False
-        logger.handlers = [each for each in logging.getLogger("masis").handlers if isinstance(each, LogLines)]
+        logger.handlers = [
+            each for each in logging.getLogger("masis").handlers if isinstance(each, LogLines)
+        ]
     context = click.get_current_context()
     context.with_resource(measured(settings))
     try:
@@ -296,7 +344,10 @@ def mcp(
     say(f"Database: {workbench.database}. Judges: {judging}.")
     if listener is None:
         if sys.stdin.isatty():
-            say("Waiting for a client on stdin, which is a terminal (docs/frameworks.md). Stop it with Ctrl-C.")
+            say(
+                "Waiting for a client on stdin, which is a terminal (docs/frameworks.md). Stop it"
+                " with Ctrl-C."
+            )
         context.exit(transports.serve_stdio(server))
     say(f"Serving at {transports.address(listener)}")
     context.exit(transports.serve_http(server, listener, allowed, token))

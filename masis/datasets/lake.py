@@ -1,8 +1,10 @@
-"""The lake: audited cases as Parquet files in a folder, partitioned by outcome; its one schema, and how it is opened.
+"""The lake: audited cases as Parquet files in a folder, partitioned by outcome; its one schema, and
+how it is opened.
 
-``DIR/outcome=accepted|needs_review|failed/*.parquet``. The outcome stands in the folder's name and not in the files, as
-in any partitioned data set; names that begin with ``_`` or ``.`` are no data. ``docs/scale.md`` documents the columns.
-What is not done here: nothing is audited, and nothing is brought into a database.
+``DIR/outcome=accepted|needs_review|failed/*.parquet``. The outcome stands in the folder's name and
+not in the files, as in any partitioned data set; names that begin with ``_`` or ``.`` are no data.
+``docs/scale.md`` documents the columns. What is not done here: nothing is audited, and nothing is
+brought into a database.
 """
 
 from __future__ import annotations
@@ -21,12 +23,16 @@ from masis.schema.case import Case
 from masis.schema.run import MUST_LOOK, Run
 
 Outcome = Literal["accepted", "needs_review", "failed"]
-"""Auto-accepted; to be seen by a person (for a reason, or drawn for a spot check); not audited, with its error."""
+"""Auto-accepted; to be seen by a person (for a reason, or drawn for a spot check); not audited,
+with its error.
+"""
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 VERSION = "1"
-"""Of the schema, in every file as the metadata ``masis_lake``; a new column, null in older files, does not raise it."""
+"""Of the schema, in every file as the metadata ``masis_lake``; a new column, null in older files,
+does not raise it.
+"""
 
 
 COLUMNS = {
@@ -38,29 +44,38 @@ COLUMNS = {
     "reasons": "list<string>",
     "fault_probability": "double",
     **dict.fromkeys(("spot_check", "incomplete"), "bool"),
-    **dict.fromkeys(("quality", "revised_quality", "confidence", "overall", "faithfulness"), "double"),
+    **dict.fromkeys(
+        ("quality", "revised_quality", "confidence", "overall", "faithfulness"), "double"
+    ),
     "hallucination": "bool",
     "iterations": "int32",
     "improvement_percentage": "double",
     "converged": "bool",
     "termination_reason": "string",
-    **dict.fromkeys(("claims", "supported_claims", "contradicted_claims", "unconfirmed_claims"), "int32"),
+    **dict.fromkeys(
+        ("claims", "supported_claims", "contradicted_claims", "unconfirmed_claims"), "int32"
+    ),
     **dict.fromkeys(("citations", "invalid_citations", "issues", "serious_issues"), "int32"),
     "seconds": "double",
     "calls": "int32",
     **dict.fromkeys(("prompt_tokens", "completion_tokens"), "int64"),
     "cost_usd": "double",
-    **dict.fromkeys(("models", "app_version", "final_answer", "case_json", "run_json", "error"), "string"),
+    **dict.fromkeys(
+        ("models", "app_version", "final_answer", "case_json", "run_json", "error"), "string"
+    ),
     "tries": "int32",
 }
-"""The columns of every file in their order, with their types in Arrow's words; ``outcome`` is the folder's.
+"""The columns of every file in their order, with their types in Arrow's words; ``outcome`` is the
+folder's.
 
 docs/scale.md says what each holds; null where there is no such thing.
 """
 
 
 class Origin(TypedDict):
-    """Where a case came from: its file, and its row or line from 1, counted from ``source_offset``."""
+    """Where a case came from: its file, and its row or line from 1, counted from
+    ``source_offset``.
+    """
 
     source: str
     source_offset: int
@@ -71,25 +86,41 @@ def file_schema() -> Any:
     """Return the pyarrow schema of a file: ``COLUMNS``, with the version as metadata."""
     import pyarrow
 
-    own = {"list<string>": pyarrow.list_(pyarrow.string()), "timestamp": pyarrow.timestamp("us", tz="UTC")}
-    fields = [(name, own.get(kind) or pyarrow.type_for_alias(kind)) for name, kind in COLUMNS.items()]
+    own = {
+        "list<string>": pyarrow.list_(pyarrow.string()),
+        "timestamp": pyarrow.timestamp("us", tz="UTC"),
+    }
+    fields = [
+        (name, own.get(kind) or pyarrow.type_for_alias(kind)) for name, kind in COLUMNS.items()
+    ]
     return pyarrow.schema(fields, metadata={"masis_lake": VERSION})
 
 
 def lake_schema() -> Any:
-    """Return the pyarrow schema of the whole lake as it is read: that of a file, and ``outcome``."""
+    """Return the pyarrow schema of the whole lake as it is read: that of a file, and
+    ``outcome``.
+    """
     import pyarrow
 
     return file_schema().append(pyarrow.field("outcome", pyarrow.string()))
 
 
 def outcome_of(run: Run) -> Outcome:
-    """Return the folder a run belongs to: a person sees what needs review and what was drawn for a spot check."""
+    """Return the folder a run belongs to: a person sees what needs review and what was drawn for a
+    spot check.
+    """
     return "needs_review" if run.needs_review or run.spot_check else "accepted"
 
 
 _OF_RUN = (
-    *("spot_check", "incomplete", "quality", "revised_quality", "improvement_percentage", "converged"),
+    *(
+        "spot_check",
+        "incomplete",
+        "quality",
+        "revised_quality",
+        "improvement_percentage",
+        "converged",
+    ),
     *("termination_reason", "final_answer"),
 )
 """Columns that are called as the fields of a run."""
@@ -111,8 +142,12 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
             "faithfulness": original.evaluation.faithfulness if original.evaluation else None,
             "claims": len(verdicts),
             "supported_claims": sum(check.verified for check in original.claims),
-            "contradicted_claims": sum(verdict in ("contradicted", "unsupported") for verdict in verdicts),
-            "unconfirmed_claims": sum(verdict in ("unverifiable", "unscored") for verdict in verdicts),
+            "contradicted_claims": sum(
+                verdict in ("contradicted", "unsupported") for verdict in verdicts
+            ),
+            "unconfirmed_claims": sum(
+                verdict in ("unverifiable", "unscored") for verdict in verdicts
+            ),
             "citations": len(original.citation_audit.citations),
             "invalid_citations": len(original.citation_audit.invalid_citations),
             "issues": len(original.issues),
@@ -140,17 +175,23 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
     }
 
 
-def failed_row(found: Case | str | None, error: str, origin: Origin, *, tries: int = 1) -> dict[str, Any]:
-    """Return the row of a case that could not be audited, or of a row of the input that holds no case.
+def failed_row(
+    found: Case | str | None, error: str, origin: Origin, *, tries: int = 1
+) -> dict[str, Any]:
+    """Return the row of a case that could not be audited, or of a row of the input that holds no
+    case.
 
-    ``found`` is then the row as it was read, None where nothing of it can be shown, and ``tries`` 0.
+    ``found`` is then the row as it was read, None where nothing of it can be shown, and ``tries``
+    0.
     """
     about = _of_case(found, origin) if isinstance(found, Case) else {**origin, "case_json": found}
     return {**about, "outcome": "failed", "error": error, "tries": tries}
 
 
 def write_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
-    """Write rows of one outcome as a Parquet file; what a row doesn't have is null, ``outcome`` is left out."""
+    """Write rows of one outcome as a Parquet file; what a row doesn't have is null, ``outcome`` is
+    left out.
+    """
     import pyarrow
     from pyarrow import parquet
 
@@ -161,8 +202,8 @@ def write_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
 def open_lake(place: str) -> Any:
     """Return a lake as a ``pyarrow.dataset.Dataset`` with the columns of ``lake_schema``.
 
-    Its place is a folder, or an address that fsspec reads (``s3://bucket/folder``). Raises InputError where there is
-    none.
+    Its place is a folder, or an address that fsspec reads (``s3://bucket/folder``). Raises
+    InputError where there is none.
     """
     import pyarrow
     from pyarrow import dataset
@@ -171,7 +212,9 @@ def open_lake(place: str) -> Any:
     if not (found := _outcome_folders(files, folder)):
         cure = "Name what 'masis audit --engine ray --out' wrote."
         raise InputError("is no folder of audited cases", cure=cure, file=place)
-    partitioning = dataset.partitioning(pyarrow.schema([("outcome", pyarrow.string())]), flavor="hive")
+    partitioning = dataset.partitioning(
+        pyarrow.schema([("outcome", pyarrow.string())]), flavor="hive"
+    )
     return dataset.dataset(
         [path for each in found for path in _parquet_files(files, each)],
         filesystem=files,
@@ -202,7 +245,9 @@ def filesystem_of(place: str) -> tuple[Any, str]:
     try:
         found, path = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError) as error:
-        raise InputError(f"can't be reached ({error})", cure="Install fsspec's package for it.", file=place) from error
+        raise InputError(
+            f"can't be reached ({error})", cure="Install fsspec's package for it.", file=place
+        ) from error
     return fs.PyFileSystem(fs.FSSpecHandler(found)), cast("str", path).rstrip("/")
 
 
@@ -211,12 +256,18 @@ _GROUP = 500
 
 
 def _parquet_files(files: Any, folder: str) -> list[str]:
-    """Return the files of an outcome, by name: what else a person keeps in the lake is none of it."""
+    """Return the files of an outcome, by name: what else a person keeps in the lake is
+    none of it.
+    """
     from pyarrow import fs
 
     listed = files.get_file_info(fs.FileSelector(folder))
     names = ((each.base_name, str(each.path)) for each in listed if each.type == fs.FileType.File)
-    return sorted(path for name, path in names if name.endswith(".parquet") and not name.startswith(("_", ".")))
+    return sorted(
+        path
+        for name, path in names
+        if name.endswith(".parquet") and not name.startswith(("_", "."))
+    )
 
 
 def _outcome_folders(files: Any, folder: str) -> list[str]:
@@ -244,7 +295,9 @@ NAMED = 10
 
 
 class Repeat(NamedTuple):
-    """An id, and the rows of the input that have it: file, what its rows are counted from, and the row from there."""
+    """An id, and the rows of the input that have it: file, what its rows are counted from, and the
+    row from there.
+    """
 
     case_id: str
     rows: tuple[tuple[str, int, int], ...]
@@ -258,7 +311,8 @@ class Repeats(NamedTuple):
 
 
 def repeated_ids(place: str, named: int = NAMED) -> Repeats:
-    """Return the ids that occur in several rows; ``named`` of them with their rows. Holds the column of ids.
+    """Return the ids that occur in several rows; ``named`` of them with their rows. Holds the
+    column of ids.
 
     Raises InputError where ``place``, a folder or an address that fsspec reads, is no lake.
     """
@@ -271,5 +325,10 @@ def repeated_ids(place: str, named: int = NAMED) -> Repeats:
         return Repeats(0, ())
     shown, of_shown = twice[:named], dataset.field("case_id").isin(twice[:named])
     columns = ["case_id", "source", "source_offset", "source_row"]
-    found = sorted(tuple(row.values()) for row in lake.to_table(columns=columns, filter=of_shown).to_pylist())
-    return Repeats(len(twice), tuple(Repeat(name, tuple(row[1:] for row in found if row[0] == name)) for name in shown))
+    found = sorted(
+        tuple(row.values()) for row in lake.to_table(columns=columns, filter=of_shown).to_pylist()
+    )
+    return Repeats(
+        len(twice),
+        tuple(Repeat(name, tuple(row[1:] for row in found if row[0] == name)) for name in shown),
+    )

@@ -1,7 +1,8 @@
-"""The figures of a lake of audited cases, read straight from its Parquet files: nothing is imported.
+"""The figures of a lake of audited cases, read straight from its Parquet files: nothing is
+imported.
 
-Only the columns that figures need are read, some thousand rows at a time; what is held is a sum for each day and model,
-and eight bytes a row for each distribution.
+Only the columns that figures need are read, some thousand rows at a time; what is held is a sum for
+each day and model, and eight bytes a row for each distribution.
 """
 
 from __future__ import annotations
@@ -15,19 +16,54 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from masis.audit.measures.metrics import SUMMED, AddedUp, Distribution, Measure, Period, Sums, add_up, spread_of
+from masis.audit.measures.metrics import (
+    SUMMED,
+    AddedUp,
+    Distribution,
+    Measure,
+    Period,
+    Sums,
+    add_up,
+    spread_of,
+)
 from masis.datasets.lake import OUTCOMES, Outcome, open_lake
 from masis.store.audits.metrics import MeasureFilter
 
 ROWS_AT_ONCE = 50_000
 
 _NUMBERS = (
-    *("seconds", "iterations", "improvement_percentage", "quality", "confidence", "overall", "hallucination"),
+    *(
+        "seconds",
+        "iterations",
+        "improvement_percentage",
+        "quality",
+        "confidence",
+        "overall",
+        "hallucination",
+    ),
     *("claims", "issues", "calls", "prompt_tokens", "completion_tokens", "cost_usd"),
 )
-_READ = ("outcome", "run_id", "finished_at", "dataset", "models", "termination_reason", "tier", *_NUMBERS)
+_READ = (
+    "outcome",
+    "run_id",
+    "finished_at",
+    "dataset",
+    "models",
+    "termination_reason",
+    "tier",
+    *_NUMBERS,
+)
 _SPREADS: tuple[Measure, ...] = (
-    *("loop_ms", "iterations", "improvement_percentage", "issues", "claims", "confidence", "tokens", "cost_usd"),
+    *(
+        "loop_ms",
+        "iterations",
+        "improvement_percentage",
+        "issues",
+        "claims",
+        "confidence",
+        "tokens",
+        "cost_usd",
+    ),
 )
 
 
@@ -42,7 +78,8 @@ class LakeFigures(NamedTuple):
 def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> LakeFigures:
     """Return the figures of a lake, which is a folder or an address that fsspec reads.
 
-    A row that failed has no time and no models: filters by these leave it out. Raises InputError where there is none.
+    A row that failed has no time and no models: filters by these leave it out. Raises InputError
+    where there is none.
     """
     outcomes, sums = Counter[str](), dict[tuple[str, str | None], Sums]()
     values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
@@ -84,19 +121,28 @@ def _batches(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.DataFrame]
         condition &= finished < until
     if measure_filter.datasets:
         condition &= dataset.field("dataset").isin(list(measure_filter.datasets))
-    scanner = lake.scanner(columns=list(_READ), filter=condition, batch_size=ROWS_AT_ONCE, fragment_readahead=1)
+    scanner = lake.scanner(
+        columns=list(_READ), filter=condition, batch_size=ROWS_AT_ONCE, fragment_readahead=1
+    )
     for batch in scanner.to_batches():
         rows = batch.to_pandas()
-        known = {text: json.loads(text).get(measure_filter.role) for text in rows["models"].dropna().unique()}
+        known = {
+            text: json.loads(text).get(measure_filter.role)
+            for text in rows["models"].dropna().unique()
+        }
         rows["model"] = rows["models"].map(known)
         yield rows[rows["model"].isin(measure_filter.models)] if measure_filter.models else rows
 
 
 def _as_stored(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return audited rows under the names that a store has for what is added up; what a lake doesn't say is unknown."""
+    """Return audited rows under the names that a store has for what is added up; what a lake
+    doesn't say is unknown.
+    """
     ended = rows["termination_reason"]
     frame = rows[["finished_at", "model"]].join(rows[list(_NUMBERS)].astype(np.float64))
-    frame = frame.rename(columns={"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"})
+    frame = frame.rename(
+        columns={"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+    )
     return frame.assign(
         day=rows["finished_at"].dt.strftime("%Y-%m-%d"),
         needs_review=rows["tier"].isin(["must_look", "not_certified"]),

@@ -37,26 +37,34 @@ def read_cases(
     map: FieldMap | None = None,  # noqa: A002 (public)
     sheet: str | None = None,
 ) -> list[Case]:
-    """Return every case of a file, a data frame or rows: in our own format, or in that of another tool.
+    """Return every case of a file, a data frame or rows: in our own format, or in that of another
+    tool.
 
-    A case from a frame has an id: its column ``id``, else one made of its content. What can't be read is named with
-    its line, and none of the others is returned; ``masis import`` takes the rest of a file.
+    A case from a frame has an id: its column ``id``, else one made of its content. What can't be
+    read is named with its line, and none of the others is returned; ``masis import`` takes the rest
+    of a file.
 
     Args:
-        source: A path; a pandas DataFrame, an Arrow table or a Hugging Face data set; or an iterable of mappings.
-        profile: The name of a built-in profile, or a TOML file of one's own; recognised where none is given.
-        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``, with paths such as
-            ``inputs.question``. ``{"answer": None}`` says that answers are to be drafted.
+        source: A path; a pandas DataFrame, an Arrow table or a Hugging Face data set; or an
+            iterable of mappings.
+        profile: The name of a built-in profile, or a TOML file of one's own; recognised where none
+            is given.
+        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``,
+            with paths such as ``inputs.question``. ``{"answer": None}`` says that answers are to be
+            drafted.
         sheet: Which sheet of an Excel workbook is read: its name, or its place from 1.
 
     Raises:
-        InputError: There is no such profile, the source can't be read, or a row holds no case; the first are named.
+        InputError: There is no such profile, the source can't be read, or a row holds no case; the
+            first are named.
 
     """
     called = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
     cases: list[Case] = []
     errors: list[InputError] = []
-    for row in read_any(_rows_of(source, map or {}), chosen_profile(profile), map, name=called, sheet=sheet):
+    for row in read_any(
+        _rows_of(source, map or {}), chosen_profile(profile), map, name=called, sheet=sheet
+    ):
         errors.extend(row.problems)
         if row.case is not None:
             cases.append(row.case)
@@ -66,11 +74,12 @@ def read_cases(
 
 
 class Suggestion(NamedTuple):
-    """How rows may be read: the format that they fit, or a field map and a profile; ``row`` is the first of them.
+    """How rows may be read: the format that they fit, or a field map and a profile; ``row`` is the
+    first of them.
 
-    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them; ``evidence.id`` is "" in it
-    where the answer's markers count the chunks instead of naming their ids, and ``evidence.split`` what separates the
-    chunks of an evidence that is one text.
+    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them;
+    ``evidence.id`` is "" in it where the answer's markers count the chunks instead of naming their
+    ids, and ``evidence.split`` what separates the chunks of an evidence that is one text.
     """
 
     format: str
@@ -80,7 +89,8 @@ class Suggestion(NamedTuple):
 
 
 def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
-    """Propose how to read a file, a data frame or rows: from names, types and values of the first row with all parts.
+    """Propose how to read a file, a data frame or rows: from names, types and values of the first
+    row with all parts.
 
         masis.read_cases(source, map=masis.suggest(source).names)
 
@@ -92,12 +102,20 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     columns = columns_of(row)
     choice = likely_choice(columns)
     profile = profile_of(choice, columns)
-    if not choice.query and isinstance(row.get("messages"), list):  # the conversation holds question and answer
-        of_turns = {"query": ("last_message(messages, 'user')",), "answer": ("last_message(messages, 'assistant')",)}
-        profile = profile.model_copy(update={**of_turns, "messages": ("messages",), "drafted": False})
+    # the conversation holds question and answer
+    if not choice.query and isinstance(row.get("messages"), list):
+        of_turns = {
+            "query": ("last_message(messages, 'user')",),
+            "answer": ("last_message(messages, 'assistant')",),
+        }
+        profile = profile.model_copy(
+            update={**of_turns, "messages": ("messages",), "drafted": False}
+        )
     elif not choice.complete:
         return Suggestion("", {}, None, row)
-    chosen = {field: each for field, each in likely_columns(columns).items() if field != "reference"}
+    chosen = {
+        field: each for field, each in likely_columns(columns).items() if field != "reference"
+    }
     names = likely_map(chosen, columns)
     if not profile.id and (key := _id_column(source, sheet, columns, names)):
         names["id"] = key
@@ -116,24 +134,38 @@ _NAME_OF_ID = re.compile(r"(?i:(?:^|[\s_.-])(?:id|nr|no|key|number))$|(?<=[a-z])
 
 
 def _id_column(source: Any, sheet: str | None, columns: Iterable[Column], names: FieldMap) -> str:
-    """Return the column whose name ends as one of ids does and which differs in each of the first rows; "" for none."""
+    """Return the column whose name ends as one of ids does and which differs in each of the first
+    rows; "" for none.
+    """
     if isinstance(source, Iterator) or hasattr(source, "read"):
         return ""  # its rows can't be read twice
     first = islice(source_rows(_rows_of(source, {}), sheet=sheet), ROWS_COMPARED)
     rows = [row.value for row in first if isinstance(row.value, dict)]
-    free = [each.names[0] for each in columns if len(each.names) == 1 and each.shown not in names.values()]
+    free = [
+        each.names[0]
+        for each in columns
+        if len(each.names) == 1 and each.shown not in names.values()
+    ]
     for key in filter(_NAME_OF_ID.search, free) if len(rows) > 1 else ():
         held = [row.get(key) for row in rows]
-        if all(isinstance(each, str | int) and each != "" for each in held) and len(set(held)) == len(held):
+        if all(isinstance(each, str | int) and each != "" for each in held) and len(
+            set(held)
+        ) == len(held):
             return key
     return ""
 
 
 def _inside_evidence(row: dict[str, Any], profile: Profile) -> dict[str, str]:
-    """Return what a map has to say of a row's evidence: what separates its chunks, that they are cited by place."""
+    """Return what a map has to say of a row's evidence: what separates its chunks, that they are
+    cited by place.
+    """
     for names in ({}, *({SPLIT: between} for between in SEPARATORS)):
         read = next(read_any([row], profile, names), None)
-        if read is not None and (case := read.case) is not None and len(case.evidence) > bool(names):
+        if (
+            read is not None
+            and (case := read.case) is not None
+            and len(case.evidence) > bool(names)
+        ):
             by_place = cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence))
             return names | ({"evidence.id": ""} if by_place else {})
     return {}
@@ -148,5 +180,9 @@ def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:
     if Path(named).suffix == ".toml":
         return load_profile(Path(named))
     near = difflib.get_close_matches(str(named), builtin(), n=1)
-    cure = f"Did you mean {near[0]!r}?" if near else f"Name a TOML file, or one of: {', '.join(builtin())}."
+    cure = (
+        f"Did you mean {near[0]!r}?"
+        if near
+        else f"Name a TOML file, or one of: {', '.join(builtin())}."
+    )
     raise InputError(f"{str(named)[:40]!r} is no profile", cure=cure, field="profile")

@@ -1,4 +1,6 @@
-"""Paths into a row, in JMESPath, with a few functions more for what tools write as text inside of text."""
+"""Paths into a row, in JMESPath, with a few functions more for what tools write as text inside of
+text.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,25 @@ from masis.schema.answers import is_thought
 from masis.schema.explain import kind_of
 from masis.schema.literals import parse_value
 
-_NOT_SAID = frozenset({"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"})
+_NOT_SAID = frozenset(
+    {"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"}
+)
 """Types of parts of a message that are no words of who sent it."""
 
 _NUMBERED = re.compile(r"\s{0,4}\[(\d{1,6})\]\s*")
 _PROMPTED = re.compile(
     r"^[ \t#*]{0,8}(?:retrieved |given |user |the )?"
-    r"(question|query|answer|context|passages?|sources?|documents?|evidence|article|background)[ \t*]{0,4}:[ \t*]{0,8}",
+    r"(question|query|answer|context|passages?|sources?|documents?|evidence|article|background)["
+    r" \t*]{0,4}:[ \t*]{0,8}",
     re.IGNORECASE | re.MULTILINE,
 )
 _PASSAGE = re.compile(r"(?:\A|\n)\s{0,4}passage \d{1,4}: ?")
 
 
 def text_of(value: Any) -> str | None:
-    """Return the text of a content that is text, or a list of parts of which some have text; None for any other."""
+    """Return the text of a content that is text, or a list of parts of which some have text; None
+    for any other.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -41,7 +48,9 @@ def text_of(value: Any) -> str | None:
         said = (
             item
             for item in value
-            if not (isinstance(item, dict) and (str(item.get("type")) in _NOT_SAID or is_thought(item)))
+            if not (
+                isinstance(item, dict) and (str(item.get("type")) in _NOT_SAID or is_thought(item))
+            )
         )
         parts = [part for item in said if (part := text_of(item)) is not None]
         return "".join(parts) if parts else None
@@ -57,8 +66,15 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_decoded(self, value: Any) -> Any:
-        """What a tool wrote as JSON whatever it is: a text in quotes too, which ``parsed`` leaves as it is."""
-        if isinstance(value, str) and value.startswith('"') and value.endswith('"') and len(value) > 1:
+        """What a tool wrote as JSON whatever it is: a text in quotes too, which ``parsed`` leaves
+        as it is.
+        """
+        if (
+            isinstance(value, str)
+            and value.startswith('"')
+            and value.endswith('"')
+            and len(value) > 1
+        ):
             try:
                 return json.loads(value)
             except ValueError:
@@ -88,11 +104,15 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_prompted(self, prompt: Any) -> dict[str, str] | None:
-        """Question and context of a prompt that holds both under names: ``Context: ... Question: ...``."""
+        """Question and context of a prompt that holds both under names: ``Context: ... Question:
+        ...``.
+        """
         found: dict[str, list[str]] = {"question": [], "context": [], "answer": []}
         pieces = _PROMPTED.split(text_of(prompt) or "")
         for name, part in zip(pieces[1::2], pieces[2::2], strict=True):
-            kind = {"question": "question", "query": "question", "answer": "answer"}.get(name.lower(), "context")
+            kind = {"question": "question", "query": "question", "answer": "answer"}.get(
+                name.lower(), "context"
+            )
             found[kind] += [part.strip()] if part.strip() else []
         if not found["question"] or not found["context"]:
             return None
@@ -100,7 +120,9 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_numbered(self, texts: Any) -> Any:
-        """``["[2] text"]`` as ``[{"id": "2", "text": "text"}]``; texts without a number stay as they are."""
+        """``["[2] text"]`` as ``[{"id": "2", "text": "text"}]``; texts without a number stay as
+        they are.
+        """
         if not isinstance(texts, list):
             return texts
         found = [_NUMBERED.match(text) if isinstance(text, str) else None for text in texts]
@@ -180,16 +202,19 @@ def path_error(path: str) -> str | None:
 
 
 def value_at(row: Any, paths: tuple[str, ...]) -> Any:
-    """Return the first value that the paths give which is neither null, nor an empty text, list or object.
+    """Return the first value that the paths give which is neither null, nor an empty text, list or
+    object.
 
-    Raises InputError where a path can't be followed in this row, such as a function applied to another type.
+    Raises InputError where a path can't be followed in this row, such as a function applied to
+    another type.
     """
     for path in paths:
         try:
             value = _compiled(path).search(row, options=_OPTIONS)
         except JMESPathError as error:
             raise InputError(
-                f"the path {path} can't be followed in {kind_of(row)} ({str(error).splitlines()[0][:120]})",
+                f"the path {path} can't be followed in {kind_of(row)}"
+                f" ({str(error).splitlines()[0][:120]})",
                 cure="Correct the path, or the row.",
             ) from error
         if value is not None and value != "" and value != [] and value != {}:

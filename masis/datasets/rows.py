@@ -1,8 +1,9 @@
-"""The rows of a file, however it is packed: JSON Lines, a JSON list or object, CSV, TSV, Excel, Parquet, documents.
+"""The rows of a file, however it is packed: JSON Lines, a JSON list or object, CSV, TSV, Excel,
+Parquet, documents.
 
 JSON Lines, JSON lists, tables, sheets and Parquet are read a row at a time, one JSON object whole.
-What one row, one document and one archive may hold is limited, so that no file fills memory or disk:
-a small archive can unpack to anything.
+What one row, one document and one archive may hold is limited, so that no file fills memory or
+disk: a small archive can unpack to anything.
 """
 
 from __future__ import annotations
@@ -37,23 +38,40 @@ from masis.schema.explain import kind_of
 from masis.schema.frames import plain
 
 MOST_DOCUMENT_BYTES = 128 * 1024 * 1024
-"""Bytes of one JSON object over several lines, which is read whole; a larger one is to be JSON Lines."""
+"""Bytes of one JSON object over several lines, which is read whole; a larger one is to be JSON
+Lines.
+"""
 
 MOST_UNPACKED_BYTES = 8 * 1024**3
 """Bytes that a compressed file may unpack to."""
 
 MOST_TIMES = 200
 FREELY_UNPACKED_BYTES = 64 * 1024**2
-"""A file unpacks to ``MOST_TIMES`` its size at most, but for this much: texts pack to a tenth, a trap to far less."""
+"""A file unpacks to ``MOST_TIMES`` its size at most, but for this much: texts pack to a tenth, a
+trap to far less.
+"""
 
 MOST_MEMBERS = 1000
 """Files in a zip or a folder."""
 
 _LISTS = (
-    *("data", "results", "items", "rows", "records", "cases", "examples", "test_cases", "testCases", "goldens"),
+    *(
+        "data",
+        "results",
+        "items",
+        "rows",
+        "records",
+        "cases",
+        "examples",
+        "test_cases",
+        "testCases",
+        "goldens",
+    ),
     *("traces", "runs"),
 )
-"""Keys under which tools put the list of rows in one object; what else the object holds is then the file's head."""
+"""Keys under which tools put the list of rows in one object; what else the object holds is then the
+file's head.
+"""
 
 DOCUMENTS = (".md", ".markdown", ".html", ".htm", ".docx")
 """How the names of documents end, each of them one answer with its sources."""
@@ -64,7 +82,8 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 class Row(NamedTuple):
-    """One row: its number from 1, the bytes of the file read so far, what it holds or what is wrong with it.
+    """One row: its number from 1, the bytes of the file read so far, what it holds or what is wrong
+    with it.
 
     ``table`` says that its values are the cells of a table, which are texts whatever they mean.
     """
@@ -89,7 +108,9 @@ class _Limited(io.RawIOBase):
         try:
             content = self._stream.read(len(buffer))
         except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
-            raise InputError(f"can't be unpacked ({error})", cure="Check the file; pack it again.") from error
+            raise InputError(
+                f"can't be unpacked ({error})", cure="Check the file; pack it again."
+            ) from error
         self._left -= len(content)
         if self._left < 0:
             raise _too_much()
@@ -102,16 +123,23 @@ def _too_much() -> InputError:
 
 
 def read_rows(
-    source: Path | BinaryIO, rows_at: tuple[str, ...] = (), *, name: str | None = None, sheet: str | None = None
+    source: Path | BinaryIO,
+    rows_at: tuple[str, ...] = (),
+    *,
+    name: str | None = None,
+    sheet: str | None = None,
 ) -> Iterator[Row]:
-    """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes, which is not packed.
+    """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes,
+    which is not packed.
 
-    ``rows_at`` are the paths to the list of rows in one JSON object, ``name`` is the file's where the
-    path is another, such as that of an upload, ``sheet`` which sheet of an Excel workbook is read.
-    Raises InputError where it can't be opened, unpacked or read.
+    ``rows_at`` are the paths to the list of rows in one JSON object, ``name`` is the file's where
+    the path is another, such as that of an upload, ``sheet`` which sheet of an Excel workbook is
+    read. Raises InputError where it can't be opened, unpacked or read.
     """
     if not isinstance(source, Path):
-        buffered = source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))
+        buffered = (
+            source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))
+        )
         try:
             yield from _rows(buffered, name or "stdin", rows_at)
         finally:
@@ -119,7 +147,9 @@ def read_rows(
                 buffered.detach()  # else it would close what is the caller's
         return
     if source.is_dir():
-        for path in _readable([each.relative_to(source).as_posix() for each in source.rglob("*") if each.is_file()]):
+        for path in _readable(
+            [each.relative_to(source).as_posix() for each in source.rglob("*") if each.is_file()]
+        ):
             with (source / path).open("rb") as file:
                 for row in _rows(file, path, rows_at, sheet):
                     yield row._replace(member=path)
@@ -134,28 +164,40 @@ def read_rows(
             yield from _zipped(file, called, rows_at, most, sheet)
         elif magic.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=file) as unpacked:
-                for row in _rows(_limited(cast("IO[bytes]", unpacked), most), called.removesuffix(".gz"), rows_at):
+                for row in _rows(
+                    _limited(cast("IO[bytes]", unpacked), most), called.removesuffix(".gz"), rows_at
+                ):
                     yield row._replace(end=file.tell())
         else:
             yield from _rows(file, called, rows_at)
 
 
 def _is_hidden(path: str) -> bool:
-    """Return whether a file is a program's own: hidden ones, checkpoints of notebooks, macOS's, Excel's locks."""
+    """Return whether a file is a program's own: hidden ones, checkpoints of notebooks, macOS's,
+    Excel's locks.
+    """
     return any(part.startswith((".", "~$")) or part == "__MACOSX" for part in path.split("/"))
 
 
 def _readable(names: list[str]) -> list[str]:
-    """Return the files of a folder or an archive that are read. Raises InputError where there are too many, or none."""
+    """Return the files of a folder or an archive that are read. Raises InputError where there are
+    too many, or none.
+    """
     names = [each for each in names if not _is_hidden(each)]
     if len(names) > MOST_MEMBERS:
-        raise InputError(f"holds {len(names):,} files, more than {MOST_MEMBERS:,}", cure="Give its parts one by one.")
+        raise InputError(
+            f"holds {len(names):,} files, more than {MOST_MEMBERS:,}",
+            cure="Give its parts one by one.",
+        )
     found = sorted(each for each in names if each.lower().endswith(_DATA))
-    found = found or sorted(each for each in names if each.lower().endswith(DOCUMENTS))  # else a README would be one
+    # else a README would be one
+    found = found or sorted(each for each in names if each.lower().endswith(DOCUMENTS))
     if "header.json" in names:  # a log of Inspect: its samples are the rows
         found = [each for each in found if each.startswith("samples/")] or found
     if not found:
-        raise InputError("holds no file that can be read", cure=f"Name files {', '.join((*_DATA, *DOCUMENTS))}.")
+        raise InputError(
+            "holds no file that can be read", cure=f"Name files {', '.join((*_DATA, *DOCUMENTS))}."
+        )
     return found
 
 
@@ -163,7 +205,9 @@ def _limited(stream: IO[bytes], most: int) -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_Limited(stream, most), 1 << 20))
 
 
-def _zipped(file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int, sheet: str | None) -> Iterator[Row]:
+def _zipped(
+    file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int, sheet: str | None
+) -> Iterator[Row]:
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
@@ -187,7 +231,9 @@ def _zipped(file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int, shee
             try:
                 stream = archive.open(members[each])
             except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-                raise InputError(f"{each} can't be unpacked ({error})", cure="Unpack it first.") from error
+                raise InputError(
+                    f"{each} can't be unpacked ({error})", cure="Unpack it first."
+                ) from error
             with stream:
                 for row in _rows(_limited(stream, members[each].file_size), each, rows_at, sheet):
                     yield row._replace(member=each, end=file.tell())
@@ -204,9 +250,11 @@ def _workbook(file: BinaryIO, sheet: str | None) -> Iterator[Row]:
 
 def _of_table(rows: Iterator[TableRow]) -> Iterator[Row]:
     return (
-        Row(row.line, row.end, row.cells)
-        if isinstance(row.cells, InputError)
-        else Row(row.line, row.end, _with_missing_cells_empty(row.cells), table=True)
+        (
+            Row(row.line, row.end, row.cells)
+            if isinstance(row.cells, InputError)
+            else Row(row.line, row.end, _with_missing_cells_empty(row.cells), table=True)
+        )
         for row in rows
     )
 
@@ -218,10 +266,15 @@ _MISSING = frozenset({"nan", "NaN", "NaT", "<NA>"})
 def _with_missing_cells_empty(cells: dict[str, Any]) -> dict[str, Any]:
     if _MISSING.isdisjoint(cell for cell in cells.values() if isinstance(cell, str)):
         return cells
-    return {name: "" if isinstance(cell, str) and cell in _MISSING else cell for name, cell in cells.items()}
+    return {
+        name: "" if isinstance(cell, str) and cell in _MISSING else cell
+        for name, cell in cells.items()
+    }
 
 
-def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...], sheet: str | None = None) -> Iterator[Row]:
+def _rows(
+    stream: BinaryIO, name: str, rows_at: tuple[str, ...], sheet: str | None = None
+) -> Iterator[Row]:
     suffix = Path(name.lower()).suffix
     start = cast("io.BufferedReader", stream).peek(1 << 16)[: 1 << 16]
     if suffix in DOCUMENTS:
@@ -268,7 +321,8 @@ def _json_lines(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
     rows = _lines(stream)
     before = list(islice(rows, 2))
     inner = None
-    if len(before) == 1 and isinstance(before[0].value, dict):  # an object on the only line may hold the rows
+    # an object on the only line may hold the rows
+    if len(before) == 1 and isinstance(before[0].value, dict):
         inner = _inner_rows(before[0].value, rows_at)
     yield from chain(before, rows) if inner is None else _numbered(inner, before[0].end)
 
@@ -311,13 +365,20 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
     beside()
     at += 1
     while beside() != "]" or number:
-        while (found := parse_item(text, at, ended=ended)) is None or (found[1] == len(text) and not ended):
+        while (found := parse_item(text, at, ended=ended)) is None or (
+            found[1] == len(text) and not ended
+        ):
             if ended:
-                raise InputError(f"ends in the middle of item {number + 1} of a JSON list", cure=cut_off)
+                raise InputError(
+                    f"ends in the middle of item {number + 1} of a JSON list", cure=cut_off
+                )
             if len(text) - at > MAX_LINE_BYTES:
                 most = f"{MAX_LINE_BYTES // 2**20} MiB"
-                raise InputError(f"has an item of more than {most}", cure="Split it.", line=number + 1)
-            more(min(max(1 << 18, len(text) - at), MAX_LINE_BYTES))  # doubles what is read of a long item
+                raise InputError(
+                    f"has an item of more than {most}", cure="Split it.", line=number + 1
+                )
+            # doubles what is read of a long item
+            more(min(max(1 << 18, len(text) - at), MAX_LINE_BYTES))
         number += 1
         value, at = found
         yield row_of(number, read, value)
@@ -325,7 +386,9 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
         if following == "]":
             break
         if not following:
-            raise InputError(f"ends behind item {number} of a JSON list that is not closed", cure=cut_off)
+            raise InputError(
+                f"ends behind item {number} of a JSON list that is not closed", cure=cut_off
+            )
         if following != ",":
             cure = "Separate the items with commas, and close the list with ]."
             raise InputError(f"is no valid JSON list behind item {number}", cure=cure, line=number)
@@ -339,13 +402,18 @@ def _object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
     content = stream.read(MOST_DOCUMENT_BYTES + 1)
     if len(content) > MOST_DOCUMENT_BYTES:
         cure = "Convert it to JSON Lines: jq -c '.[]' FILE > NEW."
-        raise InputError(f"is one JSON object of more than {MOST_DOCUMENT_BYTES // 2**20} MiB", cure=cure)
+        raise InputError(
+            f"is one JSON object of more than {MOST_DOCUMENT_BYTES // 2**20} MiB", cure=cure
+        )
     try:
         whole = parse_object(content.removeprefix(codecs.BOM_UTF8).strip())
     except InputError as error:
-        if "more than one JSON value" in error.problem:  # objects one after another, each over several lines
+        # objects one after another, each over several lines
+        if "more than one JSON value" in error.problem:
             cure = "Put each on one line: jq -c . FILE > NEW."
-            raise InputError("holds several JSON objects, each over several lines", cure=cure) from error
+            raise InputError(
+                "holds several JSON objects, each over several lines", cure=cure
+            ) from error
         raise
     inner = _inner_rows(whole, rows_at)
     yield from _numbered([whole] if inner is None else inner, len(content))
@@ -355,7 +423,8 @@ def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | 
     """Return the list of rows that one object holds; None where the object is a row itself.
 
     With ``rows_at`` = ``*``, and where all its values are objects alike, each value is a row, whose
-    id is its key where it has none. A table by columns, as pandas and Hugging Face write it, is turned into rows.
+    id is its key where it has none. A table by columns, as pandas and Hugging Face write it, is
+    turned into rows.
     """
     if rows_at and rows_at != ("*",):
         found = value_at(whole, rows_at)
@@ -369,14 +438,22 @@ def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | 
             return inner
     if not rows_at and (columns := _columns(whole)):
         length = max(map(len, columns.values()))
-        return [{name: column[place] for name, column in columns.items()} for place in range(length)]
+        return [
+            {name: column[place] for name, column in columns.items()} for place in range(length)
+        ]
     objects = [item for item in whole.values() if isinstance(item, dict)]
     alike = len(objects) == len(whole) > 1 and all(set(item) == set(objects[0]) for item in objects)
-    return [{"id": key, **item} for key, item in whole.items()] if alike or (rows_at and objects) else None
+    return (
+        [{"id": key, **item} for key, item in whole.items()]
+        if alike or (rows_at and objects)
+        else None
+    )
 
 
 def _columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
-    """Return the columns of an object that is a table: lists of one length, or objects with the keys 0, 1, 2..."""
+    """Return the columns of an object that is a table: lists of one length, or objects with the
+    keys 0, 1, 2...
+    """
     columns: dict[str, list[Any]] = {}
     for name, value in whole.items():
         if isinstance(value, dict) and list(value) == list(map(str, range(len(value)))):
@@ -398,7 +475,11 @@ def row_of(number: int, end: int, value: Any) -> Row:
     """Return a value as a row, which it is where it is an object."""
     if isinstance(value, dict | InputError):
         return Row(number, end, value)
-    return Row(number, end, InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."))
+    return Row(
+        number,
+        end,
+        InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."),
+    )
 
 
 def _parquet(stream: BinaryIO) -> Iterator[Row]:
@@ -414,4 +495,6 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
                 number += 1
                 yield Row(number, size * number // file.metadata.num_rows, plain(value))
     except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"is no Parquet that can be read ({str(error)[:120]})", cure="Write it again.") from error
+        raise InputError(
+            f"is no Parquet that can be read ({str(error)[:120]})", cure="Write it again."
+        ) from error

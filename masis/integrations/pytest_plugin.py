@@ -3,8 +3,8 @@
     def test_the_bot(assert_grounded):
         assert_grounded(bot.answer("How long is the bridge?"), documents, question="How long is the bridge?")
 
-Installed with the package and found by pytest itself. Until a test asks for one of its fixtures it imports nothing of
-the package, so that the tests of other projects start as fast as before.
+Installed with the package and found by pytest itself. Until a test asks for one of its fixtures it
+imports nothing of the package, so that the tests of other projects start as fast as before.
 """
 
 from __future__ import annotations
@@ -20,35 +20,65 @@ if TYPE_CHECKING:
     from masis.pipeline import Bounds, Grounding
     from masis.settings import Settings
 
-MARK = "grounded(min_support=None, allow_uncited=True, allow_unverifiable=False): what assert_grounded lets pass here"
+MARK = (
+    "grounded(min_support=None, allow_uncited=True, allow_unverifiable=False): what assert_grounded"
+    " lets pass here"
+)
 BOUNDS = ("min_support", "allow_uncited", "allow_unverifiable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options and the keys of the configuration file."""
     group = parser.getgroup("masis", "groundedness of answers (MASIS Workbench)")
-    group.addoption("--masis-model", metavar="MODEL", help="who holds claims against evidence; default: offline")
-    group.addoption("--masis-report", metavar="FILE", help="write a line of JSON for each answer that was checked")
-    parser.addini("masis_model", "who holds claims against evidence, such as openai:gpt-4o", default="")
-    parser.addini("masis_min_support", "support (0 to 1) from which a partly supported claim passes", default="")
-    parser.addini("masis_allow_uncited", "whether sentences without a citation pass", type="bool", default=True)
-    parser.addini("masis_allow_unverifiable", "whether claims pass that nothing could be held against", type="bool")
+    group.addoption(
+        "--masis-model", metavar="MODEL", help="who holds claims against evidence; default: offline"
+    )
+    group.addoption(
+        "--masis-report",
+        metavar="FILE",
+        help="write a line of JSON for each answer that was checked",
+    )
+    parser.addini(
+        "masis_model", "who holds claims against evidence, such as openai:gpt-4o", default=""
+    )
+    parser.addini(
+        "masis_min_support",
+        "support (0 to 1) from which a partly supported claim passes",
+        default="",
+    )
+    parser.addini(
+        "masis_allow_uncited",
+        "whether sentences without a citation pass",
+        type="bool",
+        default=True,
+    )
+    parser.addini(
+        "masis_allow_unverifiable",
+        "whether claims pass that nothing could be held against",
+        type="bool",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known; begin a new report, once, also where tests run in several processes."""
+    """Make the marker known; begin a new report, once, also where tests run in several
+    processes.
+    """
     config.addinivalue_line("markers", MARK)
     report = config.getoption("--masis-report")
     if report and not hasattr(config, "workerinput"):
         try:
             Path(report).write_text("", encoding="utf-8")
         except OSError as error:
-            raise pytest.UsageError(f"--masis-report {report}: can't be written ({error.strerror})") from error
+            raise pytest.UsageError(
+                f"--masis-report {report}: can't be written ({error.strerror})"
+            ) from error
 
 
 @pytest.fixture(scope="session")
 def masis_settings(pytestconfig: pytest.Config) -> Settings:
-    """The settings that answers are checked with: masis.toml, the environment, and the model chosen for the tests."""
+    """The settings that answers are checked with: masis.toml, the environment, and the model chosen
+    for the tests.
+    """
     from masis.api.roles import check_models
     from masis.errors import MasisError
     from masis.settings import OFFLINE, load
@@ -56,7 +86,11 @@ def masis_settings(pytestconfig: pytest.Config) -> Settings:
     model = pytestconfig.getoption("--masis-model") or pytestconfig.getini("masis_model")
     try:
         settings = load({"verifier": model} if model else None).settings
-        check_models(settings.model_copy(update=dict.fromkeys(("drafter", "critic", "reviser", "evaluator"), OFFLINE)))
+        check_models(
+            settings.model_copy(
+                update=dict.fromkeys(("drafter", "critic", "reviser", "evaluator"), OFFLINE)
+            )
+        )
     except MasisError as error:
         raise pytest.UsageError(f"masis: {error}") from error
     return settings
@@ -64,14 +98,20 @@ def masis_settings(pytestconfig: pytest.Config) -> Settings:
 
 @pytest.fixture
 def grounded(request: pytest.FixtureRequest, masis_settings: Settings) -> Callable[..., Grounding]:
-    """Give a function of answer and evidence that returns what is not supported, and leaves the verdict to the test."""
+    """Give a function of answer and evidence that returns what is not supported, and leaves the
+    verdict to the test.
+    """
     from masis.pipeline import grounding
 
     usual = _bounds(request)
 
-    def check(answer: str, evidence: Any, *, question: str | None = None, **bounds: Any) -> Grounding:
+    def check(
+        answer: str, evidence: Any, *, question: str | None = None, **bounds: Any
+    ) -> Grounding:
         chosen = _with(usual, bounds)
-        found = grounding(answer, evidence, question=question, bounds=chosen, settings=masis_settings)
+        found = grounding(
+            answer, evidence, question=question, bounds=chosen, settings=masis_settings
+        )
         _report(request, found)
         return found
 
@@ -80,10 +120,14 @@ def grounded(request: pytest.FixtureRequest, masis_settings: Settings) -> Callab
 
 @pytest.fixture
 def assert_grounded(grounded: Callable[..., Grounding]) -> Callable[..., Grounding]:
-    """Give a function of answer and evidence that fails the test where the answer is not supported."""
+    """Give a function of answer and evidence that fails the test where the answer is
+    not supported.
+    """
     from masis.pipeline import NotGrounded
 
-    def check(answer: str, evidence: Any, *, question: str | None = None, **bounds: Any) -> Grounding:
+    def check(
+        answer: str, evidence: Any, *, question: str | None = None, **bounds: Any
+    ) -> Grounding:
         __tracebackhide__ = True
         found = grounded(answer, evidence, question=question, **bounds)
         if not found.grounded:
@@ -94,18 +138,24 @@ def assert_grounded(grounded: Callable[..., Grounding]) -> Callable[..., Groundi
 
 
 def _bounds(request: pytest.FixtureRequest) -> Bounds:
-    """The bounds of the configuration file, under those of the markers around the test, the nearest last."""
+    """The bounds of the configuration file, under those of the markers around the test, the nearest
+    last.
+    """
     from masis.pipeline import Bounds
 
     support = request.config.getini("masis_min_support")
     try:
         bounds: dict[str, Any] = {"min_support": float(support) if support else None}
     except ValueError:
-        raise pytest.UsageError(f"masis_min_support = {support}: is no number from 0 to 1") from None
+        raise pytest.UsageError(
+            f"masis_min_support = {support}: is no number from 0 to 1"
+        ) from None
     bounds |= {name: bool(request.config.getini(f"masis_{name}")) for name in BOUNDS[1:]}
     for mark in reversed(list(request.node.iter_markers("grounded"))):
         if mark.args:
-            raise pytest.UsageError(f"grounded({mark.args[0]!r}): name the bound, as in grounded(min_support=0.7)")
+            raise pytest.UsageError(
+                f"grounded({mark.args[0]!r}): name the bound, as in grounded(min_support=0.7)"
+            )
         bounds |= mark.kwargs
     return _with(Bounds(), bounds)
 
@@ -116,7 +166,9 @@ def _with(bounds: Bounds, changes: dict[str, Any]) -> Bounds:
     from masis.errors import InputError
 
     if unknown := sorted(set(changes) - set(BOUNDS)):
-        raise pytest.UsageError(f"grounded: there is no bound {unknown[0]!r}. There are: {', '.join(BOUNDS)}.")
+        raise pytest.UsageError(
+            f"grounded: there is no bound {unknown[0]!r}. There are: {', '.join(BOUNDS)}."
+        )
     try:
         return replace(bounds, **changes)
     except InputError as error:
@@ -135,6 +187,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """Where the report lies, if one was asked for."""
     report = config.getoption("--masis-report")
     if report and Path(report).is_file():
-        lines = [line for line in Path(report).read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [
+            line for line in Path(report).read_text(encoding="utf-8").splitlines() if line.strip()
+        ]
         failed = sum(not json.loads(line)["grounded"] for line in lines)
-        terminalreporter.write_line(f"masis: {len(lines)} answers checked, {failed} not grounded: {report}")
+        terminalreporter.write_line(
+            f"masis: {len(lines)} answers checked, {failed} not grounded: {report}"
+        )

@@ -9,7 +9,9 @@ from collections.abc import Callable
 class Bucket:
     """``burst`` requests at once, and so many a second after that. To be used from one thread."""
 
-    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._rate, self._most, self._clock = per_second, float(burst), clock
         self._left, self._at = float(burst), clock()
 

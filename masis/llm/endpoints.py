@@ -1,9 +1,11 @@
-"""Model strings, and where each is reached: the address, the key that belongs to it, how many calls at once.
+"""Model strings, and where each is reached: the address, the key that belongs to it, how many calls
+at once.
 
     openai:gpt-4o   anthropic:claude-sonnet-5-5   openai   ollama:llama3.2   and of masis.toml: NAME:model
 
-A key goes only to the address that it is configured with: a vendor's key to the vendor's own address, or to the one
-that stands in the environment beside it; any other address names its key with ``key_env``, or gets none.
+A key goes only to the address that it is configured with: a vendor's key to the vendor's own
+address, or to the one that stands in the environment beside it; any other address names its key
+with ``key_env``, or gets none.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from masis.settings import OFFLINE, Settings, hosts, may_be_a_key, secret, varia
 
 CONCURRENCY = 16
 JUDGES = ("critic", "evaluator")
-"""Roles that get the stronger model by default: the auditor is stronger than the writer (MASIS-CRITIC-P1)."""
+"""Roles that get the stronger model by default: the auditor is stronger than the writer
+(MASIS-CRITIC-P1).
+"""
 
 
 class Known(NamedTuple):
@@ -67,12 +71,16 @@ KNOWN = {
 
 
 BATCHING = frozenset({"vllm"})
-"""Servers that take what comes side by side; others on one's own machine or network have few slots, often one."""
+"""Servers that take what comes side by side; others on one's own machine or network have few slots,
+often one.
+"""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a provider is reached. ``of_vendor``: what else the environment says about the vendor holds here too."""
+    """Where a provider is reached. ``of_vendor``: what else the environment says about the vendor
+    holds here too.
+    """
 
     name: str
     kind: Wire
@@ -102,20 +110,28 @@ def model_name(string: str, role: str, settings: Settings) -> ModelName:
     provider, colon, model = (part.strip() for part in string.partition(":"))
     known, own = KNOWN.get(provider), settings.providers.get(provider)
     if provider == OFFLINE:
-        raise SettingsError(f"{role}: {string!r}: offline has no models to choose from. Write offline alone.")
+        raise SettingsError(
+            f"{role}: {string!r}: offline has no models to choose from. Write offline alone."
+        )
     if known is None and own is None:
         raise SettingsError(f"{role}: {_unknown(string, settings)}")
     if not colon and known is not None and known.strong:
         return ModelName(provider, known.strong if role in JUDGES else known.plain)
     if not model:
-        raise SettingsError(f"{role}: {string!r} names no model. Write {provider}:NAME with a name the server knows.")
+        raise SettingsError(
+            f"{role}: {string!r} names no model. Write {provider}:NAME with a name the server"
+            " knows."
+        )
     return ModelName(provider, model)
 
 
 def _unknown(string: str, settings: Settings) -> str:
     names = [OFFLINE, *KNOWN, *settings.providers]
     if may_be_a_key(string):
-        return "this looks like a key, not like a model. Keys stand in the environment or a secrets file."
+        return (
+            "this looks like a key, not like a model. Keys stand in the environment or a secrets"
+            " file."
+        )
     provider, _, model = string.partition(":")
     for vendor, known in KNOWN.items():
         if known.strong and provider.startswith(known.strong.split("-")[0]):
@@ -125,18 +141,26 @@ def _unknown(string: str, settings: Settings) -> str:
         named = f":{model}" if model and near[0] != OFFLINE else ""
         return f"there is no provider {provider!r}. Did you mean '{near[0]}{named}'?"
     return (
-        f"there is no model {string!r}. There are: {', '.join(names)}, each but the first as PROVIDER:MODEL; "
-        "others get a table [providers.NAME] in masis.toml."
+        f"there is no model {string!r}. There are: {', '.join(names)}, each but the first as"
+        " PROVIDER:MODEL; others get a table [providers.NAME] in masis.toml."
     )
 
 
-def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] | None = None) -> Endpoint:
-    """Where a provider is reached now. Raises SettingsError for a missing key or an address that is none."""
+def endpoint(
+    provider: str, settings: Settings, environment: Mapping[str, str] | None = None
+) -> Endpoint:
+    """Where a provider is reached now. Raises SettingsError for a missing key or an address that is
+    none.
+    """
     known, own = KNOWN.get(provider), settings.providers.get(provider, ProviderSettings())
-    from_environment = variable(known.address_env, environment) if known and known.address_env else None
+    from_environment = (
+        variable(known.address_env, environment) if known and known.address_env else None
+    )
     address = own.address or from_environment or (known.address if known else None)
     if address is None:
-        raise SettingsError(f"providers.{provider}: has no address. Give it one, such as http://127.0.0.1:8000/v1.")
+        raise SettingsError(
+            f"providers.{provider}: has no address. Give it one, such as http://127.0.0.1:8000/v1."
+        )
     # A table that moves a vendor's address must say itself which key goes there.
     key_name = own.key_env or (known.key_env if known and own.address is None else "")
     key = secret(key_name, environment) if key_name else None
@@ -153,15 +177,17 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
         mode=own.mode,
         effort=own.effort,
         of_vendor=known is not None and bool(known.key_env) and own.address is None,
-        adapts=(provider not in BATCHING and is_local(urlsplit(address).hostname or ""))
-        if own.adapts is None
-        else own.adapts,
+        adapts=(
+            (provider not in BATCHING and is_local(urlsplit(address).hostname or ""))
+            if own.adapts is None
+            else own.adapts
+        ),
     )
     if key_name and key is None and (own.key_env or (known and address == known.address)):
         where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
         raise MissingKey(
-            f"{provider}: there is no key. Set {key_name} in the environment, or write it into masis.secrets.toml "
-            f"(MASIS_SECRETS names another file).{where}"
+            f"{provider}: there is no key. Set {key_name} in the environment, or write it into"
+            f" masis.secrets.toml (MASIS_SECRETS names another file).{where}"
         )
     return found
 
@@ -176,20 +202,32 @@ def is_local(host: str) -> bool:
     try:
         at = ipaddress.ip_address(host)
     except ValueError:
-        return is_loopback(host) or "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
+        return (
+            is_loopback(host)
+            or "." not in host
+            or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
+        )
     return at.is_loopback or at.is_private or at.is_link_local
 
 
 def _checked(address: str, provider: str) -> str:
     try:
         parts = urlsplit(address)
-        named = re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address) and parts.port != 0 and parts.hostname
+        named = (
+            re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address)
+            and parts.port != 0
+            and parts.hostname
+        )
     except ValueError:
         named = None
     if not named:
-        raise SettingsError(f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1.")
+        raise SettingsError(
+            f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1."
+        )
     if parts.username is not None or parts.password is not None:
-        raise SettingsError(f"providers.{provider}.address: holds a name or a password. Use key_env for the key.")
+        raise SettingsError(
+            f"providers.{provider}.address: holds a name or a password. Use key_env for the key."
+        )
     return address.rstrip("/")
 
 
@@ -197,12 +235,16 @@ def _checked(address: str, provider: str) -> str:
 
 
 def offered(settings: Settings) -> tuple[str, ...]:
-    """Offline, the defaults of each vendor whose key is here, and every model that the settings name."""
+    """Offline, the defaults of each vendor whose key is here, and every model that the settings
+    name.
+    """
     names = [OFFLINE]
     for vendor, known in KNOWN.items():
         if known.strong and _has_key(vendor, settings):
             names += [f"{vendor}:{known.strong}", f"{vendor}:{known.plain}"]
-    names += [name for name in settings.prices if name.partition(":")[0] in {*KNOWN, *settings.providers}]
+    names += [
+        name for name in settings.prices if name.partition(":")[0] in {*KNOWN, *settings.providers}
+    ]
     names += [string for string in settings.models().values() if ":" in string]
     return tuple(dict.fromkeys(names))
 

@@ -1,8 +1,9 @@
 """Estimates of what an audit takes at most, before it starts: calls, tokens, dollars.
 
-Tokens are estimated as characters / 4, which holds for English prose within a fifth; replies by what each role usually
-writes. Every iteration that the settings allow is counted, so that a run rarely costs more; most cost less, since the
-loop stops early and providers cache what calls share (neither is counted).
+Tokens are estimated as characters / 4, which holds for English prose within a fifth; replies by
+what each role usually writes. Every iteration that the settings allow is counted, so that a run
+rarely costs more; most cost less, since the loop stops early and providers cache what calls share
+(neither is counted).
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Estimate(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Calls of one kind in one iteration: how many, with which prompt, what each sends besides, what it gets."""
+    """Calls of one kind in one iteration: how many, with which prompt, what each sends besides,
+    what it gets.
+    """
 
     role: str
     prompt: str
@@ -69,7 +72,9 @@ class _Asked(NamedTuple):
 
 
 def estimate(case: Case, settings: Settings) -> Estimate:
-    """What auditing this case takes at most, offline roles left out. Raises SettingsError as ``registry.resolve``."""
+    """What auditing this case takes at most, offline roles left out. Raises SettingsError as
+    ``registry.resolve``.
+    """
     settings = settings.at_depth()
     if case.unanswered is not None and not settings.draft_unanswered:
         return Estimate()
@@ -78,7 +83,9 @@ def estimate(case: Case, settings: Settings) -> Estimate:
     drafted = not (case.answer or "").strip()
     answer = DRAFTED_CHARACTERS if drafted else len(case.answer or "")
     calls = [
-        asked._replace(times=asked.times * (iterations - 1 if asked.role == "reviser" else iterations))
+        asked._replace(
+            times=asked.times * (iterations - 1 if asked.role == "reviser" else iterations)
+        )
         for asked in _iteration(shared, answer, settings)
     ]
     if drafted:
@@ -119,7 +126,8 @@ def spared(
     completeness: bool,
     settings: Settings,
 ) -> Spared:
-    """The calls made for the claims that the second verifier was asked for, and those that it alone would have made.
+    """The calls made for the claims that the second verifier was asked for, and those that it alone
+    would have made.
 
     It alone would also have found the claims and, with ``completeness``, what is left out.
     """
@@ -127,11 +135,33 @@ def spared(
     shared = sum(len(chunk.text) + 120 for chunk in evidence) + len(query)
     sent = shared + len(answer) / max(1, batches)
     if claims <= settings.claims_batch:  # it alone would have found and judged them in one call
-        return Spared(made, 1 - made, _priced(_Asked("verifier", "claims", 1 - made, sent, 0), settings).cost_usd)
+        return Spared(
+            made,
+            1 - made,
+            _priced(_Asked("verifier", "claims", 1 - made, sent, 0), settings).cost_usd,
+        )
     saved = [
-        _Asked("verifier", "claims_extract", int(settings.check_factual), len(answer), claims * CLAIM_TOKENS),
-        _Asked("verifier", "claims_verify", batches - made, sent, VERDICT_TOKENS * settings.claims_batch),
-        _Asked("verifier", "completeness", int(completeness), shared + len(answer), REPLY_TOKENS["completeness"]),
+        _Asked(
+            "verifier",
+            "claims_extract",
+            int(settings.check_factual),
+            len(answer),
+            claims * CLAIM_TOKENS,
+        ),
+        _Asked(
+            "verifier",
+            "claims_verify",
+            batches - made,
+            sent,
+            VERDICT_TOKENS * settings.claims_batch,
+        ),
+        _Asked(
+            "verifier",
+            "completeness",
+            int(completeness),
+            shared + len(answer),
+            REPLY_TOKENS["completeness"],
+        ),
     ]
     whole = reduce(Estimate.plus, (_priced(each, settings) for each in saved))
     return Spared(made, whole.calls, whole.cost_usd)
@@ -143,14 +173,19 @@ def _priced(asked: _Asked, settings: Settings) -> Estimate:
         return Estimate()
     if staged := registry.stages(string, asked.role):
         string = staged[1]
-    model, found = registry.asked_model(string, asked.role, settings), plugged_in(string, asked.role, settings)
+    model, found = (
+        registry.asked_model(string, asked.role, settings),
+        plugged_in(string, asked.role, settings),
+    )
     if model == OFFLINE:
         return Estimate()
     instructions = found.characters if found else _instructions(asked.prompt)
     sent = round((asked.sent + instructions) / CHARACTERS_A_TOKEN) * asked.times
     received = round(asked.received) * asked.times
     tokens = Tokens(prompt=sent, completion=received)
-    return Estimate(asked.times, sent + received, prices.cost(tokens, prices.price(model, settings.prices)))
+    return Estimate(
+        asked.times, sent + received, prices.cost(tokens, prices.price(model, settings.prices))
+    )
 
 
 @cache
@@ -162,5 +197,7 @@ def _instructions(prompt: str) -> int:
 
 def unpriced(settings: Settings) -> tuple[str, ...]:
     """The models of the settings whose price is not known."""
-    models = {registry.asked_model(string, role, settings) for role, string in settings.models().items()} - {OFFLINE}
+    models = {
+        registry.asked_model(string, role, settings) for role, string in settings.models().items()
+    } - {OFFLINE}
     return tuple(sorted(model for model in models if prices.price(model, settings.prices) is None))

@@ -1,4 +1,6 @@
-"""What calls cost: the prices kept in ``prices.toml``, or those of the settings. An unknown price is None, never 0."""
+"""What calls cost: the prices kept in ``prices.toml``, or those of the settings. An unknown price
+is None, never 0.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,21 @@ _DATED = re.compile(r"[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|latest)\Z")
 def listed() -> Mapping[str, Price]:
     """The prices that come with this version, by model string."""
     text = resources.files("masis.llm").joinpath("prices.toml").read_text(encoding="utf-8")
-    return {name: Price.model_validate(each) for name, each in tomllib.loads(text).items() if isinstance(each, dict)}
+    return {
+        name: Price.model_validate(each)
+        for name, each in tomllib.loads(text).items()
+        if isinstance(each, dict)
+    }
 
 
 def price(model: str, own: Mapping[str, Price]) -> Price | None:
-    """The price of a model string; of a dated name (``-2024-08-06``) also the price of the name without its date."""
+    """The price of a model string; of a dated name (``-2024-08-06``) also the price of the name
+    without its date.
+    """
     names = (model, _DATED.sub("", model))
-    return next((prices[name] for prices in (own, listed()) for name in names if name in prices), None)
+    return next(
+        (prices[name] for prices in (own, listed()) for name in names if name in prices), None
+    )
 
 
 def cost(tokens: Tokens, at: Price | None) -> float | None:
@@ -35,6 +45,9 @@ def cost(tokens: Tokens, at: Price | None) -> float | None:
     cache_write = at.input if at.cache_write is None else at.cache_write
     plain = max(0, tokens.prompt - tokens.cached - tokens.written)
     dollars = (
-        plain * at.input + tokens.cached * cached_input + tokens.written * cache_write + tokens.completion * at.output
+        plain * at.input
+        + tokens.cached * cached_input
+        + tokens.written * cache_write
+        + tokens.completion * at.output
     )
     return dollars / 1_000_000

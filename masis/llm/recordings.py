@@ -1,11 +1,14 @@
-"""Replies that were recorded: written as they come, answered from a file, or kept so that no call is paid twice.
+"""Replies that were recorded: written as they come, answered from a file, or kept so that no call
+is paid twice.
 
-What identifies a reply is what was asked (``Prompt.asked``), in which role, for which sample and at which attempt, not
-the words of ours around it: a prompt that was reworded since still finds its reply, and the run says so. A cache, whose
-replies nobody must mistake for today's, also goes by model and version of the prompt.
+What identifies a reply is what was asked (``Prompt.asked``), in which role, for which sample and at
+which attempt, not the words of ours around it: a prompt that was reworded since still finds its
+reply, and the run says so. A cache, whose replies nobody must mistake for today's, also goes by
+model and version of the prompt.
 
-A file is JSON Lines, one ``RecordedReply`` a line. It is written by others than this program as well, so that nothing
-in it is trusted: its replies are read as a model's are, and a line that is none is refused.
+A file is JSON Lines, one ``RecordedReply`` a line. It is written by others than this program as
+well, so that nothing in it is trusted: its replies are read as a model's are, and a line that is
+none is refused.
 """
 
 from __future__ import annotations
@@ -45,9 +48,11 @@ Name = Annotated[str, Field(min_length=1, max_length=5_000)]
 
 
 class Asked(Record):
-    """What a reply is to: role, version of the prompt, model, digest of what was asked, sample and attempt.
+    """What a reply is to: role, version of the prompt, model, digest of what was asked, sample and
+    attempt.
 
-    ``sample`` counts from 1 how often a run asked the same, ``attempt`` the replies to one such question.
+    ``sample`` counts from 1 how often a run asked the same, ``attempt`` the replies to one such
+    question.
     """
 
     role: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")]
@@ -61,11 +66,15 @@ class Asked(Record):
     @property
     def key(self) -> str:
         """The digest of all of it: what a cache goes by."""
-        return hashlib.sha256(self.model_dump_json(include=set(Asked.model_fields)).encode()).hexdigest()
+        return hashlib.sha256(
+            self.model_dump_json(include=set(Asked.model_fields)).encode()
+        ).hexdigest()
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What a file is searched by: neither the model nor the version of the prompt, which may be others today."""
+        """What a file is searched by: neither the model nor the version of the prompt, which may be
+        others today.
+        """
         return self.role, self.prompt.partition("/")[0], self.asked, self.sample, self.attempt
 
 
@@ -88,14 +97,17 @@ class Replies(Protocol):
     source: ReplySource
 
     def find(self, asked: Asked) -> RecordedReply | None:
-        """Return the reply to this; None where the model is to be asked. Raises TryFailed where it must not be."""
+        """Return the reply to this; None where the model is to be asked. Raises TryFailed where it
+        must not be.
+        """
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
         """Store the replies to a question that was answered."""
 
 
 class ReplayFile:
-    """Recorded replies of a file; where it has several to the same, today's version of the prompt counts, or the last.
+    """Recorded replies of a file; where it has several to the same, today's version of the prompt
+    counts, or the last.
 
     Args:
         path: The file, for messages.
@@ -119,54 +131,73 @@ class ReplayFile:
             of_role[reply.model] = max(reply.date[:10], of_role.get(reply.model, ""))
 
     def find(self, asked: Asked) -> RecordedReply:
-        """Return the reply to this. Raises TryFailed where the file has none: nobody else is asked."""
+        """Return the reply to this. Raises TryFailed where the file has none: nobody
+        else is asked.
+        """
         known = self._replies.get(asked.place)
         if known:
             return known.get(asked.prompt) or next(reversed(known.values()))
         held = f"{self.path} holds {counted(self.count, 'reply', 'replies')}"
         if asked.role not in self._models:
-            held += f", none of them of the {asked.role} (only: {', '.join(self._models) or 'of nobody'})"
+            held += (
+                f", none of them of the {asked.role} (only:"
+                f" {', '.join(self._models) or 'of nobody'})"
+            )
         number = f"sample {asked.sample}, attempt {asked.attempt}, asked {asked.asked[:12]}"
         raise TryFailed(
             "unrecorded",
-            f"there is no recorded reply to this in {self.path}: {asked.role} (prompt "
-            f"{asked.prompt.partition('/')[0]}), {number}. {held}. Replay the case as it was recorded, or record it "
-            "again (masis audit --record)",
+            f"there is no recorded reply to this in {self.path}: {asked.role} (prompt"
+            f" {asked.prompt.partition('/')[0]}), {number}. {held}. Replay the case as it was"
+            " recorded, or record it again (masis audit --record)",
         )
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
         """Store nothing: the file is somebody else's."""
 
     def named(self, role: str) -> Replayed:
-        """Return how a run names them: with the models that gave the replies of the role, and the last date.
+        """Return how a run names them: with the models that gave the replies of the role, and the
+        last date.
 
         Of a role that has none, as of a drafter whose cases had answers, with those of all.
         """
-        every = {model: date for of_role in self._models.values() for model, date in of_role.items()}
+        every = {
+            model: date for of_role in self._models.values() for model, date in of_role.items()
+        }
         found = self._models.get(role, every)
         return Replayed(self.path, shown_name(" + ".join(found)), max(found.values(), default=""))
 
     def described(self) -> str:
         """Say what the file holds: how many replies, of which models, in which roles."""
         held, of = counted(self.count, "recorded reply", "recorded replies"), self.named("")
-        return f"{self.path} holds {held} of {of.model or 'nobody'}, {of.date or 'ever'} ({', '.join(self._models)})"
+        return (
+            f"{self.path} holds {held} of {of.model or 'nobody'}, {of.date or 'ever'}"
+            f" ({', '.join(self._models)})"
+        )
 
 
 def replay_file(path: str, role: str) -> ReplayFile:
-    """Return the replies of a file, or of the demo, read once as long as it stays the same. Raises SettingsError."""
+    """Return the replies of a file, or of the demo, read once as long as it stays the same. Raises
+    SettingsError.
+    """
     file = SHIPPED if path == DEMO_REPLIES else Path(path).expanduser()
     try:
         if not file.is_file():  # nor a device, which never ends
-            raise InputError("there is no such file", cure="Name one that masis audit --record wrote.", file=path)
+            raise InputError(
+                "there is no such file", cure="Name one that masis audit --record wrote.", file=path
+            )
         found = file.stat()
         if found.st_size > LARGEST_FILE:
-            raise InputError(f"has more than {LARGEST_FILE:,} bytes", cure="Replay it in parts.", file=path)
+            raise InputError(
+                f"has more than {LARGEST_FILE:,} bytes", cure="Replay it in parts.", file=path
+            )
         return _read(path, file, found.st_mtime_ns, found.st_size)
     except InputError as error:
         raise SettingsError(f"{role}: {error}") from None
     except (OSError, ValueError) as error:  # ValueError: a name with a null byte
         why = getattr(error, "strerror", None) or "can't be read"
-        raise SettingsError(f"{role}: {path}: {why}. Name a file that masis audit --record wrote.") from None
+        raise SettingsError(
+            f"{role}: {path}: {why}. Name a file that masis audit --record wrote."
+        ) from None
 
 
 @functools.lru_cache(maxsize=4)
@@ -197,20 +228,27 @@ _appending = threading.Lock()
 
 
 def check_record(path: str) -> None:
-    """Raise SettingsError where replies can't be recorded in this file; it is made where there is none."""
+    """Raise SettingsError where replies can't be recorded in this file; it is made where there is
+    none.
+    """
     try:
         _append(path, b"")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "is no name of a file"
-        raise SettingsError(f"record: {path}: {why}. Name a file in a folder that exists.") from None
+        raise SettingsError(
+            f"record: {path}: {why}. Name a file in a folder that exists."
+        ) from None
 
 
 def record(path: str, replies: Sequence[RecordedReply]) -> None:
-    """Append replies to a file, whole lines at once: several processes may write to it. Raises OSError."""
+    """Append replies to a file, whole lines at once: several processes may write to it. Raises
+    OSError.
+    """
     _append(path, "".join(f"{reply.model_dump_json()}\n" for reply in replies).encode())
 
 
 def _append(path: str, lines: bytes) -> None:
-    with _appending, Path(path).expanduser().open("ab", buffering=0) as file:  # unbuffered: whole lines at once
+    # unbuffered: whole lines at once
+    with _appending, Path(path).expanduser().open("ab", buffering=0) as file:
         if file.write(lines) != len(lines):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -30,7 +30,10 @@ from masis.schema.calls import Replayed, ReplyMode
 from masis.settings import OFFLINE, Settings
 
 PROBE = Prompt(
-    "You help to test a connection.", "The test is a simple one.", 'Reply with {"ready": true}.', "connection-test/1"
+    "You help to test a connection.",
+    "The test is a simple one.",
+    'Reply with {"ready": true}.',
+    "connection-test/1",
 )
 PROBE_TOKENS = 200
 
@@ -42,7 +45,9 @@ class Ready(BaseModel):
 
 
 class Probed(NamedTuple):
-    """What the test of a connection found; ``mode`` is how replies can be asked for, None where there were none."""
+    """What the test of a connection found; ``mode`` is how replies can be asked for, None where
+    there were none.
+    """
 
     ok: bool
     message: str
@@ -51,24 +56,36 @@ class Probed(NamedTuple):
 
 _lock = threading.Lock()
 _providers: dict[Endpoint, Provider] = {}
-os.register_at_fork(after_in_child=_providers.clear)  # connections are not to be shared between processes
+# connections are not to be shared between processes
+os.register_at_fork(after_in_child=_providers.clear)
 
 
 STAGES = ","
-"""Stands between two verifiers of which the second is asked for what the first leaves unsettled: ``offline,MODEL``."""
+"""Stands between two verifiers of which the second is asked for what the first leaves unsettled:
+``offline,MODEL``.
+"""
 
 
 def stages(string: str, role: str) -> tuple[str, str] | None:
-    """The two stages of a verifier; None for a plain model string. Raises SettingsError for stages that can't be."""
-    if STAGES not in string or fillable(string) or Replayed.of(string):  # the name of a folder or file may hold a comma
+    """The two stages of a verifier; None for a plain model string. Raises SettingsError for stages
+    that can't be.
+    """
+    # the name of a folder or file may hold a comma
+    if STAGES not in string or fillable(string) or Replayed.of(string):
         return None
     first, _, second = (part.strip() for part in string.partition(STAGES))
     if role != "verifier":
-        raise SettingsError(f"{role}: {string[:200]!r}: only the verifier has two stages. Name one model.")
-    if first != OFFLINE or second in ("", OFFLINE) or (STAGES in second and not Replayed.of(second)):
         raise SettingsError(
-            f"{role}: {string[:200]!r}: two stages are written offline,MODEL: the offline checks first, then the model "
-            "for what they leave open."
+            f"{role}: {string[:200]!r}: only the verifier has two stages. Name one model."
+        )
+    if (
+        first != OFFLINE
+        or second in ("", OFFLINE)
+        or (STAGES in second and not Replayed.of(second))
+    ):
+        raise SettingsError(
+            f"{role}: {string[:200]!r}: two stages are written offline,MODEL: the offline checks"
+            " first, then the model for what they leave open."
         )
     return first, second
 
@@ -76,8 +93,8 @@ def stages(string: str, role: str) -> tuple[str, str] | None:
 def resolve(string: str, role: str, settings: Settings | None = None) -> str:
     """The full model string: ``openai`` for a critic is ``openai:gpt-4o``.
 
-    Raises SettingsError for a provider that is not known or has no key, MissingExtra for an SDK that is not installed;
-    nothing is asked over the network.
+    Raises SettingsError for a provider that is not known or has no key, MissingExtra for an SDK
+    that is not installed; nothing is asked over the network.
     """
     if string == OFFLINE:
         return OFFLINE
@@ -91,14 +108,18 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
         if not found.asks:
             return found.string
     elif (roles := fillable(string)) and role not in roles:
-        raise SettingsError(f"{role}: {string[:200]!r} can fill another role only: {', '.join(roles)}.")
+        raise SettingsError(
+            f"{role}: {string[:200]!r} can fill another role only: {', '.join(roles)}."
+        )
     named = model_name(found.asks if found else string, role, settings)
     _provider(endpoint(named.provider, settings))
     return found.string if found else str(named)
 
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
-    """The model that is asked in the end, that of somebody's own critic too; ``offline`` where none is asked."""
+    """The model that is asked in the end, that of somebody's own critic too; ``offline`` where none
+    is asked.
+    """
     if staged := stages(string, role):
         string = staged[1]
     if string == OFFLINE or Replayed.of(string):
@@ -130,10 +151,14 @@ class _Nobody:
         raise TryFailed("unrecorded", "no model is asked where replies are recorded")
 
 
-def asker(string: str, role: str, control: RunControl, settings: Settings, replies: Replies | None = None) -> Model:
-    """The model in this role, for one run; ``replies`` is where one is looked for before the model is asked.
+def asker(
+    string: str, role: str, control: RunControl, settings: Settings, replies: Replies | None = None
+) -> Model:
+    """The model in this role, for one run; ``replies`` is where one is looked for before the model
+    is asked.
 
-    Raises as ``resolve`` does, and as the choice of an output validator; SettingsError where replies can't be recorded.
+    Raises as ``resolve`` does, and as the choice of an output validator; SettingsError where
+    replies can't be recorded.
     """
     if string == OFFLINE:
         raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
@@ -152,7 +177,12 @@ def asker(string: str, role: str, control: RunControl, settings: Settings, repli
         name = file.named(role)
         strict = ServerCapabilities(_Nobody.modes)
         return make(
-            name=str(name), model=name.model, provider=_Nobody(), limiter=Limiter(1), capabilities=strict, replies=file
+            name=str(name),
+            model=name.model,
+            provider=_Nobody(),
+            limiter=Limiter(1),
+            capabilities=strict,
+            replies=file,
         )
     found = plugged_in(string, role, settings)
     named = model_name(found.asks if found else string, role, settings)
@@ -171,14 +201,18 @@ def asker(string: str, role: str, control: RunControl, settings: Settings, repli
 
 
 def probe(string: str, settings: Settings | None = None, role: str = "critic") -> Probed:
-    """Ask the model for a word; what came of it and what to do. Never raises for what a person can put right."""
+    """Ask the model for a word; what came of it and what to do. Never raises for what a person can
+    put right.
+    """
     if string == OFFLINE:
         return Probed(True, "No language model, so there is no connection to test.")
     settings = (settings or Settings()).model_copy(update={"max_retries": 1, "record": ""})
     control = RunControl(RunBudget(call_s=settings.call_deadline_s))
     try:
         if recorded := Replayed.of(string):
-            return Probed(True, f"{replay_file(recorded.file, role).described()}; no model is called.")
+            return Probed(
+                True, f"{replay_file(recorded.file, role).described()}; no model is called."
+            )
         model = asker(string, role, control, settings)
         model.ask(PROBE, Ready, max_tokens=PROBE_TOKENS)
     except (SettingsError, MissingExtra) as error:
@@ -196,16 +230,28 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
 
 
 def _who_answered(asked: str, answered: str | None) -> str:
-    """Say who answered where that is not the model asked for: llama.cpp's server has one model and ignores the name."""
-    if not answered or asked.casefold() in answered.casefold() or answered.casefold() in asked.casefold():
+    """Say who answered where that is not the model asked for: llama.cpp's server has one model and
+    ignores the name.
+    """
+    if (
+        not answered
+        or asked.casefold() in answered.casefold()
+        or answered.casefold() in asked.casefold()
+    ):
         return ""
-    return f" The server says that {answered!r} answered, not {asked!r}: check that it serves the model you mean."
+    return (
+        f" The server says that {answered!r} answered, not {asked!r}: check that it serves the"
+        " model you mean."
+    )
 
 
 def _unfit(name: str, error: BadReply) -> str:
     why = error.__cause__.message if isinstance(error.__cause__, TryFailed) else str(error)
     if error.kind == "malformed":
-        return f"{name} answers, but not in the form asked for, so it can't judge here ({why}). Choose another."
+        return (
+            f"{name} answers, but not in the form asked for, so it can't judge here ({why}). Choose"
+            " another."
+        )
     return f"{name} answers, but not the question: {why}."
 
 
@@ -223,7 +269,9 @@ def _made(reached: Endpoint) -> Provider:
     except ModuleNotFoundError as error:
         if error.name != "anthropic":
             raise
-        lacking = "Anthropic's models need a package that is not installed: pip install '.[anthropic]'"
+        lacking = (
+            "Anthropic's models need a package that is not installed: pip install '.[anthropic]'"
+        )
         raise MissingExtra(lacking) from None
     made: Provider = module.PROVIDER(reached)
     return made

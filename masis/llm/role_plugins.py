@@ -1,9 +1,10 @@
-"""Critics, revisers and verifiers that another package brings, by the name it gives them: ``dspy:careful``.
+"""Critics, revisers and verifiers that another package brings, by the name it gives them:
+``dspy:careful``.
 
-A package names them by an entry point of the group ``masis.critics``, ``masis.revisers`` or ``masis.verifiers``, whose
-name is what stands before the colon and whose object is a ``PluginRegistry``. What it fills a role with judges with a
-model of ours: calls, limits and records are those of every other role. A verifier may also ask no language model, as
-``local:FOLDER`` does.
+A package names them by an entry point of the group ``masis.critics``, ``masis.revisers`` or
+``masis.verifiers``, whose name is what stands before the colon and whose object is a
+``PluginRegistry``. What it fills a role with judges with a model of ours: calls, limits and records
+are those of every other role. A verifier may also ask no language model, as ``local:FOLDER`` does.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class PluggedIn(Protocol):
         """Raise MissingExtra where it can't be filled here."""
 
     def filled(self, model: Model | None, settings: Settings) -> Any:
-        """The role itself, for one run; ``model`` is None where it asks none. Raises MissingExtra and SettingsError."""
+        """The role itself, for one run; ``model`` is None where it asks none. Raises MissingExtra
+        and SettingsError.
+        """
 
 
 class PluginRegistry(Protocol):
@@ -63,7 +66,12 @@ class PluginRegistry(Protocol):
 def plugged_in(string: str, role: str, settings: Settings) -> PluggedIn | None:
     """Who fills the role by this name; None for a model string. Raises what the shelf raises."""
     prefix, colon, name = (part.strip() for part in string.partition(":"))
-    if not colon or prefix in KNOWN or prefix in settings.providers or prefix not in _entry_points(role):
+    if (
+        not colon
+        or prefix in KNOWN
+        or prefix in settings.providers
+        or prefix not in _entry_points(role)
+    ):
         return None
     registry: PluginRegistry = _entry_points(role)[prefix].load()
     return registry.named(name, settings)
@@ -81,7 +89,8 @@ def offered(role: str, settings: Settings) -> tuple[str, ...]:
     for point in _entry_points(role).values():
         try:
             found += point.load().offered(settings)
-        except (MasisError, OSError):  # what can't be read is said where somebody asks for it by name
+        # what can't be read is said where somebody asks for it by name
+        except (MasisError, OSError):
             continue
     return tuple(found)
 

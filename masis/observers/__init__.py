@@ -1,1 +1,3 @@
-"""What may watch an audit from outside: observations with their events, and the context that log records carry."""
+"""What may watch an audit from outside: observations with their events, and the context that log
+records carry.
+"""

@@ -1,7 +1,7 @@
 """How a line of the log is written: for people, or as one JSON object for programs.
 
-What is logged carries its figures beside its words, as ``extra={"fields": {...}}``; a JSON line has them under their
-names: those of the specs' "Telemetry Emitted" among them.
+What is logged carries its figures beside its words, as ``extra={"fields": {...}}``; a JSON line has
+them under their names: those of the specs' "Telemetry Emitted" among them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ LogFormat = Literal["text", "json"]
 
 
 class JsonLine(logging.Formatter):
-    """``{"at", "level", "logger", "message", ...}``: time in UTC, then the fields of what is logged, then its place."""
+    """``{"at", "level", "logger", "message", ...}``: time in UTC, then the fields of what is
+    logged, then its place.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line of JSON."""

@@ -1,11 +1,12 @@
 """Who observes work under way: audits, drafts, screenings, calls to models.
 
-The parts of the product say here what starts, what happens and how it ended; every registered observer receives it
-(telemetry, by ``masis.integrations.telemetry``). Nothing is created while no observer is registered.
+The parts of the product say here what starts, what happens and how it ended; every registered
+observer receives it (telemetry, by ``masis.integrations.telemetry``). Nothing is created while no
+observer is registered.
 
-An observer is called on the thread, and in the context, in which the work is done: a context variable that it sets in
-``on_start`` holds for the work and the threads it starts, and must be reset in ``on_end``. An observer that fails never
-fails the work it observes.
+An observer is called on the thread, and in the context, in which the work is done: a context
+variable that it sets in ``on_start`` holds for the work and the threads it starts, and must be
+reset in ``on_end``. An observer that fails never fails the work it observes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AuditStart:
-    """The loop over one case starts, for an ``operation``. Its events are emitted; it ends in a ``Run``."""
+    """The loop over one case starts, for an ``operation``. Its events are emitted; it ends in a
+    ``Run``.
+    """
 
     case: Case | None = None
     operation: str = "audit"
@@ -39,7 +42,9 @@ class AuditStart:
 
 @dataclass(frozen=True)
 class DraftStart:
-    """The critique of a draft starts; an audit follows within it. It ends in a ``CritiqueResult``."""
+    """The critique of a draft starts; an audit follows within it. It ends in a
+    ``CritiqueResult``.
+    """
 
     query: str
     draft: str
@@ -48,9 +53,11 @@ class DraftStart:
 
 @dataclass(frozen=True)
 class CallStart:
-    """A call to a language model starts, with all its tries. Its replies are emitted; it ends in a ``ModelCall``.
+    """A call to a language model starts, with all its tries. Its replies are emitted; it ends in a
+    ``ModelCall``.
 
-    ``provider`` and ``model`` are the two halves of the model string; ``system`` and ``question`` are what is sent.
+    ``provider`` and ``model`` are the two halves of the model string; ``system`` and ``question``
+    are what is sent.
     """
 
     provider: str

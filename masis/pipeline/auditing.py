@@ -3,10 +3,10 @@
     @masis.audited(on_flag="raise", database="audits.db")
     def answer(question, evidence): ...
 
-The function is called as before and answers as before. Its answer is audited against the evidence it got or
-returned. The result goes to ``on_result`` and to a database, and decides what happens where something is wrong
-with the answer (``on_flag``). An audit that fails is logged and reported to ``on_error``; it never holds
-the answer back.
+The function is called as before and answers as before. Its answer is audited against the evidence
+it got or returned. The result goes to ``on_result`` and to a database, and decides what happens
+where something is wrong with the answer (``on_flag``). An audit that fails is logged and reported
+to ``on_error``; it never holds the answer back.
 """
 
 from __future__ import annotations
@@ -43,15 +43,17 @@ QUESTIONS = ("question", "query", "user_query", "prompt")
 EVIDENCE = ("evidence", "sources", "documents", "docs", "chunks", "context")
 ANSWERS = ("answer", "output", "result", "text", "response")
 FLAGS: frozenset[str] = MUST_LOOK
-"""Reasons for review for which an answer is flagged: something is wrong or unsafe. What could not be judged is none."""
+"""Reasons for review for which an answer is flagged: something is wrong or unsafe. What could not
+be judged is none.
+"""
 
 
 @dataclass(frozen=True)
 class Audited:
     """What the audit of one answer found.
 
-    ``reasons`` are those of ``flag_on`` that the original answer gives; ``revised`` is the better answer of the run,
-    None where there is none.
+    ``reasons`` are those of ``flag_on`` that the original answer gives; ``revised`` is the better
+    answer of the run, None where there is none.
     """
 
     question: str
@@ -123,41 +125,72 @@ def audited(
     database: str | Path | Workbench | None = None,
     wait: bool = True,
 ) -> Any:
-    """Audit every answer of a function: plain, async, or a generator that streams its answer in pieces.
+    """Audit every answer of a function: plain, async, or a generator that streams its answer in
+    pieces.
 
-    ``question`` and ``evidence`` name its parameters; where they are not named, the first with a usual name (QUESTIONS,
-    EVIDENCE), else the first two. Where no parameter holds the evidence, it comes with the answer: as a pair (answer,
-    evidence), or in a mapping under one of the usual names. ``answer`` names the key of a mapping that holds the text.
+    ``question`` and ``evidence`` name its parameters; where they are not named, the first with a
+    usual name (QUESTIONS, EVIDENCE), else the first two. Where no parameter holds the evidence, it
+    comes with the answer: as a pair (answer, evidence), or in a mapping under one of the usual
+    names. ``answer`` names the key of a mapping that holds the text.
 
-    ``on_flag`` says what becomes of an answer that is flagged for one of ``flag_on`` (codes of ReviewReason): "record"
-    it and answer all the same, "raise" AnswerRejected, or "revise": answer with the revision, if the audit made a
-    better one. ``database`` keeps case and run. ``wait=False`` audits on a thread after the answer was returned.
+    ``on_flag`` says what becomes of an answer that is flagged for one of ``flag_on`` (codes of
+    ReviewReason): "record" it and answer all the same, "raise" AnswerRejected, or "revise": answer
+    with the revision, if the audit made a better one. ``database`` keeps case and run.
+    ``wait=False`` audits on a thread after the answer was returned.
 
-    Raises where it stands, before any call: SettingsError, MissingExtra, InputError for what can't go together.
+    Raises where it stands, before any call: SettingsError, MissingExtra, InputError for what can't
+    go together.
     """
     settings = settings or Settings()
     check_models(settings)
     _check_flags(on_flag, flag_on)
     if not wait and on_flag != "record":
-        raise InputError(f"is {on_flag!r} with wait=False", cure="Wait for the audit, or record only.", field="on_flag")
+        raise InputError(
+            f"is {on_flag!r} with wait=False",
+            cure="Wait for the audit, or record only.",
+            field="on_flag",
+        )
     workbench = (
-        database if isinstance(database, Workbench) or database is None else Workbench.open(Path(database), settings)
+        database
+        if isinstance(database, Workbench) or database is None
+        else Workbench.open(Path(database), settings)
     )
     rules = _Rules(
-        question, evidence, answer, on_flag, frozenset(flag_on), on_result, on_error, settings, workbench, wait
+        question,
+        evidence,
+        answer,
+        on_flag,
+        frozenset(flag_on),
+        on_result,
+        on_error,
+        settings,
+        workbench,
+        wait,
     )
-    return _wrapped(function, rules) if function is not None else lambda decorated: _wrapped(decorated, rules)
+    return (
+        _wrapped(function, rules)
+        if function is not None
+        else lambda decorated: _wrapped(decorated, rules)
+    )
 
 
 def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
-    """Raise InputError for a word that is none of ours: a gate with a typing error in it would let everything pass."""
+    """Raise InputError for a word that is none of ours: a gate with a typing error in it would let
+    everything pass.
+    """
     if on_flag not in get_args(OnFlag):
-        raise InputError(f"is {on_flag!r}", cure=f"Give one of {', '.join(get_args(OnFlag))}.", field="on_flag")
+        raise InputError(
+            f"is {on_flag!r}", cure=f"Give one of {', '.join(get_args(OnFlag))}.", field="on_flag"
+        )
     codes = get_args(ReviewReason.model_fields["code"].annotation)
     if isinstance(flag_on, str):
-        raise InputError(f"is the text {flag_on!r}, not a list", cure="Put it into a list.", field="flag_on")
+        raise InputError(
+            f"is the text {flag_on!r}, not a list", cure="Put it into a list.", field="flag_on"
+        )
     if unknown := sorted(map(str, set(flag_on) - set(codes))):
-        raise InputError(f"has no reason {unknown[0]!r}", cure=f"There are: {', '.join(codes)}.", field="flag_on")
+        raise InputError(
+            f"has no reason {unknown[0]!r}", cure=f"There are: {', '.join(codes)}.", field="flag_on"
+        )
 
 
 def _wrapped(function: Any, rules: _Rules) -> Any:
@@ -211,32 +244,44 @@ def _joined(pieces: list[Any]) -> Any:
 
 
 async def _in_thread(work: Callable[[], Any], rules: _Rules) -> Any:
-    """On a thread of its own, so that the event loop goes on; at once where nobody waits for it anyway."""
+    """On a thread of its own, so that the event loop goes on; at once where nobody waits for it
+    anyway.
+    """
     return await asyncio.wrap_future(start_in_thread(work, "audited")) if rules.wait else work()
 
 
 def _for(function: Any, rules: _Rules) -> _Rules:
-    """The rules with the names of the function's own parameters. Raises InputError where it has none of that name."""
+    """The rules with the names of the function's own parameters. Raises InputError where it has
+    none of that name.
+    """
     signature = inspect.signature(function)
     names = [name for name in signature.parameters if name not in ("self", "cls")]
     for name in (rules.question, rules.evidence):
         if name is not None and name not in names:
             raise InputError(
-                f"has no parameter {name!r}", cure=f"It has: {', '.join(names) or 'none'}.", field=_name(function)
+                f"has no parameter {name!r}",
+                cure=f"It has: {', '.join(names) or 'none'}.",
+                field=_name(function),
             )
     if not names:
-        raise InputError("takes no question", cure="Give it one, as its first parameter.", field=_name(function))
+        raise InputError(
+            "takes no question", cure="Give it one, as its first parameter.", field=_name(function)
+        )
     streams = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     if streams and rules.on_flag == "revise":
         raise InputError(
-            "streams its answer", cure="What was streamed can't be revised: record or raise.", field="on_flag"
+            "streams its answer",
+            cure="What was streamed can't be revised: record or raise.",
+            field="on_flag",
         )
     question = rules.question or next((name for name in QUESTIONS if name in names), names[0])
     evidence = rules.evidence or next((name for name in EVIDENCE if name in names), None)
     if streams and evidence is None:
         cure = "Name the parameter that holds its evidence: audited(evidence=...)."
         raise InputError("streams its answer", cure=cure, field=_name(function))
-    return _Rules(**{**vars(rules), "question": question, "evidence": evidence, "signature": signature})
+    return _Rules(
+        **{**vars(rules), "question": question, "evidence": evidence, "signature": signature}
+    )
 
 
 def _name(function: Any) -> str:
@@ -257,8 +302,12 @@ def _after(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str
     return returned if found.revised is None else _with(returned, rules, found.revised)
 
 
-def _audited(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited | None:
-    """Return the audit, passed to ``on_result``; None where it failed, which is logged and reported, never raised."""
+def _audited(
+    returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Audited | None:
+    """Return the audit, passed to ``on_result``; None where it failed, which is logged and
+    reported, never raised.
+    """
     try:
         found = _audit(returned, rules, args, kwargs)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is reported, and the answer is returned)
@@ -299,7 +348,9 @@ def _audit(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str
     assessed = assess(
         run.iterations[:1], case, "no_issues", settings, unexamined=run.acceptance.unexamined
     )  # the original, whatever the audit made of it
-    return Audited(asked, text, run, tuple(each for each in assessed.reasons if each.code in rules.flag_on))
+    return Audited(
+        asked, text, run, tuple(each for each in assessed.reasons if each.code in rules.flag_on)
+    )
 
 
 def _parts(returned: Any, rules: _Rules) -> tuple[str, Any]:
@@ -309,20 +360,33 @@ def _parts(returned: Any, rules: _Rules) -> tuple[str, Any]:
         returned, own = returned
     if isinstance(returned, Mapping):
         if rules.evidence is None and own is None:
-            own = next((returned[key] for key in (*EVIDENCE, "source_documents") if key in returned), None)
+            own = next(
+                (returned[key] for key in (*EVIDENCE, "source_documents") if key in returned), None
+            )
         keys = (rules.answer,) if rules.answer else ANSWERS
         returned = next((returned[key] for key in keys if isinstance(returned.get(key), str)), None)
     elif not isinstance(returned, str):
         returned = next(
-            (text for key in ("content", *ANSWERS) if isinstance(text := getattr(returned, key, None), str)), None
+            (
+                text
+                for key in ("content", *ANSWERS)
+                if isinstance(text := getattr(returned, key, None), str)
+            ),
+            None,
         )
     if not isinstance(returned, str):
-        raise InputError("is no text", cure="Return a text, or name its key: audited(answer=...).", field="answer")
+        raise InputError(
+            "is no text",
+            cure="Return a text, or name its key: audited(answer=...).",
+            field="answer",
+        )
     return returned, own
 
 
 def _with(returned: Any, rules: _Rules, revised: str) -> Any:
-    """What the function gave, with the revision in place of its text; as it was where there is no place for it."""
+    """What the function gave, with the revision in place of its text; as it was where there is no
+    place for it.
+    """
     if isinstance(returned, str):
         return revised
     if isinstance(returned, tuple) and len(returned) == 2 and rules.evidence is None:

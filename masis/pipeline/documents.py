@@ -1,8 +1,8 @@
 """Documents of any origin as sources, recognised by their methods, not by their types.
 
-A document may be ours (SourceDocument, Evidence), a mapping, a text, one of LangChain's (``page_content``,
-``metadata``, ``id``), one of LlamaIndex's (``node`` with a ``score``, or the node itself), or a pair of any of these
-with its score. None of these libraries is imported.
+A document may be ours (SourceDocument, Evidence), a mapping, a text, one of LangChain's
+(``page_content``, ``metadata``, ``id``), one of LlamaIndex's (``node`` with a ``score``, or the
+node itself), or a pair of any of these with its score. None of these libraries is imported.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from masis.schema.drafts import SourceDocument
 def documents(found: Any) -> tuple[SourceDocument, ...]:
     """What was found, as sources, in its order.
 
-    Ids are kept. A document without one is named by its place (``chunk_1``); one that came before to the letter is left
-    out, and one of another text under a used id gets the next free ``id#2``. Raises InputError for what is none.
+    Ids are kept. A document without one is named by its place (``chunk_1``); one that came before
+    to the letter is left out, and one of another text under a used id gets the next free ``id#2``.
+    Raises InputError for what is none.
     """
     taken: dict[str, SourceDocument] = {}
     nameless: set[str] = set()
@@ -35,7 +36,11 @@ def documents(found: Any) -> tuple[SourceDocument, ...]:
             nameless.add(read.content)
         name = _free(own_name, taken)
         taken[name] = SourceDocument(
-            id=name, content=read.content, type=read.type, path=read.path, relevance_score=read.score
+            id=name,
+            content=read.content,
+            type=read.type,
+            path=read.path,
+            relevance_score=read.score,
         )
     return tuple(taken.values())
 
@@ -69,7 +74,11 @@ def _read(document: Any, place: int, score: float | None = None) -> ReadDocument
         extra = document.model_extra or {}
         kind, score = str(extra.get("type") or ""), scored(extra, score)
         return ReadDocument(document.id, document.text, kind, document.source, score, {})
-    if isinstance(document, tuple) and len(document) == 2 and isinstance(document[0], SourceDocument | Evidence):
+    if (
+        isinstance(document, tuple)
+        and len(document) == 2
+        and isinstance(document[0], SourceDocument | Evidence)
+    ):
         return _read(document[0], place, number_of(document[1]))
     return read_document(document, place, score=score)
 

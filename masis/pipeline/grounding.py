@@ -2,10 +2,9 @@
 
     assert_grounded("It is 120 metres long [1].", documents)         # NotGrounded, an AssertionError, says what is not
 
-Citations are looked up, and claims are checked against the evidence by the verifier of the settings (offline by
-default).
-Claims pass by the same function as in an audit (``masis.audit.acceptance``). Nobody criticises or scores: what passes
-here is supported, which does not make it a good answer.
+Citations are looked up, and claims are checked against the evidence by the verifier of the settings
+(offline by default). Claims pass by the same function as in an audit (``masis.audit.acceptance``).
+Nobody criticises or scores: what passes here is supported, which does not make it a good answer.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ UNASKED = "What does the evidence say?"
 class Bounds:
     """What passes.
 
-    ``min_support``: the support (0..1) from which a claim passes; None: where the verifier says that it is supported.
-    ``allow_uncited``: sentences without a citation pass. ``allow_unverifiable``: claims pass that the verifier could
-    not confirm. A reference to no evidence, a claim that some evidence contradicts and one without a verdict never do.
+    ``min_support``: the support (0..1) from which a claim passes; None: where the verifier says
+    that it is supported. ``allow_uncited``: sentences without a citation pass.
+    ``allow_unverifiable``: claims pass that the verifier could not confirm. A reference to no
+    evidence, a claim that some evidence contradicts and one without a verdict never do.
     """
 
     min_support: float | None = None
@@ -45,14 +45,17 @@ class Bounds:
 
     def __post_init__(self) -> None:
         if self.min_support is not None and not 0 <= self.min_support <= 1:
-            raise InputError(f"is {self.min_support}", cure="Give a share from 0 to 1.", field="min_support")
+            raise InputError(
+                f"is {self.min_support}", cure="Give a share from 0 to 1.", field="min_support"
+            )
 
 
 class GroundingIssue(NamedTuple):
     """One thing that is not supported.
 
-    ``what`` is the verdict or ``invalid reference`` or ``uncited``; ``sentence`` the answer's words; ``reference`` what
-    it cites; ``source`` and ``evidence`` the chunk that decides and its words, "" where none does; ``why`` says more.
+    ``what`` is the verdict or ``invalid reference`` or ``uncited``; ``sentence`` the answer's
+    words; ``reference`` what it cites; ``source`` and ``evidence`` the chunk that decides and its
+    words, "" where none does; ``why`` says more.
     """
 
     what: str
@@ -98,7 +101,9 @@ class Grounding:
 
 
 class NotGrounded(AssertionError):
-    """The answer is not supported by its evidence; the message says which sentence and why; see ``grounding``."""
+    """The answer is not supported by its evidence; the message says which sentence and why; see
+    ``grounding``.
+    """
 
     def __init__(self, grounding: Grounding) -> None:
         self.grounding = grounding
@@ -121,7 +126,9 @@ def grounding(
         raise InputError("is empty", cure="Give the answer to be checked.", field="answer")
     chunks = evidence_of(evidence)
     if not chunks:
-        raise InputError("is empty", cure="Give what the answer was written from.", field="evidence")
+        raise InputError(
+            "is empty", cure="Give what the answer was written from.", field="evidence"
+        )
     settings, bounds = settings or Settings(), bounds or Bounds()
     verifier = build_roles(settings).verifier
     cited = audits.audit_citations(answer, chunks, settings)
@@ -142,7 +149,8 @@ def assert_grounded(
     allow_unverifiable: bool = False,
     settings: Settings | None = None,
 ) -> Grounding:
-    """Raise NotGrounded (an AssertionError) where the evidence does not support the answer; else return what was found.
+    """Raise NotGrounded (an AssertionError) where the evidence does not support the answer; else
+    return what was found.
 
     See ``Bounds`` for what passes, and ``grounding`` for what else is raised.
     """
@@ -156,11 +164,20 @@ def assert_grounded(
 def message_of(found: Grounding) -> str:
     """Return the issues in plain text, a few lines each."""
     number = len(found.issues)
-    lines = [f"The answer is not grounded in its evidence: {number} {'issue' if number == 1 else 'issues'}."]
+    lines = [
+        (
+            f"The answer is not grounded in its evidence: {number}"
+            f" {'issue' if number == 1 else 'issues'}."
+        )
+    ]
     for place, issue in enumerate(found.issues[:SHOWN_MOST], 1):
         support = "" if issue.support is None else f" (support {issue.support:.2f})"
         cites = f"  cites [{issue.reference}]" if issue.reference else ""
-        lines += ["", f"{place}. {issue.what}{support}{cites}", f"   sentence: {_shown(issue.sentence)}"]
+        lines += [
+            "",
+            f"{place}. {issue.what}{support}{cites}",
+            f"   sentence: {_shown(issue.sentence)}",
+        ]
         if issue.evidence:
             lines.append(f"   evidence: [{issue.source}] {_shown(issue.evidence)}")
         if issue.why:
@@ -176,9 +193,14 @@ def _of_citations(answer: str, cited: CitationAudit, bounds: Bounds) -> list[Gro
         if citation.status == "invalid":
             inside = (s for s in cited.sentences if s.start <= citation.marker_start < s.end)
             sentence = next(
-                (answer[s.start : s.end] for s in inside), answer[citation.marker_start : citation.marker_end]
+                (answer[s.start : s.end] for s in inside),
+                answer[citation.marker_start : citation.marker_end],
             )
-            found.append(GroundingIssue("invalid reference", sentence, citation.text, why="no evidence has this id"))
+            found.append(
+                GroundingIssue(
+                    "invalid reference", sentence, citation.text, why="no evidence has this id"
+                )
+            )
     if not bounds.allow_uncited:
         found += [GroundingIssue("uncited", sentence) for sentence in cited.uncited_claims]
     return found
@@ -194,16 +216,23 @@ def _of_claims(
             continue
         claim = check.claim
         sentence = claim.text if claim.start is None else answer[claim.start : claim.end]
-        source = next(iter((*(quote.evidence_id for quote in check.quotes), *check.sources, *claim.cited)), "")
+        source = next(
+            iter((*(quote.evidence_id for quote in check.quotes), *check.sources, *claim.cited)), ""
+        )
         words = next((quote.text for quote in check.quotes), texts.get(source, ""))
         denied = "; ".join(each.reason for each in check.contradictions)
         why = check.issue or denied or (check.unscored.reason if check.unscored else "")
-        found.append(GroundingIssue(what, sentence, ", ".join(claim.cited), source, words, check.support, why))
+        found.append(
+            GroundingIssue(
+                what, sentence, ", ".join(claim.cited), source, words, check.support, why
+            )
+        )
     return found
 
 
 def _what_fails(check: ClaimCheck, bounds: Bounds) -> str | None:
-    """Return what keeps a claim from passing, None where it passes: the rule of acceptance, as far as bounds allow.
+    """Return what keeps a claim from passing, None where it passes: the rule of acceptance, as far
+    as bounds allow.
 
     The verdict of a claim that the evidence supports and contradicts is ``contradicted``.
     """

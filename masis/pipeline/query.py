@@ -1,4 +1,6 @@
-"""A question answered and checked in one call: retrieve, draft, critique (DRAFT-CRITIQUE-PIPELINE)."""
+"""A question answered and checked in one call: retrieve, draft, critique
+(DRAFT-CRITIQUE-PIPELINE).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from masis.schema.drafts import PipelineOptions, PipelineResult, options_of
 from masis.settings import Settings
 
 Retriever = Any
-"""A function of the question, or an object with ``invoke`` or ``retrieve``, or their async forms."""
+"""A function of the question, or an object with ``invoke`` or ``retrieve``, or their
+async forms.
+"""
 DraftWriter = Callable[[str, str], Any]
 """Writes a draft from the question and the context: a text, or a message with one."""
 Options = PipelineOptions | Mapping[str, Any] | None
@@ -39,14 +43,16 @@ def query_with_critique(
 ) -> PipelineResult:
     """Search, draft an answer from what was found, and critique it (queryWithCritique).
 
-    ``retriever`` is any function of the question, or a retriever of LangChain or LlamaIndex; ``draft`` writes the draft
-    from question and context, our own drafter where it is None. A draft of fewer than ``draft_min_length`` characters
-    is not critiqued, and nothing is drafted where nothing was found: ``not_critiqued`` says so. Raises InputError for
-    a question or a retriever that is none, RetrievalFailed where the retriever fails, StepError where no draft could be
+    ``retriever`` is any function of the question, or a retriever of LangChain or LlamaIndex;
+    ``draft`` writes the draft from question and context, our own drafter where it is None. A draft
+    of fewer than ``draft_min_length`` characters is not critiqued, and nothing is drafted where
+    nothing was found: ``not_critiqued`` says so. Raises InputError for a question or a retriever
+    that is none, RetrievalFailed where the retriever fails, StepError where no draft could be
     written. For a retriever that is only async, the error names ``query_with_critique_async``.
     """
     try:
-        _answered(query, retriever, options, settings, roles, draft, _Asked.now).send(None)  # it waits for nothing
+        # it waits for nothing
+        _answered(query, retriever, options, settings, roles, draft, _Asked.now).send(None)
     except StopIteration as done:
         result: PipelineResult = done.value
         return result
@@ -62,7 +68,8 @@ async def query_with_critique_async(
     *,
     draft: DraftWriter | None = None,
 ) -> PipelineResult:
-    """``query_with_critique`` for code that is async; retriever and ``draft`` are awaited where they can be.
+    """``query_with_critique`` for code that is async; retriever and ``draft`` are awaited where
+    they can be.
 
     What can't be runs on a thread of its own. Cancelling the task stops the critique.
     """
@@ -70,9 +77,11 @@ async def query_with_critique_async(
 
 
 class _Asked(NamedTuple):
-    """What is asked next, and of whom: ``ask`` of who can only be waited for, ``ask_async`` of who can be awaited.
+    """What is asked next, and of whom: ``ask`` of who can only be waited for, ``ask_async`` of who
+    can be awaited.
 
-    ``field`` names the argument that brought them; ``failure`` makes the error of whatever they raise.
+    ``field`` names the argument that brought them; ``failure`` makes the error of whatever they
+    raise.
     """
 
     field: str
@@ -95,7 +104,9 @@ class _Asked(NamedTuple):
         if self.ask_async is not None:
             found = self._answer(self.ask_async)
         else:
-            found = await asyncio.wrap_future(start_in_thread(lambda: self._answer(self.ask), "pipeline"))
+            found = await asyncio.wrap_future(
+                start_in_thread(lambda: self._answer(self.ask), "pipeline")
+            )
         if inspect.isawaitable(found):
             with self._reported():
                 found = await found
@@ -104,7 +115,8 @@ class _Asked(NamedTuple):
     def _answer(self, ask: Callable[[], Any]) -> Any:
         with self._reported():
             found = ask()
-            return list(found) if isinstance(found, Iterator) else found  # a generator may fail as well
+            # a generator may fail as well
+            return list(found) if isinstance(found, Iterator) else found
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -125,7 +137,9 @@ async def _answered(
     draft: DraftWriter | None,
     ask: Callable[[_Asked], Coroutine[Any, Any, Any]],
 ) -> PipelineResult:
-    """Return the result, letting ``ask`` ask for each part of it; all is checked before anything is asked."""
+    """Return the result, letting ``ask`` ask for each part of it; all is checked before anything is
+    asked.
+    """
     if not isinstance(query, str) or not query.strip():
         raise InputError("is empty", cure="Ask something.", field="query")
     settings = settings or Settings()
@@ -133,7 +147,8 @@ async def _answered(
     if roles is None:
         check_models(settings)
     found = documents(await ask(_search(retriever, query)))
-    context = "\n\n---\n\n".join(f"[{each.path or each.id}]\n{each.content}" for each in found)  # assembleContext
+    # assembleContext
+    context = "\n\n---\n\n".join(f"[{each.path or each.id}]\n{each.content}" for each in found)
     result = PipelineResult(context=context, search_results=found)
     if not chosen.generate_answer:
         return result
@@ -146,7 +161,9 @@ async def _answered(
         return (roles or build_roles(settings)).drafter.draft(query, evidence(found))
 
     awaited = write if inspect.iscoroutinefunction(draft) else None
-    writing = _Asked("draft", write, awaited, lambda why: StepError(f"The draft could not be written: {why}"))
+    writing = _Asked(
+        "draft", write, awaited, lambda why: StepError(f"The draft could not be written: {why}")
+    )
     text = _text(await ask(writing))
     result = result.model_copy(update={"draft": text})
     enabled = settings.draft_critique if chosen.enable_critique is None else chosen.enable_critique
@@ -165,18 +182,27 @@ async def _answered(
 
 
 def _search(retriever: Retriever, query: str) -> _Asked:
-    """Return how a retriever is asked: it is known by its methods. Raises InputError for what can't be asked."""
+    """Return how a retriever is asked: it is known by its methods. Raises InputError for what can't
+    be asked.
+    """
 
     def method(*names: str) -> Callable[[str], Any] | None:
-        return next((own for name in names if callable(own := getattr(retriever, name, None))), None)
+        return next(
+            (own for name in names if callable(own := getattr(retriever, name, None))), None
+        )
 
     itself = retriever if callable(retriever) else None
     ask = method("invoke", "retrieve") or itself
-    ask_async = method("ainvoke", "aretrieve") or (itself if inspect.iscoroutinefunction(retriever) else None)
+    ask_async = method("ainvoke", "aretrieve") or (
+        itself if inspect.iscoroutinefunction(retriever) else None
+    )
     if ask is None and ask_async is None:
         raise InputError(
             f"{type(retriever).__name__} can't be asked",
-            cure="Give a function of the question, or an object with 'invoke' (LangChain) or 'retrieve' (LlamaIndex).",
+            cure=(
+                "Give a function of the question, or an object with 'invoke' (LangChain) or"
+                " 'retrieve' (LlamaIndex)."
+            ),
             field="retriever",
         )
     return _Asked(
@@ -188,7 +214,9 @@ def _search(retriever: Retriever, query: str) -> _Asked:
 
 
 def _text(made: Any) -> str:
-    """Return the text of a draft: itself, our own drafter's, or a message's (``content``, ``text``, ``response``)."""
+    """Return the text of a draft: itself, our own drafter's, or a message's (``content``, ``text``,
+    ``response``).
+    """
     if isinstance(made, str):
         return made
     if isinstance(made, Draft):
@@ -196,4 +224,6 @@ def _text(made: Any) -> str:
     for name in ("content", "text", "response"):
         if isinstance(own := getattr(made, name, None), str):
             return own
-    raise InputError(f"gave {type(made).__name__}, not a text", cure="Return the draft as a text.", field="draft")
+    raise InputError(
+        f"gave {type(made).__name__}, not a text", cure="Return the draft as a text.", field="draft"
+    )

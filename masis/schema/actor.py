@@ -18,9 +18,11 @@ Permission = Literal["read", "decide", "audit", "export", "oversee", "redact", "
 PERMISSIONS: dict[Permission, Role] = {
     "read": "viewer",
     "decide": "reviewer",  # decide, undo one's own decisions, override grades of a screening
-    "audit": "reviewer",  # add cases and abstracts, start and stop audits and screenings, which may cost
+    # add cases and abstracts, start and stop audits and screenings, which may cost
+    "audit": "reviewer",
     "export": "lead",  # cases with decisions, the decision log, screenings
-    "oversee": "lead",  # undo what others decided, reassess, reset what is learned, remove abstracts
+    # undo what others decided, reassess, reset what is learned, remove abstracts
+    "oversee": "lead",
     "redact": "lead",
     "purge": "admin",
     "configure": "admin",  # change settings, download models
@@ -31,9 +33,9 @@ PERMISSIONS: dict[Permission, Role] = {
 class Actor(Record):
     """The person or program that a use case acts for; logs record the name.
 
-    Where nobody signs in, the name is a signature, not a proof, and roles don't matter. A person who has not given a
-    name yet has the empty one, which may keep drafts and may not decide. ``signed_in_by`` says who vouches for the name
-    of an authenticated actor.
+    Where nobody signs in, the name is a signature, not a proof, and roles don't matter. A person
+    who has not given a name yet has the empty one, which may keep drafts and may not decide.
+    ``signed_in_by`` says who vouches for the name of an authenticated actor.
     """
 
     name: str = Field(default="", max_length=200)

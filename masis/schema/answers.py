@@ -1,8 +1,9 @@
 """What a system gave back in the place of an answer, taken apart.
 
-A reply holds more than its answer: what the model thought before it (``<think>``, parts of a message, the channels of
-gpt-oss), which is no part of it and not audited; or no answer at all, since the system refused or its call
-failed. Each is known by a table here, the same for files, HTTP, MCP and Python.
+A reply holds more than its answer: what the model thought before it (``<think>``, parts of a
+message, the channels of gpt-oss), which is no part of it and not audited; or no answer at all,
+since the system refused or its call failed. Each is known by a table here, the same for files,
+HTTP, MCP and Python.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ LONGEST_MESSAGE = 500
 """Characters that are kept of what a system said instead of an answer."""
 
 NoAnswerCode = Literal["refused", "failed"]
-"""Why there is no answer: the system declined the question (or a filter did), or its call failed or was cut off."""
+"""Why there is no answer: the system declined the question (or a filter did), or its call failed or
+was cut off.
+"""
 
 # Thoughts inside of a text
 
 _NAMES = "think|thinking|thought|thoughts|reasoning|seed:think"
-_TAG = re.compile(rf"<(?P<close>/?)(?P<name>{_NAMES})>|\[(?P<close2>/?)THINK\]|◁(?P<close3>/?)think▷", re.IGNORECASE)
+_TAG = re.compile(
+    rf"<(?P<close>/?)(?P<name>{_NAMES})>|\[(?P<close2>/?)THINK\]|◁(?P<close3>/?)think▷",
+    re.IGNORECASE,
+)
 """Qwen, DeepSeek and others; Magistral; Kimi."""
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*+`", re.DOTALL)
 _BEFORE_A_BLOCK = re.compile(r"(?:\A|\n|[.!?:>\]])[ \t]*\Z")
@@ -48,8 +54,13 @@ class Separated(NamedTuple):
     removed: tuple[tuple[int, int], ...] = ()
 
     def moved(self, start: int, end: int) -> tuple[int, int] | None:
-        """Return where a stretch of the text stands in the answer; None where it lies in what was taken out."""
-        at = tuple(place - sum(max(0, min(place, to) - since) for since, to in self.removed) for place in (start, end))
+        """Return where a stretch of the text stands in the answer; None where it lies in what was
+        taken out.
+        """
+        at = tuple(
+            place - sum(max(0, min(place, to) - since) for since, to in self.removed)
+            for place in (start, end)
+        )
         inside = any(since <= start < to and end <= to for since, to in self.removed)
         return None if inside or (at[0] == at[1] and start != end) else (at[0], at[1])
 
@@ -63,23 +74,31 @@ class _Thought(NamedTuple):
 
 
 def may_hold_thoughts(text: str) -> bool:
-    """Return whether a text has a mark of thoughts anywhere; most have none, and are spared a closer look."""
+    """Return whether a text has a mark of thoughts anywhere; most have none, and are spared a
+    closer look.
+    """
     return _TAG.search(text) is not None or "<|channel|>" in text or text.startswith("analysis")
 
 
 def separate_thoughts(text: str) -> Separated:
-    """Return a text without what a model thought in it, where marks say for certain that it is that.
+    """Return a text without what a model thought in it, where marks say for certain that it is
+    that.
 
-    Marks in code and in the middle of a sentence are words of the answer. A text that opens with a mark which nothing
-    closes is all thought: the reply was cut off in it.
+    Marks in code and in the middle of a sentence are words of the answer. A text that opens with a
+    mark which nothing closes is all thought: the reply was cut off in it.
     """
-    found = list(_in_channels(text) if "<|channel|>" in text or text.startswith("analysis") else _in_tags(text))
+    found = list(
+        _in_channels(text)
+        if "<|channel|>" in text or text.startswith("analysis")
+        else _in_tags(text)
+    )
     if not found:
         return Separated(text, "")
     removed, at = list[tuple[int, int]](), 0
     for thought in found:
         start, end = max(thought.start, at), thought.end
-        if not text[at:start].strip() and (not removed or removed[-1][1] == at):  # nothing of the answer is before it
+        # nothing of the answer is before it
+        if not text[at:start].strip() and (not removed or removed[-1][1] == at):
             start = at
             end += len(text) - end - len(text[end:].lstrip())
         removed.append((start, end))
@@ -89,7 +108,9 @@ def separate_thoughts(text: str) -> Separated:
         kept.append(text[since:start])
         since = end
     answer = "".join([*kept, text[since:]])
-    return Separated(answer, "\n\n".join(filter(None, (each.words.strip() for each in found))), tuple(removed))
+    return Separated(
+        answer, "\n\n".join(filter(None, (each.words.strip() for each in found))), tuple(removed)
+    )
 
 
 def _in_tags(text: str) -> Iterator[_Thought]:
@@ -131,7 +152,9 @@ def _tags_outside_code(text: str) -> list[re.Match[str]]:
 
 
 def _ends_a_block(text: str, tag: re.Match[str]) -> bool:
-    """Return whether a closing mark without an opening one ends a thought: the opening one stands in the prompt."""
+    """Return whether a closing mark without an opening one ends a thought: the opening one stands
+    in the prompt.
+    """
     before = _BEFORE_A_BLOCK.search(text[max(0, tag.start() - 40) : tag.start()])
     return before is not None or text[tag.end() : tag.end() + 1] in ("", "\n")
 
@@ -157,24 +180,36 @@ def _in_channels(text: str) -> Iterator[_Thought]:
 
 # Thoughts as parts of a message, or beside its content
 
-_THOUGHT_PARTS = frozenset(("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought"))
-"""Types of parts that hold what a model thought: Anthropic, Mistral, OpenAI and who speaks their APIs."""
+_THOUGHT_PARTS = frozenset(
+    ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought")
+)
+"""Types of parts that hold what a model thought: Anthropic, Mistral, OpenAI and who speaks their
+APIs.
+"""
 THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
 """Keys beside a message's content that hold it: DeepSeek, vLLM; OpenRouter, Ollama."""
 
 
 def is_thought(part: Any) -> bool:
-    """Return whether a part of a message is what the model thought, apart from its answer; Gemini marks it."""
-    return isinstance(part, Mapping) and (part.get("type") in _THOUGHT_PARTS or part.get("thought") is True)
+    """Return whether a part of a message is what the model thought, apart from its answer; Gemini
+    marks it.
+    """
+    return isinstance(part, Mapping) and (
+        part.get("type") in _THOUGHT_PARTS or part.get("thought") is True
+    )
 
 
 def thoughts_in(message: Any) -> str:
-    """Return what a model thought by its message: in the parts of its content and in keys beside it."""
+    """Return what a model thought by its message: in the parts of its content and in keys beside
+    it.
+    """
     if not isinstance(message, Mapping):
         return ""
     beside = [_words(message.get(key)) for key in THOUGHT_KEYS]
     content = message.get("content", message.get("parts"))
-    parts = [part for part in content if is_thought(part)] if isinstance(content, list | tuple) else []
+    parts = (
+        [part for part in content if is_thought(part)] if isinstance(content, list | tuple) else []
+    )
     said = [next(filter(None, beside), ""), *map(thought_of, parts)]
     return "\n\n".join(filter(None, said))
 
@@ -198,29 +233,68 @@ def _words(value: Any) -> str:
 # No answer: refused or failed
 
 _REASONS: dict[str, NoAnswerCode] = {
-    **dict.fromkeys(("refusal", "refused", "content_filter", "content_filtered", "guardrail_intervened"), "refused"),
-    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii", "error_toxic"), "refused"),
+    **dict.fromkeys(
+        ("refusal", "refused", "content_filter", "content_filtered", "guardrail_intervened"),
+        "refused",
+    ),
+    **dict.fromkeys(
+        ("safety", "recitation", "blocklist", "prohibited_content", "spii", "error_toxic"),
+        "refused",
+    ),
     **dict.fromkeys(("image_safety", "language", "intervened", "blocked"), "refused"),
-    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"), "failed"),
-    **dict.fromkeys(("malformed_function_call", "error", "error_limit", "failed", "failure", "cancelled"), "failed"),
+    **dict.fromkeys(
+        ("length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"), "failed"
+    ),
+    **dict.fromkeys(
+        ("malformed_function_call", "error", "error_limit", "failed", "failure", "cancelled"),
+        "failed",
+    ),
     **dict.fromkeys(("timeout", "timed_out", "incomplete", "expired", "other"), "failed"),
 }
 """Why a reply ended, by the words of providers and of evaluation tools, in small letters."""
 _REASON_KEYS = (
-    *("finish_reason", "finishReason", "stop_reason", "stopReason", "blockReason", "block_reason", "guardrailAction"),
+    *(
+        "finish_reason",
+        "finishReason",
+        "stop_reason",
+        "stopReason",
+        "blockReason",
+        "block_reason",
+        "guardrailAction",
+    ),
     *("reason", "status", "state", "status_code", "statusCode", "level"),
 )
 _ENDED_EARLY = ("finish_reason", "finishReason", "stop_reason", "stopReason", "reason")
 """Those that say how the text ended, and not what became of the call."""
 _STATUS_KEYS = ("status", "status_code", "statusCode")
-_FLAGS: dict[str, NoAnswerCode] = {"isRefusal": "refused", "is_refusal": "refused", "timed_out": "failed"}
+_FLAGS: dict[str, NoAnswerCode] = {
+    "isRefusal": "refused",
+    "is_refusal": "refused",
+    "timed_out": "failed",
+}
 """Keys that are true where there is no answer: promptfoo's, and what others call it."""
 _STATUS_OF_A_SPAN = (2, "2", "ERROR", "STATUS_CODE_ERROR")
 """OpenTelemetry's status of what failed."""
-_HOLDERS = ("response", "output", "outputs", "result", "body", "raw_response", "completion", "answer")
+_HOLDERS = (
+    "response",
+    "output",
+    "outputs",
+    "result",
+    "body",
+    "raw_response",
+    "completion",
+    "answer",
+)
 """Keys under which a row keeps the reply, or the error in its place."""
 _INSIDE = (
-    *("observations", "spans", "message", "promptFeedback", "prompt_feedback", "incomplete_details"),
+    *(
+        "observations",
+        "spans",
+        "message",
+        "promptFeedback",
+        "prompt_feedback",
+        "incomplete_details",
+    ),
     *("choices", "candidates", "content"),
 )
 _ERROR_KEYS = (
@@ -251,7 +325,8 @@ _FAILED_CALL = re.compile(
 )
 """Texts that are the failure of a call, as libraries word it, in the place of an answer."""
 _ERROR_PAGE = re.compile(
-    r"\s{0,20}(?:<!doctype html[^>]{0,200}>\s{0,20})?<html\b.{0,500}?<title>\s{0,20}([45]\d\d\b[^<]{0,200})",
+    r"\s{0,20}(?:<!doctype"
+    r" html[^>]{0,200}>\s{0,20})?<html\b.{0,500}?<title>\s{0,20}([45]\d\d\b[^<]{0,200})",
     re.IGNORECASE | re.DOTALL,
 )
 """The page of a proxy or a server in the place of an answer."""
@@ -259,7 +334,8 @@ _LONGEST_FAILURE = 4_000
 
 
 def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str] | None:
-    """Return why a record has no answer, as ``{"code", "message"}``; None where it has one, or doesn't say why not.
+    """Return why a record has no answer, as ``{"code", "message"}``; None where it has one, or
+    doesn't say why not.
 
     Args:
         record: A row with the reply in it.
@@ -268,11 +344,14 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
     """
     if isinstance(answer, str) and answer.strip():
         return _failed_call(answer)
-    if isinstance(answer, Mapping) and any(_words(answer.get(key)) for key in ("text", "content", "output")):
+    if isinstance(answer, Mapping) and any(
+        _words(answer.get(key)) for key in ("text", "content", "output")
+    ):
         return None
     named = name_elsewhere("answer", map(str, record))
     if named is not None and isinstance(record.get(named), str) and record[named].strip():
-        return None  # an answer that was not read: a person says what it is, whatever else the record says
+        # an answer that was not read: a person says what it is, whatever else the record says
+        return None
     turns = record.get("messages")
     last = {"message": turns[-1]} if isinstance(turns, list | tuple) and turns else {}
     found = list(_signs({**last, **record, "answer": answer}))
@@ -280,12 +359,17 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
     for code in codes:  # a filter's refusal comes as an error too
         said = [message for sign, message in found if sign == code]
         if said:
-            return {"code": code, "message": shortened(next(filter(None, said), ""), LONGEST_MESSAGE)}
+            return {
+                "code": code,
+                "message": shortened(next(filter(None, said), ""), LONGEST_MESSAGE),
+            }
     return None
 
 
 def cut_off_in(record: Mapping[str, Any]) -> str | None:
-    """Return why a reply ended before its answer did, as ``finish_reason: length``; None where it did not."""
+    """Return why a reply ended before its answer did, as ``finish_reason: length``; None where it
+    did not.
+    """
     said = (message for _, message in _signs(record) if message.partition(": ")[0] in _ENDED_EARLY)
     return next(said, None)
 
@@ -299,13 +383,21 @@ def _failed_call(text: str) -> dict[str, str] | None:
         message = text
     elif found := _ERROR_PAGE.match(text):
         message = found[1]
-    elif isinstance(held, dict) and not any(key in held for key in ("answer", "output", "text", "choices")):
+    elif isinstance(held, dict) and not any(
+        key in held for key in ("answer", "output", "text", "choices")
+    ):
         message = next((said for key in _ERROR_KEYS if (said := _error_words(held.get(key)))), None)
-    return None if message is None else {"code": "failed", "message": shortened(message.strip(), LONGEST_MESSAGE)}
+    return (
+        None
+        if message is None
+        else {"code": "failed", "message": shortened(message.strip(), LONGEST_MESSAGE)}
+    )
 
 
 def _signs(record: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
-    """Yield each sign that a reply was refused or failed, with what it says, from the outside in."""
+    """Yield each sign that a reply was refused or failed, with what it says, from the
+    outside in.
+    """
     left: deque[tuple[Any, int]] = deque([(record, 0)])
     looked_at = 0
     while left and looked_at < _MOST_LOOKED_AT:
@@ -341,9 +433,13 @@ def _signs_of(held: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
 def _error_words(error: Any) -> str:
     """Return what an error says; "" where it is none."""
     if isinstance(error, str):
-        return "" if error.strip().lower() in ("", "none", "null", "false", "nan") else error.strip()
+        return (
+            "" if error.strip().lower() in ("", "none", "null", "false", "nan") else error.strip()
+        )
     if isinstance(error, Mapping):
-        said = (_error_words(error.get(key)) for key in ("message", "detail", "msg", "error", "type"))
+        said = (
+            _error_words(error.get(key)) for key in ("message", "detail", "msg", "error", "type")
+        )
         words = next(filter(None, said), "" if not error else "an error without a message")
         code = error.get("code")
         return f"{code}: {words}" if isinstance(code, str | int) and code and words else words

@@ -1,7 +1,7 @@
 """What one look at one answer finds: citations, claims, issues, critique, revision, evaluation.
 
-Offsets are character positions in the text named, start included, end excluded: ``answer[start:end] == text``.
-Scores run from 0 to 1; ``None`` means unscored, never zero.
+Offsets are character positions in the text named, start included, end excluded: ``answer[start:end]
+== text``. Scores run from 0 to 1; ``None`` means unscored, never zero.
 """
 
 from __future__ import annotations
@@ -15,22 +15,29 @@ from masis.schema.display import OneLine
 from masis.schema.wording import counted, shortened
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
-"""How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number to the one id
-ending in it; by position from 1 where ids are opaque; a link or name by the evidence's source; given beside the
-answer."""
+"""How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number
+to the one id ending in it; by position from 1 where ids are opaque; a link or name by the
+evidence's source; given beside the answer."""
 
 SentenceStatus = Literal["cited", "uncited", "exempt"]
 ReferenceFinding = Literal[
-    "supports", "partly_supports", "misattributed", "redundant", "unsupported", "contradicts", "unchecked"
+    "supports",
+    "partly_supports",
+    "misattributed",
+    "redundant",
+    "unsupported",
+    "contradicts",
+    "unchecked",
 ]
 
 
 class Citation(Record):
     """One reference inside a marker: ``[1, 99]`` is one marker and two citations.
 
-    ``start`` to ``end`` span the reference itself (``99``; the whole ``1-3`` for each member of a range);
-    ``marker_start`` to ``marker_end`` span the marker it stands in (``[1, 99]``). A citation given beside the answer
-    has no marker: both are its ``end``, and ``start`` to ``end`` is what it covers of one sentence.
+    ``start`` to ``end`` span the reference itself (``99``; the whole ``1-3`` for each member of a
+    range); ``marker_start`` to ``marker_end`` span the marker it stands in (``[1, 99]``). A
+    citation given beside the answer has no marker: both are its ``end``, and ``start`` to ``end``
+    is what it covers of one sentence.
     """
 
     start: int
@@ -46,7 +53,9 @@ class Citation(Record):
 
 
 class Sentence(Record):
-    """One sentence of the answer. ``why`` says in plain words why it counts as cited, uncited or exempt."""
+    """One sentence of the answer. ``why`` says in plain words why it counts as cited, uncited or
+    exempt.
+    """
 
     start: int
     end: int
@@ -59,8 +68,8 @@ class Sentence(Record):
 class QuoteCheck(Record):
     """Whether the quote of a citation given beside the answer stands in the evidence that it names.
 
-    ``start`` and ``end`` are offsets in the answer; ``evidence_start`` and ``evidence_end`` where the quote stands, in
-    the evidence named or in ``found_in``.
+    ``start`` and ``end`` are offsets in the answer; ``evidence_start`` and ``evidence_end`` where
+    the quote stands, in the evidence named or in ``found_in``.
     """
 
     start: int
@@ -74,11 +83,13 @@ class QuoteCheck(Record):
 
 
 class CitationAudit(OneLine, Record):
-    """What the markers of an answer point at, and which sentences carry none (MASIS-CRITIC-P3, MASIS-CRITIC-P4).
+    """What the markers of an answer point at, and which sentences carry none (MASIS-CRITIC-P3,
+    MASIS-CRITIC-P4).
 
-    ``invalid_citations`` holds references that name no evidence, as written, in order of appearance;
-    ``carried_references`` those of an earlier answer whose sentences still stand unconfirmed, without their markers.
-    ``penalty_factor`` is what the critic's confidence is multiplied by.
+    ``invalid_citations`` holds references that name no evidence, as written, in order of
+    appearance; ``carried_references`` those of an earlier answer whose sentences still stand
+    unconfirmed, without their markers. ``penalty_factor`` is what the critic's confidence is
+    multiplied by.
     """
 
     mode: Literal["standard", "literal"]
@@ -100,7 +111,9 @@ class CitationAudit(OneLine, Record):
 
 
 class Quote(Record):
-    """A passage of evidence that supports (or contradicts) a claim: ``evidence.text[start:end] == text``."""
+    """A passage of evidence that supports (or contradicts) a claim: ``evidence.text[start:end] ==
+    text``.
+    """
 
     evidence_id: str
     start: int
@@ -112,9 +125,10 @@ class Quote(Record):
 class Contradiction(Record):
     """A fact of the claim that differs from the same fact in the evidence.
 
-    ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``evidence_text`` is the value the evidence has.
-    ``kind`` is what differs (a number, a date, ...), ``stated`` where a model says so, ``source`` where what differs
-    stands in the line that names the chunk's source: then ``evidence_text`` is that line, without a place in the text.
+    ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``evidence_text`` is the
+    value the evidence has. ``kind`` is what differs (a number, a date, ...), ``stated`` where a
+    model says so, ``source`` where what differs stands in the line that names the chunk's source:
+    then ``evidence_text`` is that line, without a place in the text.
     """
 
     kind: str
@@ -130,9 +144,11 @@ class Contradiction(Record):
 
 
 class AbsentFigure(Record):
-    """A figure of a claim that the evidence doesn't have. It may be calculated, so that nothing is said to be wrong.
+    """A figure of a claim that the evidence doesn't have. It may be calculated, so that nothing is
+    said to be wrong.
 
-    ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``kind`` is ``number`` or ``date``.
+    ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``kind`` is ``number`` or
+    ``date``.
     """
 
     kind: Literal["number", "date"]
@@ -142,7 +158,8 @@ class AbsentFigure(Record):
 
 
 class MarkedWords(Record):
-    """Words of a claim that a tagger holds unsupported by the evidence. That is a reason to look, not a verdict.
+    """Words of a claim that a tagger holds unsupported by the evidence. That is a reason to look,
+    not a verdict.
 
     ``claim_start`` and ``claim_end`` are offsets in the claim's text.
     """
@@ -155,9 +172,10 @@ class MarkedWords(Record):
 class Claim(Record):
     """Something the answer asserts.
 
-    ``start`` and ``end`` are offsets in the answer, None for a claim given alone; ``markers`` are the stretches of
-    ``text`` that are citation markers and assert nothing; ``cited`` the evidence ids they resolve to. ``statement`` is
-    the same in words that can be understood alone, where somebody put it so.
+    ``start`` and ``end`` are offsets in the answer, None for a claim given alone; ``markers`` are
+    the stretches of ``text`` that are citation markers and assert nothing; ``cited`` the evidence
+    ids they resolve to. ``statement`` is the same in words that can be understood alone, where
+    somebody put it so.
     """
 
     text: str
@@ -170,7 +188,9 @@ class Claim(Record):
 
 
 class ReferenceCheck(Record):
-    """Whether one cited chunk supports the sentence that cites it; ``better`` names the chunk that does, if another."""
+    """Whether one cited chunk supports the sentence that cites it; ``better`` names the chunk that
+    does, if another.
+    """
 
     evidence_id: str
     finding: ReferenceFinding
@@ -182,15 +202,16 @@ class ReferenceCheck(Record):
 class ClaimCheck(OneLine, Record):
     """The verdict on one claim.
 
-    ``support`` is how far the evidence supports it (None where there is nothing to check against), ``confidence`` how
-    sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
-    parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
-    the verifier's own doing: claim or evidence is in a language it does not support, instructs its reader, or
-    exceeds a limit; or why it can't count: what the verifier quotes is not in the evidence (``quotation``), or claim
-    or evidence can be read either way (``either_way``). ``figures`` are those of the claim that the evidence lacks,
-    ``marked`` the words that a tagger holds unsupported. ``steps`` says how a claim follows where no passage says it
-    outright: the calculation, for instance. ``sources_disagree`` says that one chunk supports the claim and another
-    denies it.
+    ``support`` is how far the evidence supports it (None where there is nothing to check against),
+    ``confidence`` how sure the verifier is of the verdict, ``sources`` the evidence ids that
+    support or contradict it, ``uncovered`` the parts of the claim's text that no evidence covers.
+    ``abstained`` says why a verdict was withheld, where that was not the verifier's own doing:
+    claim or evidence is in a language it does not support, instructs its reader, or exceeds a
+    limit; or why it can't count: what the verifier quotes is not in the evidence (``quotation``),
+    or claim or evidence can be read either way (``either_way``). ``figures`` are those of the claim
+    that the evidence lacks, ``marked`` the words that a tagger holds unsupported. ``steps`` says
+    how a claim follows where no passage says it outright: the calculation, for instance.
+    ``sources_disagree`` says that one chunk supports the claim and another denies it.
     """
 
     claim: Claim
@@ -232,11 +253,12 @@ class MissingPoint(Record):
 
 
 class Escalation(Record):
-    """What two verifiers in a row did with the claims of an answer: ``first`` judged all, ``second`` what was left.
+    """What two verifiers in a row did with the claims of an answer: ``first`` judged all,
+    ``second`` what was left.
 
-    ``settled`` and ``escalated`` count claims. ``calls`` to a language model were made for the escalated ones;
-    ``calls_saved`` are those that the second alone would have made beyond them, and ``cost_saved_usd`` is an estimate
-    of what they would have cost, None where no price is known.
+    ``settled`` and ``escalated`` count claims. ``calls`` to a language model were made for the
+    escalated ones; ``calls_saved`` are those that the second alone would have made beyond them, and
+    ``cost_saved_usd`` is an estimate of what they would have cost, None where no price is known.
     """
 
     first: str
@@ -258,10 +280,10 @@ class Escalation(Record):
 class ClaimReport(Record):
     """All claims of one answer in figures.
 
-    ``confidence`` = (mean support + share verified) / 2 (DRAFT-CRITIQUE-CONFIDENCE); None where
-    the claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could say what is missing.
-    ``escalation`` is set where two verifiers judged in a row. ``unchecked`` says in words what lay beyond the limits of
-    the settings.
+    ``confidence`` = (mean support + share verified) / 2 (DRAFT-CRITIQUE-CONFIDENCE); None where the
+    claims could not be found (``unscored``). ``completeness_unscored`` says why nobody could say
+    what is missing. ``escalation`` is set where two verifiers judged in a row. ``unchecked`` says
+    in words what lay beyond the limits of the settings.
     """
 
     missing: tuple[MissingPoint, ...] = ()
@@ -296,12 +318,14 @@ IssueSource = Literal["citations", "claims", "critic", "instructions"]
 class Issue(Record):
     """One objection, whoever raised it.
 
-    ``id`` names it within its iteration; ``key`` stays the same while the same words keep the same fault, so that a
-    finding can be followed from one iteration to the next. ``rule`` names what found it (``fabricated_reference``).
-    ``start`` and ``end`` are offsets in the answer; an issue with a stretch of evidence has ``evidence_start`` and
-    ``evidence_end``, offsets in the text of its one chunk. ``carried_from`` is the iteration that raised an issue which
-    a revision left open: what it accused still stands unconfirmed, though nothing raised it again. ``point`` is what
-    the answer leaves out, as the check that found it says (rule ``missing_information``); "" for all other issues.
+    ``id`` names it within its iteration; ``key`` stays the same while the same words keep the same
+    fault, so that a finding can be followed from one iteration to the next. ``rule`` names what
+    found it (``fabricated_reference``). ``start`` and ``end`` are offsets in the answer; an issue
+    with a stretch of evidence has ``evidence_start`` and ``evidence_end``, offsets in the text of
+    its one chunk. ``carried_from`` is the iteration that raised an issue which a revision left
+    open: what it accused still stands unconfirmed, though nothing raised it again. ``point`` is
+    what the answer leaves out, as the check that found it says (rule ``missing_information``); ""
+    for all other issues.
     """
 
     id: str
@@ -348,8 +372,8 @@ class Measurement(Record):
 class Score(Record):
     """A score with where it came from: as given, as kept, and every rule between.
 
-    Where a judge was asked several times, ``samples`` holds what each gave (None: nothing that is a number), ``raw``
-    their mean and ``spread`` the highest less the lowest.
+    Where a judge was asked several times, ``samples`` holds what each gave (None: nothing that is a
+    number), ``raw`` their mean and ``spread`` the highest less the lowest.
     """
 
     name: str
@@ -371,9 +395,10 @@ class JudgedBy(Record):
 class Critique(Record):
     """The critic's verdict after the rules in code (MASIS-CRITIC-P2, CRITIC-LOOP-CRITIC-OUTPUT).
 
-    ``confidence`` is confidence in the answer, lowered by the citations; ``critique_confidence`` in the critique
-    itself; ``overall_quality_score`` is the critic's own, before the penalty factor. Where the critic was asked several
-    times, ``hallucination_votes`` says how many of how many found a hallucination.
+    ``confidence`` is confidence in the answer, lowered by the citations; ``critique_confidence`` in
+    the critique itself; ``overall_quality_score`` is the critic's own, before the penalty factor.
+    Where the critic was asked several times, ``hallucination_votes`` says how many of how many
+    found a hallucination.
     """
 
     confidence: Share | None
@@ -394,7 +419,14 @@ class Critique(Record):
 
 
 ChangeKind = Literal[
-    "reattributed", "corrected", "hedged", "dropped", "added", "cited", "uncited_marker_removed", "rewritten"
+    "reattributed",
+    "corrected",
+    "hedged",
+    "dropped",
+    "added",
+    "cited",
+    "uncited_marker_removed",
+    "rewritten",
 ]
 
 
@@ -409,7 +441,9 @@ class Change(Record):
 
 
 class RejectedIssue(Record):
-    """An issue that a reviser left as it is, since the evidence shows it to be wrong or allows no change."""
+    """An issue that a reviser left as it is, since the evidence shows it to be wrong or allows no
+    change.
+    """
 
     issue_id: str
     reason: str
@@ -429,7 +463,9 @@ class Revision(Record):
 
 
 class Evaluation(Record):
-    """Four scores and their weighted mean, clamped by what the citations prove (MASIS-EVAL-FIELDS, MASIS-EVAL-P5)."""
+    """Four scores and their weighted mean, clamped by what the citations prove (MASIS-EVAL-FIELDS,
+    MASIS-EVAL-P5).
+    """
 
     faithfulness: Share | None
     relevance: Share | None

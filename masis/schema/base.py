@@ -37,7 +37,9 @@ class Record(BaseModel):
 
 
 class Page(Record, Generic[Row]):
-    """One page of a list, and how many rows there are in all; where there are ``more``, that was counted."""
+    """One page of a list, and how many rows there are in all; where there are ``more``, that was
+    counted.
+    """
 
     rows: tuple[Row, ...]
     total: int
@@ -51,16 +53,21 @@ class OpenRecord(BaseModel):
 
 
 class InvalidRecord(InputError, ValueError):
-    """A record was made in Python of values that are wrong; a ValueError too, as pydantic's own error is."""
+    """A record was made in Python of values that are wrong; a ValueError too, as pydantic's own
+    error is.
+    """
 
     @classmethod
     def of(cls, error: InputError) -> InvalidRecord:
         """Return the same error as one of this class."""
-        return cls(error.problem, cure=error.cure, file=error.file, line=error.line, field=error.field)
+        return cls(
+            error.problem, cure=error.cure, file=error.file, line=error.line, field=error.field
+        )
 
 
 class InputRecord(OpenRecord):
-    """An open record that people make in Python: what is wrong with it is an InputError, with field and cure.
+    """An open record that people make in Python: what is wrong with it is an InputError, with field
+    and cure.
 
     ``model_validate`` doesn't come through here, unless a record says so as ``Case`` does.
     """
@@ -82,7 +89,9 @@ class InputRecord(OpenRecord):
 
     @classmethod
     def _understood(cls, data: dict[str, Any]) -> Mapping[str, Any]:
-        """Return the fields as given, other forms of them brought into the record's own. Raises InputError."""
+        """Return the fields as given, other forms of them brought into the record's own. Raises
+        InputError.
+        """
         return data
 
     def _verify(self) -> None:
@@ -90,10 +99,11 @@ class InputRecord(OpenRecord):
 
 
 class Unscored(Record):
-    """Why there is no score: a step failed, refused, was cut off, answered out of form, or had nothing to judge.
+    """Why there is no score: a step failed, refused, was cut off, answered out of form, or had
+    nothing to judge.
 
-    ``code`` is the CRITIC-ERR code of a failure, None where nothing failed and there was nothing to judge. ``raw`` is
-    the unchanged reply, for a person to read; it never becomes a number.
+    ``code`` is the CRITIC-ERR code of a failure, None where nothing failed and there was nothing to
+    judge. ``raw`` is the unchanged reply, for a person to read; it never becomes a number.
     """
 
     reason: str

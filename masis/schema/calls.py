@@ -10,10 +10,12 @@ from masis.schema.base import Record
 
 Step = Literal["drafting", "citations", "claims", "critique", "evaluation", "revision"]
 
-CallOutcome = Literal["answered", "refused", "cut_off", "empty", "malformed", "failed", "out_of_time", "stopped"]
+CallOutcome = Literal[
+    "answered", "refused", "cut_off", "empty", "malformed", "failed", "out_of_time", "stopped"
+]
 ReplyMode = Literal["json_schema", "json_object_schema", "json_object", "prompt", "text"]
-"""How a typed reply was asked for: by strict schema, by JSON mode with the schema beside it, by JSON mode, by a schema
-in the prompt; or plain text."""
+"""How a typed reply was asked for: by strict schema, by JSON mode with the schema beside it, by
+JSON mode, by a schema in the prompt; or plain text."""
 
 
 ReplySource = Literal["model", "cache", "replay"]
@@ -23,7 +25,9 @@ REPLAY = "replay:"
 """What the model string of recorded replies begins with: ``replay:FILE``."""
 DEMO_REPLIES = "demo"
 """In place of a file: the replies that ship with the demo (``data/replies``)."""
-_REPLAYED = re.compile(r"replay:(?P<file>.+?)(?: \((?P<model>.+), (?P<date>\d{4}-\d\d-\d\d)\))?", re.DOTALL)
+_REPLAYED = re.compile(
+    r"replay:(?P<file>.+?)(?: \((?P<model>.+), (?P<date>\d{4}-\d\d-\d\d)\))?", re.DOTALL
+)
 
 
 class Replayed(NamedTuple):
@@ -37,7 +41,11 @@ class Replayed(NamedTuple):
     date: str = ""
 
     def __str__(self) -> str:
-        return f"{REPLAY}{self.file} ({self.model}, {self.date})" if self.model else f"{REPLAY}{self.file}"
+        return (
+            f"{REPLAY}{self.file} ({self.model}, {self.date})"
+            if self.model
+            else f"{REPLAY}{self.file}"
+        )
 
     @classmethod
     def of(cls, string: str) -> Replayed | None:
@@ -49,12 +57,14 @@ class Replayed(NamedTuple):
 class ModelCall(Record):
     """One question put to a language model, with all tries it took.
 
-    ``model`` is the model string of the settings, ``answered_by`` what the provider says answered; ``prompt`` names the
-    prompt file and its version. Tokens are summed over the tries; ``cached_tokens`` are those of ``prompt_tokens`` that
-    the provider had in its cache. ``cost_usd`` is None where no price is known. ``ms`` includes the waits. ``repaired``
-    names what had to be repaired before the reply could be read; empty where it came in form. ``error`` says why there
-    is no reply, or of one that came what a reader must know. Where ``source`` is the cache or a file, no model was
-    asked: tokens and cost are 0, and ``answered_by`` is the model that had given the reply.
+    ``model`` is the model string of the settings, ``answered_by`` what the provider says answered;
+    ``prompt`` names the prompt file and its version. Tokens are summed over the tries;
+    ``cached_tokens`` are those of ``prompt_tokens`` that the provider had in its cache.
+    ``cost_usd`` is None where no price is known. ``ms`` includes the waits. ``repaired`` names what
+    had to be repaired before the reply could be read; empty where it came in form. ``error`` says
+    why there is no reply, or of one that came what a reader must know. Where ``source`` is the
+    cache or a file, no model was asked: tokens and cost are 0, and ``answered_by`` is the model
+    that had given the reply.
     """
 
     role: str
@@ -79,9 +89,10 @@ class ModelCall(Record):
 class Usage(Record):
     """Calls and tokens spent; all zero where no language model was involved.
 
-    ``cost_usd`` is the sum of what is known; None where no call has a known price. ``repaired`` counts the calls whose
-    reply had to be repaired before it could be read. ``calls`` are those to models; those that the cache or a file of
-    recorded replies answered are counted apart, and took nothing.
+    ``cost_usd`` is the sum of what is known; None where no call has a known price. ``repaired``
+    counts the calls whose reply had to be repaired before it could be read. ``calls`` are those to
+    models; those that the cache or a file of recorded replies answered are counted apart, and took
+    nothing.
     """
 
     calls: int = 0
@@ -114,6 +125,9 @@ class Usage(Record):
 
     def plus(self, other: Usage) -> Usage:
         """Return the sum of both; the cost is that of what is known."""
-        total = {name: (getattr(self, name) or 0) + (getattr(other, name) or 0) for name in Usage.model_fields}
+        total = {
+            name: (getattr(self, name) or 0) + (getattr(other, name) or 0)
+            for name in Usage.model_fields
+        }
         known = (self.cost_usd, other.cost_usd) != (None, None)
         return Usage(**{**total, "cost_usd": total["cost_usd"] if known else None})

@@ -1,7 +1,8 @@
 """What the keys of a record may hold: by the names that other tools use, else by their content.
 
-A question ends in a question mark or is the shortest text, an answer cites, evidence is a list, numbered or the longest
-text. What an error names, what ``--suggest`` proposes and what a page of imports offers are this one proposal.
+A question ends in a question mark or is the shortest text, an answer cites, evidence is a list,
+numbered or the longest text. What an error names, what ``--suggest`` proposes and what a page of
+imports offers are this one proposal.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from masis.schema.literals import parse_value
 from masis.schema.wording import shortened
 
 LONG_TEXT = 60
-"""Characters from which a text that nothing reads is taken for a part of the case: a note or a label is shorter."""
+"""Characters from which a text that nothing reads is taken for a part of the case: a note or a
+label is shorter.
+"""
 
 MOST_COLUMNS = 200
 """Columns that are offered of one row."""
@@ -33,7 +36,9 @@ JOINT = " + "
 
 
 class Column(NamedTuple):
-    """One column: its names from the outermost object inwards, and the beginning of what it holds in the first row."""
+    """One column: its names from the outermost object inwards, and the beginning of what it holds
+    in the first row.
+    """
 
     names: tuple[str, ...]
     sample: str
@@ -67,7 +72,9 @@ class Column(NamedTuple):
         names = [json.dumps(name) for name in self.names]
         if not self.inside_text:
             return ".".join(names)
-        return ".".join((f"parsed({'.'.join(names[: self.inside_text])})", *names[self.inside_text :]))
+        return ".".join(
+            (f"parsed({'.'.join(names[: self.inside_text])})", *names[self.inside_text :])
+        )
 
 
 def columns_of(row: Mapping[str, Any]) -> tuple[Column, ...]:
@@ -80,7 +87,9 @@ def _columns(row: Mapping[str, Any], above: tuple[str, ...], inside_text: int) -
         names = (*above, str(key))
         inner = object_in(value)
         if inner and len(names) < MOST_LEVELS and not (inside_text and isinstance(value, str)):
-            yield from _columns(inner, names, inside_text or (len(names) if isinstance(value, str) else 0))
+            yield from _columns(
+                inner, names, inside_text or (len(names) if isinstance(value, str) else 0)
+            )
         elif value is not None:
             yield _column(names, value)._replace(inside_text=inside_text)
 
@@ -97,7 +106,9 @@ def _column(names: tuple[str, ...], value: Any) -> Column:
     sample = shortened(" ".join(text[: 4 * EXCERPT].split()), EXCERPT)
     read = parse_value(value)
     if isinstance(read, str):
-        return Column(names, sample, kind="text", length=len(read.strip()), form=_form(read.strip()))
+        return Column(
+            names, sample, kind="text", length=len(read.strip()), form=_form(read.strip())
+        )
     if not isinstance(read, list) or not read:
         return Column(names, sample)
     if all(isinstance(item, str) for item in read):
@@ -106,11 +117,22 @@ def _column(names: tuple[str, ...], value: Any) -> Column:
         return Column(names, sample, kind="texts", length=sum(map(len, read)))
     objects = [item for item in read if isinstance(item, dict)]
     items = tuple(dict.fromkeys(str(key) for item in objects[:20] for key in item))[:MOST_COLUMNS]
-    texts = [(len(text), str(name)) for item in objects for name, text in item.items() if isinstance(text, str)]
-    said = name_elsewhere("text", items) is not None or any(_says_something(text) for text in _texts_of(objects))
+    texts = [
+        (len(text), str(name))
+        for item in objects
+        for name, text in item.items()
+        if isinstance(text, str)
+    ]
+    said = name_elsewhere("text", items) is not None or any(
+        _says_something(text) for text in _texts_of(objects)
+    )
     if not texts or not said:
         return Column(names, sample, items)
-    length, longest, named = sum(length for length, _ in texts), max(texts)[1], name_elsewhere("evidence.id", items)
+    length, longest, named = (
+        sum(length for length, _ in texts),
+        max(texts)[1],
+        name_elsewhere("evidence.id", items),
+    )
     ids = [str(item.get(named)) for item in objects]  # chunks of one document may all have its id
     item_id = named if named and len(set(ids)) == len(ids) else ""
     return Column(names, sample, items, "objects", length, longest, item_id=item_id)
@@ -142,17 +164,22 @@ def _form(text: str) -> Literal["", "question", "cited", "numbered", "sentence"]
         return "numbered"
     if _CITED.search(text):
         return "cited"
-    return "sentence" if len(text) >= LONG_TEXT or (" " in text and text.endswith((".", "!", "\u2026"))) else ""
+    return (
+        "sentence"
+        if len(text) >= LONG_TEXT or (" " in text and text.endswith((".", "!", "\u2026")))
+        else ""
+    )
 
 
 def chunks_in(value: Any, answer: str = "") -> Any:
-    """Return the items of an evidence written as one text, where it is certain that it holds several.
+    """Return the items of an evidence written as one text, where it is certain that it holds
+    several.
 
-    A list as text; lines that begin with ``[1]``, ``[2]``..., counting up; ``[1]`` to the last number inside of a line,
-    or lines of dashes, where sentences end before them or the ``answer`` cites one of them by its place; ``|`` between
-    as many parts as the answer's citations count up to, or right behind the end of a sentence, without a blank, as
-    DeepEval joins chunks. Numbers begin the text and are ids.
-    Any other value is returned as ``parse_value`` reads it.
+    A list as text; lines that begin with ``[1]``, ``[2]``..., counting up; ``[1]`` to the last
+    number inside of a line, or lines of dashes, where sentences end before them or the ``answer``
+    cites one of them by its place; ``|`` between as many parts as the answer's citations count up
+    to, or right behind the end of a sentence, without a blank, as DeepEval joins chunks. Numbers
+    begin the text and are ids. Any other value is returned as ``parse_value`` reads it.
     """
     read = parse_value(value)
     if not isinstance(read, str):
@@ -166,7 +193,9 @@ def chunks_in(value: Any, answer: str = "") -> Any:
             return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
         marks = list(_NUMBERED_INSIDE.finditer(read))
         texts = _texts_after(marks, read)
-        if [int(mark[1]) for mark in marks] == [*range(1, len(texts) + 1)] and _certain(texts, highest):
+        if [int(mark[1]) for mark in marks] == [*range(1, len(texts) + 1)] and _certain(
+            texts, highest
+        ):
             return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
     ruled = parts_of(read, "---")
     if _certain(ruled, highest):
@@ -174,22 +203,32 @@ def chunks_in(value: Any, answer: str = "") -> Any:
     if "|" not in read or is_markdown_table(read):
         return read
     listed = parts_of(read, "|")
-    joined = _JOINED["|"].search(read) and not _BLANK_BESIDE["|"].search(read) and _end_as_sentences(listed)
+    joined = (
+        _JOINED["|"].search(read)
+        and not _BLANK_BESIDE["|"].search(read)
+        and _end_as_sentences(listed)
+    )
     return listed if joined or len(listed) == highest >= 2 else read
 
 
 def numbers_cited(answer: str) -> set[int]:
     """Return the numbers that stand in the markers of an answer: ``[1]``, ``[2, 3]``."""
-    return {int(number) for marker in _MARKER.findall(answer) for number in re.findall(r"\d+", marker)}
+    return {
+        int(number) for marker in _MARKER.findall(answer) for number in re.findall(r"\d+", marker)
+    }
 
 
 def cited_by_place(answer: str, ids: Iterable[str]) -> bool:
-    """Return whether an answer's markers name none of the ids, all of which end in a number, but count the chunks."""
+    """Return whether an answer's markers name none of the ids, all of which end in a number, but
+    count the chunks.
+    """
     numbers, names = numbers_cited(answer), list(ids)
     ends = [re.search(r"\d+$", name) for name in names]
     if not numbers or not all(ends) or not numbers <= {*range(1, len(names) + 1)}:
         return False
-    return numbers.isdisjoint(int(end[0]) for end in ends if end) and not any(name in answer for name in names)
+    return numbers.isdisjoint(int(end[0]) for end in ends if end) and not any(
+        name in answer for name in names
+    )
 
 
 SEPARATORS = ("||", "|", ";", "\uff1b", "###", "<sep>", "<SEP>", "[SEP]", "\t", "\n\n", "\n")
@@ -204,7 +243,9 @@ _RULE_OF_A_TABLE = re.compile(r"^[ \t]*+\|?[ \t]*+:?-{2,}:?[ \t]*+\|[ \t:|-]*+$"
 
 
 def is_markdown_table(text: str) -> bool:
-    """Return whether the ``|`` in a text are those of a table: they separate its columns, not chunks."""
+    """Return whether the ``|`` in a text are those of a table: they separate its columns, not
+    chunks.
+    """
     if _RULE_OF_A_TABLE.search(text):
         return True
     lines = [line.strip() for line in text.splitlines() if "|" in line]
@@ -221,9 +262,9 @@ def parts_of(text: str, separator: str) -> list[str]:
 def separators_in(text: str, count: int) -> Iterator[tuple[str, int]]:
     """Yield what may separate chunks in a text, and how many there would be.
 
-    Where an answer cites a number of 2 or more, ``count``, anything that gives as many parts may; a line break only
-    behind sentences. Else a ``|`` or ``;`` behind the end of each sentence, or without a blank beside it: prose has
-    neither.
+    Where an answer cites a number of 2 or more, ``count``, anything that gives as many parts may; a
+    line break only behind sentences. Else a ``|`` or ``;`` behind the end of each sentence, or
+    without a blank beside it: prose has neither.
     """
     for between in SEPARATORS:
         if between not in text or (count < 2 and between not in _JOINED):
@@ -245,12 +286,16 @@ def _end_as_sentences(parts: list[str]) -> bool:
 
 
 def _are_joined(text: str, between: str, parts: list[str]) -> bool:
-    """Return whether parts of several words are joined without a blank, which code in a text rarely is either."""
+    """Return whether parts of several words are joined without a blank, which code in a text rarely
+    is either.
+    """
     return not _BLANK_BESIDE[between].search(text) and all(" " in part for part in parts)
 
 
 def _texts_after(marks: list[re.Match[str]], text: str) -> list[str]:
-    """Return the texts between the marks; none where a text stands before the first, or a mark has none."""
+    """Return the texts between the marks; none where a text stands before the first, or a mark has
+    none.
+    """
     if len(marks) < 2 or text[: marks[0].start()].strip():
         return []
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
@@ -263,9 +308,12 @@ def _certain(parts: list[str], highest: int) -> bool:
 
 
 def likely_columns(
-    columns: Iterable[Column], fields: Iterable[str] = ("query", "answer", "evidence", "reference", "id")
+    columns: Iterable[Column],
+    fields: Iterable[str] = ("query", "answer", "evidence", "reference", "id"),
 ) -> dict[str, Column]:
-    """Return which column probably holds which of the ``fields``: by names, then by content, none for two fields."""
+    """Return which column probably holds which of the ``fields``: by names, then by content, none
+    for two fields.
+    """
     asked = list(fields)
     left = sorted(columns, key=lambda column: len(column.names))
     chosen: dict[str, Column] = {}
@@ -277,20 +325,34 @@ def likely_columns(
 
     by_name = {column.names[-1]: column for column in reversed(left)}
     for field in asked:
-        fits = [name for name, column in by_name.items() if column in left and _could_be(field, column)]
+        fits = [
+            name for name, column in by_name.items() if column in left and _could_be(field, column)
+        ]
         name = name_elsewhere(field, fits)
         take(field, by_name[name] if name is not None else None)
     take("query", min(_of_form(left, "question"), key=attrgetter("length"), default=None))
     take("answer", max(_of_form(left, "cited"), key=attrgetter("length"), default=None))
-    lists = [column for column in left if column.kind in ("texts", "objects") and " " in column.sample.strip()]
-    take("evidence", max(lists or _of_form(left, "numbered"), key=attrgetter("length"), default=None))
-    take("evidence", max(_of_form(left, "cited", "sentence"), key=attrgetter("length"), default=None))
+    lists = [
+        column
+        for column in left
+        if column.kind in ("texts", "objects") and " " in column.sample.strip()
+    ]
+    take(
+        "evidence", max(lists or _of_form(left, "numbered"), key=attrgetter("length"), default=None)
+    )
+    take(
+        "evidence", max(_of_form(left, "cited", "sentence"), key=attrgetter("length"), default=None)
+    )
     texts = [column for column in left if column.kind == "text" and " " in column.sample.strip()]
     take("query", min(texts, key=attrgetter("length"), default=None))
     take("answer", max(_of_form(left, "sentence"), key=attrgetter("length"), default=None))
     for field in asked:  # a known name that holds nothing in this row says where other rows have it
         empty = [name for name, column in by_name.items() if column in left and not column.length]
-        name = name_elsewhere(field, empty) if chosen and field in ("query", "answer", "evidence") else None
+        name = (
+            name_elsewhere(field, empty)
+            if chosen and field in ("query", "answer", "evidence")
+            else None
+        )
         take(field, by_name[name] if name is not None and by_name[name].empty else None)
     return chosen
 
@@ -299,7 +361,9 @@ _NUMBER_AT_END = re.compile(r"[\s_.#-]*(?:\d{1,3}|(?<![A-Za-z])[A-Za-z])$")
 
 
 def evidence_columns(chosen: Mapping[str, Column], columns: Iterable[Column]) -> list[Column]:
-    """Return the chosen column of evidence with those that differ from it in a number or letter at the end."""
+    """Return the chosen column of evidence with those that differ from it in a number or letter at
+    the end.
+    """
     evidence = chosen["evidence"]
     stem = _NUMBER_AT_END.sub("", evidence.shown)
     if evidence.kind != "text" or stem in ("", evidence.shown):
@@ -332,5 +396,7 @@ def likely_map(chosen: Mapping[str, Column], columns: Iterable[Column]) -> dict[
 
 
 def text_key(evidence: Column) -> str:
-    """Return the name of the text inside of the items of an evidence; "" where they are no objects."""
+    """Return the name of the text inside of the items of an evidence; "" where they are
+    no objects.
+    """
     return name_elsewhere("text", evidence.items) or evidence.longest_item

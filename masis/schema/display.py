@@ -1,4 +1,6 @@
-"""How a notebook shows a record: the package registers its view here, since records know of no views."""
+"""How a notebook shows a record: the package registers its view here, since records know of no
+views.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """One document of any origin, understood by its attributes and not by its type.
 
-A text, a mapping, a document of LangChain (``page_content``, ``metadata``, ``id``), one of LlamaIndex's (``node`` with
-a ``score``, or the node itself), or a pair of any of these with its score. None of these libraries is imported.
+A text, a mapping, a document of LangChain (``page_content``, ``metadata``, ``id``), one of
+LlamaIndex's (``node`` with a ``score``, or the node itself), or a pair of any of these with its
+score. None of these libraries is imported.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ ID_KEYS = ("id", "_id", "chunk_id", "doc_id", "document_id", "node_id", "uuid", 
 TEXT_KEYS = ("content", "text", "page_content", "snippet", "body")
 PATH_KEYS = ("path", "source", "file_path", "file_name", "filename", "url", "uri", "title")
 SCORE_KEYS = ("relevanceScore", "relevance_score", "score", "similarity")
-KINDS = "texts, mappings with 'id' and 'content' (or 'text'), documents of LangChain or nodes of LlamaIndex"
+KINDS = (
+    "texts, mappings with 'id' and 'content' (or 'text'), documents of LangChain or nodes of"
+    " LlamaIndex"
+)
 
 
 class ReadDocument(NamedTuple):
-    """One document as it was understood; ``id`` is None where it has none, ``metadata`` what JSON can hold of it."""
+    """One document as it was understood; ``id`` is None where it has none, ``metadata`` what JSON
+    can hold of it.
+    """
 
     id: str | None
     content: str
@@ -36,8 +42,12 @@ def is_document(value: Any) -> bool:
     return any(hasattr(value, name) for name in ("page_content", "get_content", "node"))
 
 
-def read_document(document: Any, place: int, field: str = "documents", score: float | None = None) -> ReadDocument:
-    """Return what a document holds; ``place`` counts from 0. Raises InputError, which names ``field[place]``."""
+def read_document(
+    document: Any, place: int, field: str = "documents", score: float | None = None
+) -> ReadDocument:
+    """Return what a document holds; ``place`` counts from 0. Raises InputError, which names
+    ``field[place]``.
+    """
     if isinstance(document, str):
         return ReadDocument(None, document, "", None, score, {})
     if isinstance(document, tuple) and len(document) == 2 and number_of(document[1]) is not None:
@@ -66,7 +76,9 @@ def _of_object(document: Any, field: str, score: float | None) -> ReadDocument:
     if not isinstance(content, str) and callable(own := getattr(document, "get_content", None)):
         content = own()
     if not isinstance(content, str):
-        content = next((own for key in TEXT_KEYS if isinstance(own := getattr(document, key, None), str)), None)
+        content = next(
+            (own for key in TEXT_KEYS if isinstance(own := getattr(document, key, None), str)), None
+        )
     if content is None:
         raise _unread("None" if document is None else f"a {type(document).__name__}", field)
     named = {key: getattr(document, key, None) for key in ("id", "node_id", "id_")}
@@ -75,15 +87,26 @@ def _of_object(document: Any, field: str, score: float | None) -> ReadDocument:
 
 
 def _read(
-    name: str | None, content: str, about: Mapping[Any, Any], score: float | None, metadata: Mapping[Any, Any]
+    name: str | None,
+    content: str,
+    about: Mapping[Any, Any],
+    score: float | None,
+    metadata: Mapping[Any, Any],
 ) -> ReadDocument:
-    path = next((str(about[key]) for key in PATH_KEYS if isinstance(about.get(key), str) and about[key]), None)
+    path = next(
+        (str(about[key]) for key in PATH_KEYS if isinstance(about.get(key), str) and about[key]),
+        None,
+    )
     kept = {str(key): value for key, value in metadata.items() if _plain(value)}
-    return ReadDocument(name, content, str(about.get("type") or ""), path, scored(about, score), kept)
+    return ReadDocument(
+        name, content, str(about.get("type") or ""), path, scored(about, score), kept
+    )
 
 
 def _plain(value: Any) -> bool:
-    """Return whether JSON holds a value as it is; libraries put dates and objects of their own into metadata."""
+    """Return whether JSON holds a value as it is; libraries put dates and objects of their own into
+    metadata.
+    """
     try:
         return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
     except (TypeError, ValueError, RecursionError):
@@ -100,7 +123,9 @@ def _id(about: Mapping[Any, Any]) -> str | None:
 
 def scored(about: Mapping[Any, Any], score: float | None) -> float | None:
     """Return the score given, else the one that a document holds."""
-    own = next((number for key in SCORE_KEYS if (number := number_of(about.get(key))) is not None), None)
+    own = next(
+        (number for key in SCORE_KEYS if (number := number_of(about.get(key))) is not None), None
+    )
     return first_of(score, own)
 
 

@@ -1,7 +1,7 @@
 """Critique of a draft: the request and the result (DRAFT-CRITIQUE-REQUEST, DRAFT-CRITIQUE-RESULT).
 
-Names are ours in Python and the spec's in JSON: both ``auto_revise`` and ``autoRevise`` are read, and
-``model_dump(by_alias=True)`` writes the spec's.
+Names are ours in Python and the spec's in JSON: both ``auto_revise`` and ``autoRevise`` are read,
+and ``model_dump(by_alias=True)`` writes the spec's.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ DraftSeverity = Literal["low", "medium", "high"]
 class CamelRecord(BaseModel):
     """A frozen record that knows all its fields, each under its name here and under the spec's."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+    )
 
 
 class SourceDocument(CamelRecord):
-    """What a draft is held against. ``type`` is a word such as ``code``, ``doc`` or ``decision``."""
+    """What a draft is held against. ``type`` is a word such as ``code``, ``doc`` or
+    ``decision``.
+    """
 
     id: StrictStr = Field(min_length=1)
     content: StrictStr
@@ -42,7 +46,9 @@ class SourceDocument(CamelRecord):
 
     def as_evidence(self) -> Evidence:
         """Return the chunk of evidence that it is."""
-        return Evidence.model_validate({"id": self.id, "text": self.content, "source": self.path, "type": self.type})
+        return Evidence.model_validate(
+            {"id": self.id, "text": self.content, "source": self.path, "type": self.type}
+        )
 
 
 class CritiqueOptions(CamelRecord):
@@ -57,7 +63,9 @@ class CritiqueOptions(CamelRecord):
 
 
 class DraftCritiqueRequest(CamelRecord):
-    """A draft with its question and its sources; options that are not given are those of the settings."""
+    """A draft with its question and its sources; options that are not given are those of the
+    settings.
+    """
 
     query: StrictStr
     draft: StrictStr
@@ -66,7 +74,9 @@ class DraftCritiqueRequest(CamelRecord):
 
 
 class CritiqueIssue(CamelRecord):
-    """One objection. ``location`` quotes the draft, ``related_source`` is the id of a source that says so."""
+    """One objection. ``location`` quotes the draft, ``related_source`` is the id of a source that
+    says so.
+    """
 
     type: DraftIssueType
     severity: DraftSeverity
@@ -77,7 +87,9 @@ class CritiqueIssue(CamelRecord):
 
 
 class CritiqueMetadata(CamelRecord):
-    """The critique in figures. ``facts_unscored`` are those of ``facts_checked`` on which no verdict could be had."""
+    """The critique in figures. ``facts_unscored`` are those of ``facts_checked`` on which no
+    verdict could be had.
+    """
 
     facts_checked: int
     facts_verified: int
@@ -89,10 +101,11 @@ class CritiqueMetadata(CamelRecord):
 class CritiqueResult(OneLine, CamelRecord):
     """What was found about a draft.
 
-    All but ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the original draft. A revision
-    that was audited as worse than the draft is not given. ``unscored`` says what could not be judged and why: a draft
-    with a step that failed is not valid, and ``confidence`` is None if not one claim could be found for it.
-    ``needs_review`` is the acceptance rule of audits, with its reasons; a draft that cites nothing may pass it.
+    All but ``revised_draft``, ``revised_is_valid`` and ``remaining_issues`` is about the original
+    draft. A revision that was audited as worse than the draft is not given. ``unscored`` says what
+    could not be judged and why: a draft with a step that failed is not valid, and ``confidence`` is
+    None if not one claim could be found for it. ``needs_review`` is the acceptance rule of audits,
+    with its reasons; a draft that cites nothing may pass it.
     """
 
     is_valid: bool
@@ -117,7 +130,8 @@ class CritiqueResult(OneLine, CamelRecord):
 class DraftMetrics(CamelRecord):
     """The metrics of the spec over many critiques, under its names.
 
-    Shares are 0..1, latency is the mean in milliseconds; what has nothing to be computed from is None.
+    Shares are 0..1, latency is the mean in milliseconds; what has nothing to be computed from is
+    None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=None)
@@ -130,7 +144,9 @@ class DraftMetrics(CamelRecord):
 
 
 class PipelineOptions(CamelRecord):
-    """What a query is to bring: only sources, a draft from them, and its critique. None: as the settings say."""
+    """What a query is to bring: only sources, a draft from them, and its critique. None: as the
+    settings say.
+    """
 
     generate_answer: bool = True
     enable_critique: bool | None = None
@@ -138,8 +154,8 @@ class PipelineOptions(CamelRecord):
 
 
 class PipelineResult(CamelRecord):
-    """What a query brought. ``draft`` is the revision where there is one; ``not_critiqued`` says why there is no
-    critique.
+    """What a query brought. ``draft`` is the revision where there is one; ``not_critiqued`` says
+    why there is no critique.
     """
 
     context: str
@@ -164,7 +180,9 @@ def options_of(kind: type[Options], given: Options | Mapping[str, Any]) -> Optio
     except ValidationError as error:
         problems = [_option_problem(each, kind) for each in error.errors(include_url=False)]
         names = ", ".join(field.alias or name for name, field in kind.model_fields.items())
-        raise InputError("; ".join(problems), cure=f"There are: {names}.", field="options") from error
+        raise InputError(
+            "; ".join(problems), cure=f"There are: {names}.", field="options"
+        ) from error
 
 
 def _option_problem(error: ErrorDetails, kind: type[CamelRecord]) -> str:
@@ -172,5 +190,7 @@ def _option_problem(error: ErrorDetails, kind: type[CamelRecord]) -> str:
     if error["type"] != "extra_forbidden":
         return f"{place}: {error['msg'][:1].lower()}{error['msg'][1:]}"
     inside = CritiqueOptions if len(error["loc"]) > 1 else kind
-    near = difflib.get_close_matches(str(error["loc"][-1])[:60], [to_camel(name) for name in inside.model_fields], n=1)
+    near = difflib.get_close_matches(
+        str(error["loc"][-1])[:60], [to_camel(name) for name in inside.model_fields], n=1
+    )
     return f"there is no option {place}" + (f" (did you mean {near[0]}?)" if near else "")

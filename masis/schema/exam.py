@@ -1,4 +1,6 @@
-"""The result of a model's exam: how often it let a known fault pass, found one, or flagged a sound answer."""
+"""The result of a model's exam: how often it let a known fault pass, found one, or flagged a sound
+answer.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,14 @@ from pydantic import Field
 from masis.schema.base import Record, Share
 
 EXAM_VERSION = "1"
-"""Raised whenever the answers of the exam or their marking change. A result of another version doesn't count."""
+"""Raised whenever the answers of the exam or their marking change. A result of another version
+doesn't count.
+"""
 
 JUDGING_ROLES = ("verifier", "critic", "evaluator")
-"""The roles whose word can let an answer pass. A revision is audited again, and a draft is never accepted unread."""
+"""The roles whose word can let an answer pass. A revision is audited again, and a draft is never
+accepted unread.
+"""
 
 FAULTY_ACCEPTED_MOST = 0
 """Faulty answers that a model may accept and still pass. One in 16 would be a miss rate of 6%."""
@@ -27,11 +33,14 @@ FAILED_CALLS_MOST = 0.1
 class Examinee(NamedTuple):
     """Who takes the exam, or judges in an audit: what fills each judging role.
 
-    A critic may catch what a verifier misses, so a result holds for the roles together and not for each model alone.
+    A critic may catch what a verifier misses, so a result holds for the roles together and not for
+    each model alone.
 
     Attributes:
-        models: The model string of each judging role; of recorded replies, the model that gave them.
-        addresses: Where each is asked. Empty: on this machine. None: not known, as of recorded replies.
+        models: The model string of each judging role; of recorded replies, the model that gave
+            them.
+        addresses: Where each is asked. Empty: on this machine. None: not known, as of recorded
+            replies.
         prompts: The version of each role's prompts; of offline roles, that of their rules.
 
     """
@@ -47,7 +56,9 @@ class Examinee(NamedTuple):
 
 
 def joined_name(models: dict[str, str]) -> str:
-    """Return one model's name, or "MODEL (verifier), offline (critic, evaluator)" where several share the roles."""
+    """Return one model's name, or "MODEL (verifier), offline (critic, evaluator)" where several
+    share the roles.
+    """
     roles: dict[str, list[str]] = {}
     for role in JUDGING_ROLES:
         roles.setdefault(models[role], []).append(role)
@@ -57,7 +68,9 @@ def joined_name(models: dict[str, str]) -> str:
 
 
 class ExamCount(Record):
-    """How many of a number of answers something is true of, with the exact 95% interval of the share."""
+    """How many of a number of answers something is true of, with the exact 95% interval of the
+    share.
+    """
 
     count: int = Field(ge=0)
     of: int = Field(ge=0)
@@ -79,12 +92,13 @@ class ExamKindResult(Record):
 class ExamResult(Record):
     """What the models of the judging roles did with the built-in exam.
 
-    ``models``, ``addresses`` and ``prompts`` are by role: the model string, where it was asked (empty for what runs on
-    this machine) and the version of its prompts. With another version of the prompts a model has to take the exam
-    again.
+    ``models``, ``addresses`` and ``prompts`` are by role: the model string, where it was asked
+    (empty for what runs on this machine) and the version of its prompts. With another version of
+    the prompts a model has to take the exam again.
 
-    ``confirmed`` counts faulty passages that the verifier called supported while nothing else flagged the answer; such
-    an answer was held back, if at all, by a score alone. ``failed_calls`` are calls whose reply stayed unreadable.
+    ``confirmed`` counts faulty passages that the verifier called supported while nothing else
+    flagged the answer; such an answer was held back, if at all, by a score alone. ``failed_calls``
+    are calls whose reply stayed unreadable.
     """
 
     models: dict[str, str]
@@ -109,12 +123,17 @@ class ExamResult(Record):
         return joined_name(self.models)
 
     def is_about(self, examinee: Examinee) -> bool:
-        """Return whether this result counts for these models, asked at these addresses with these prompts."""
+        """Return whether this result counts for these models, asked at these addresses with these
+        prompts.
+        """
         return (
             self.exam_version == EXAM_VERSION
             and self.models == examinee.models
             and self.prompts == examinee.prompts
-            and all(address in (None, self.addresses[role]) for role, address in examinee.addresses.items())
+            and all(
+                address in (None, self.addresses[role])
+                for role, address in examinee.addresses.items()
+            )
         )
 
     @property
@@ -122,9 +141,13 @@ class ExamResult(Record):
         """Return in words what kept the model from passing; empty where it passed."""
         reasons = []
         if self.accepted.count > FAULTY_ACCEPTED_MOST:
-            reasons.append(f"it accepted {self.accepted.count} of {self.accepted.of} faulty answers")
+            reasons.append(
+                f"it accepted {self.accepted.count} of {self.accepted.of} faulty answers"
+            )
         if self.confirmed.count > FAULTY_CONFIRMED_MOST:
-            reasons.append(f"it called {self.confirmed.count} of {self.confirmed.of} faulty passages supported")
+            reasons.append(
+                f"it called {self.confirmed.count} of {self.confirmed.of} faulty passages supported"
+            )
         if self.flagged.count > SOUND_FLAGGED_MOST:
             reasons.append(f"it flagged {self.flagged.count} of {self.flagged.of} sound answers")
         if self.failed_calls > FAILED_CALLS_MOST * max(1, self.calls):
@@ -138,9 +161,11 @@ class ExamResult(Record):
 
 
 class ExamStanding(NamedTuple):
-    """What is known of an examinee: the newest result that counts, else the newest of the same models that doesn't.
+    """What is known of an examinee: the newest result that counts, else the newest of the same
+    models that doesn't.
 
-    ``differs`` says why that one doesn't count: another version of the exam, another address, or other prompts.
+    ``differs`` says why that one doesn't count: another version of the exam, another address, or
+    other prompts.
     """
 
     result: ExamResult | None = None

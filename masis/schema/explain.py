@@ -1,4 +1,6 @@
-"""What is wrong with a case, in a reader's words: pydantic's errors translated, with the field's path and a cure."""
+"""What is wrong with a case, in a reader's words: pydantic's errors translated, with the field's
+path and a cure.
+"""
 
 from __future__ import annotations
 
@@ -18,35 +20,59 @@ _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     field: tuple(names.split())
     for field, names in {
         "id": "case_id _id uid uuid qid question_id example_id",
-        "evidence.id": "id chunk_id passage_id doc_id docid document_id source_id node_id uid uuid ref key nr",
-        "query": """
+        "evidence.id": (
+            "id chunk_id passage_id doc_id docid document_id source_id node_id uid uuid ref key nr"
+        ),
+        "query": (
+            """
             question prompt input user_input instruction q user_query original_query query_text question_text
             user_question frage fragestellung benutzerfrage eingabe pregunta consulta domanda quesito demande
-        """,
-        "answer": """
+        """
+        ),
+        "answer": (
+            """
             response output completion actual_output generated_answer prediction generation generated_text
             model_answer model_response model_output llm_answer llm_output llm_response final_answer predicted_answer
             bot_answer answer_text reply result actual_response draft draft_answer antwort ki_antwort ausgabe reponse
             respuesta contestacion risposta
-        """,
-        "evidence": """
+        """
+        ),
+        "evidence": (
+            """
             contexts context retrieved_contexts retrieval_context documents docs passages chunks references sources
             source_documents source_nodes retrieved_documents retrieved_docs retrieved_chunks search_results ctxs
             knowledge source_chunks quellen quelle belege beleg kontext kontexte dokumente fundstellen textstellen
             nachweise preuves preuve contexte contextes extraits passage fuentes fuente contexto contextos evidencia
             evidencias documentos pasajes fonti fonte contesto contesti documenti prove brani
-        """,
-        "reference": "reference_answer ground_truth ground_truths gold gold_answer ideal expected_output",
-        "text": """
+        """
+        ),
+        "reference": (
+            "reference_answer ground_truth ground_truths gold gold_answer ideal expected_output"
+        ),
+        "text": (
+            """
             content page_content passage body snippet chunk contents document quote inhalt texte texto testo contenu
             contenido contenuto
-        """,
+        """
+        ),
     }.items()
 }
 """What other tools call our fields; a near miss in spelling is found by likeness."""
 
 _TOO_COMMON = frozenset(
-    {"q", "input", "output", "result", "text", "references", "sources", "draft", "uid", "uuid", "document"}
+    {
+        "q",
+        "input",
+        "output",
+        "result",
+        "text",
+        "references",
+        "sources",
+        "draft",
+        "uid",
+        "uuid",
+        "document",
+    }
 )
 """Other tools' names that mean anything at the end of a longer name."""
 
@@ -90,7 +116,9 @@ def explain(error: ValidationError) -> InputError:
     more = len(details) - 1
     if not more:
         return first
-    others = ", ".join(dict.fromkeys(field for detail in details[1:4] if (field := path_of(detail["loc"]))))
+    others = ", ".join(
+        dict.fromkeys(field for detail in details[1:4] if (field := path_of(detail["loc"])))
+    )
     also = f" Also wrong: {others}{' and more' if more > 3 else ''}." if others else ""
     return InputError(first.problem, cure=first.cure + also, field=first.field)
 
@@ -109,8 +137,11 @@ def path_of(location: Iterable[int | str]) -> str:
 
 
 def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
-    """Return the key among ``keys`` that probably means ``field``, by another tool's name or a slip of spelling."""
-    short = (key for key in islice(keys, 100) if len(key) <= 40)  # likeness is slow on what can't be a name anyway
+    """Return the key among ``keys`` that probably means ``field``, by another tool's name or a slip
+    of spelling.
+    """
+    # likeness is slow on what can't be a name anyway
+    short = (key for key in islice(keys, 100) if len(key) <= 40)
     by_form = {_plain_form(key): key for key in short}
     for name in (field, *_NAMES_ELSEWHERE.get(field, ())):
         if name in by_form:
@@ -146,7 +177,10 @@ def _explain_one(detail: ErrorDetails) -> InputError:
             problem = f"is {_shown(detail['input'])}, which is none of the words allowed"
             cure = f"Use one of {context['expected']}."
         case "null_byte":
-            problem, cure = f"holds a null byte at character {context['at'] + 1}", "Remove it: no text holds one."
+            problem, cure = (
+                f"holds a null byte at character {context['at'] + 1}",
+                "Remove it: no text holds one.",
+            )
             field = context["path"]
         case "surrogate":
             problem = r"holds half of a surrogate pair, such as \ud83d alone, which is no character"
@@ -161,26 +195,43 @@ def _explain_one(detail: ErrorDetails) -> InputError:
 
 
 def _plain_form(key: str) -> str:
-    """Return a name in lower case with underscores and without accents: ``Réponse`` is ``reponse``."""
-    bare = key if key.isascii() else unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
+    """Return a name in lower case with underscores and without accents: ``Réponse`` is
+    ``reponse``.
+    """
+    bare = (
+        key
+        if key.isascii()
+        else unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
+    )
     return (bare or key).lower().replace("-", "_").replace(" ", "_")
 
 
 def _missing(field: str, around: Any) -> InputError:
     name = field.rsplit(".", 1)[-1]
-    fits = [key for key, value in around.items() if _can_be(name, value)] if isinstance(around, Mapping) else []
+    fits = (
+        [key for key, value in around.items() if _can_be(name, value)]
+        if isinstance(around, Mapping)
+        else []
+    )
     if found := name_elsewhere(name, fits):
         return InputError("is missing", cure=f'Rename "{found}" to "{name}".', field=field)
     if field.startswith("evidence["):
-        return InputError("is missing", cure='Give each chunk an id of its own, for example "id": "1".', field=field)
+        return InputError(
+            "is missing",
+            cure='Give each chunk an id of its own, for example "id": "1".',
+            field=field,
+        )
     return InputError("is missing", cure=_CURES_FOR_MISSING.get(field, "Add it."), field=field)
 
 
 def _can_be(name: str, value: Any) -> bool:
-    """Return whether a value under another name would do for the field: a cure must lead to a case that can be read."""
+    """Return whether a value under another name would do for the field: a cure must lead to a case
+    that can be read.
+    """
     if name == "evidence":
         return isinstance(value, list) and all(
-            isinstance(item, str) or (isinstance(item, Mapping) and isinstance(item.get("id"), str)) for item in value
+            isinstance(item, str) or (isinstance(item, Mapping) and isinstance(item.get("id"), str))
+            for item in value
         )
     return isinstance(value, str) and bool(value.strip())
 
@@ -188,7 +239,11 @@ def _can_be(name: str, value: Any) -> bool:
 def _cure_for_text(got: str) -> str:
     if got == "null":
         return "Write the text, or leave the field out where it may be absent."
-    return "Put it in quotes." if got in ("a number", "true", "false") else "Join its parts to one text."
+    return (
+        "Put it in quotes."
+        if got in ("a number", "true", "false")
+        else "Join its parts to one text."
+    )
 
 
 def _shown(value: Any) -> str:

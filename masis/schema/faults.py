@@ -8,7 +8,9 @@ from masis.schema.base import Record
 from masis.schema.team import TeamRecord
 
 FaultKind = Literal["figure", "negation", "citation", "name"]
-"""What was changed: a figure, a negation added or removed, what a citation names, one name for another."""
+"""What was changed: a figure, a negation added or removed, what a citation names, one name for
+another.
+"""
 
 FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 
@@ -16,10 +18,11 @@ FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 class PlantedFault(Record):
     """One certain fault in the copy of an answer.
 
-    ``start`` and ``end`` are offsets into the altered answer, ``original_start`` and ``original_end`` the same place
-    in the sound one. ``before`` and ``after`` are the words at these places; either may be empty, where a word was
-    added or removed. ``sentence`` is the whole altered sentence. ``evidence_ids`` are the chunks that say what the
-    sound answer said. ``seed`` with the answer and its evidence gives the same fault again.
+    ``start`` and ``end`` are offsets into the altered answer, ``original_start`` and
+    ``original_end`` the same place in the sound one. ``before`` and ``after`` are the words at
+    these places; either may be empty, where a word was added or removed. ``sentence`` is the whole
+    altered sentence. ``evidence_ids`` are the chunks that say what the sound answer said. ``seed``
+    with the answer and its evidence gives the same fault again.
     """
 
     kind: FaultKind
@@ -35,7 +38,9 @@ class PlantedFault(Record):
 
 
 class PlantingRecord(TeamRecord):
-    """That copies were planted, or that those nobody had decided were withdrawn: ``case_ids`` are the copies."""
+    """That copies were planted, or that those nobody had decided were withdrawn: ``case_ids`` are
+    the copies.
+    """
 
     kind = "planting"
     act: Literal["planted", "withdrawn"] = "planted"

@@ -1,4 +1,6 @@
-"""Rows of data frames, Arrow tables and Hugging Face data sets, known by what they offer: no library is imported."""
+"""Rows of data frames, Arrow tables and Hugging Face data sets, known by what they offer: no
+library is imported.
+"""
 
 from __future__ import annotations
 
@@ -53,15 +55,22 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
 def _no_column(field: str, key: str, columns: list[str]) -> InputError:
     near = difflib.get_close_matches(key, columns, n=1)
     cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
-    return InputError(f"names the column {key!r} for {field}, which is not there", cure=cure, field="map")
+    return InputError(
+        f"names the column {key!r} for {field}, which is not there", cure=cure, field="map"
+    )
 
 
 def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
     if hasattr(source, "to_pylist"):
-        given: Iterable[Any] = (row for batch in source.to_batches(1000) for row in batch.to_pylist())
+        given: Iterable[Any] = (
+            row for batch in source.to_batches(1000) for row in batch.to_pylist()
+        )
     elif hasattr(source, "itertuples"):
         columns = [str(column) for column in source.columns]
-        given = (dict(zip(columns, row, strict=True)) for row in source.itertuples(index=False, name=None))
+        given = (
+            dict(zip(columns, row, strict=True))
+            for row in source.itertuples(index=False, name=None)
+        )
     else:
         given = iter(source)
     for row in given:
@@ -69,7 +78,9 @@ def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a data frame or a Parquet file as JSON has it, without dates, arrays and NaN."""
+    """Return a value of a data frame or a Parquet file as JSON has it, without dates, arrays and
+    NaN.
+    """
     match value:
         case dict():
             return {str(key): plain(item) for key, item in value.items()}

@@ -1,9 +1,10 @@
 """How much the workbench takes at once: one declaration for every door by which cases come in.
 
-Doors are the HTTP door, the MCP server, files read by page or by command, the form of a new audit, and Python
-(``masis.run_audit``, ``@masis.audited``, ``critique_draft``). Every case passes ``check_case`` (``schema/case.py``).
-What is refused names the limit, over HTTP with its status. An audit checks as much of a case as the settings of the
-group limits say, and none of them can be set above what a door takes.
+Doors are the HTTP door, the MCP server, files read by page or by command, the form of a new audit,
+and Python (``masis.run_audit``, ``@masis.audited``, ``critique_draft``). Every case passes
+``check_case`` (``schema/case.py``). What is refused names the limit, over HTTP with its status. An
+audit checks as much of a case as the settings of the group limits say, and none of them can be set
+above what a door takes.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ BURST = 500
 
 
 class Limit(NamedTuple):
-    """One limit: its name in refusals, how much of what it allows, and the status of a refusal over HTTP.
+    """One limit: its name in refusals, how much of what it allows, and the status of a refusal over
+    HTTP.
 
-    ``setting`` names the setting of an audit that bounds the same; ``source`` says that a source of the HTTP door may
-    have another value, under the same name in the file of sources.
+    ``setting`` names the setting of an audit that bounds the same; ``source`` says that a source of
+    the HTTP door may have another value, under the same name in the file of sources.
     """
 
     name: str
@@ -46,13 +48,31 @@ LIMITS = (
     Limit("question_characters", QUESTION, "characters of a question", 422),
     Limit("answer_characters", ANSWER, "characters of an answer", 422, "max_answer_characters"),
     Limit("chunk_characters", CHUNK, "characters of a chunk of evidence", 422),
-    Limit("evidence_characters", EVIDENCE, "characters of all chunks of a case", 422, "max_evidence_characters"),
+    Limit(
+        "evidence_characters",
+        EVIDENCE,
+        "characters of all chunks of a case",
+        422,
+        "max_evidence_characters",
+    ),
     Limit("evidence_chunks", CHUNKS, "chunks of evidence of a case", 422, "max_evidence"),
     Limit("nesting_levels", LEVELS, "levels of nesting of a record", 422),
     Limit("row_values", VALUES, "objects and lists of a row", 422),
-    Limit("max_body_bytes", BODY, "bytes of a request (HTTP, also unpacked) or message (MCP)", 413, source=True),
+    Limit(
+        "max_body_bytes",
+        BODY,
+        "bytes of a request (HTTP, also unpacked) or message (MCP)",
+        413,
+        source=True,
+    ),
     Limit("max_cases", CASES, "cases of a request (HTTP)", 413, source=True),
-    Limit("requests_per_minute", REQUESTS_A_MINUTE, "requests a minute for each token (HTTP, MCP)", 429, source=True),
+    Limit(
+        "requests_per_minute",
+        REQUESTS_A_MINUTE,
+        "requests a minute for each token (HTTP, MCP)",
+        429,
+        source=True,
+    ),
     Limit("burst", BURST, "requests at once for each token (HTTP, MCP)", 429, source=True),
 )
 
@@ -72,4 +92,8 @@ def check_nesting(value: object) -> None:
         if level > LEVELS + 1:
             raise too_much("nesting_levels", f"is nested more than {LEVELS} levels deep")
         containers = [each for each in inner if isinstance(each, dict | list | tuple)]
-        inner = [item for each in containers for item in (each.values() if isinstance(each, dict) else each)]
+        inner = [
+            item
+            for each in containers
+            for item in (each.values() if isinstance(each, dict) else each)
+        ]

@@ -1,8 +1,10 @@
-"""Values that programs wrote as text: JSON, Python, numpy and pandas, documents of LangChain and LlamaIndex.
+"""Values that programs wrote as text: JSON, Python, numpy and pandas, documents of LangChain and
+LlamaIndex.
 
-A table has one text in each cell, so libraries write a list into it as they print it: ``["a", "b"]``, ``['a', 'b']``,
-``['a' 'b']``, ``array(['a', 'b'], dtype=object)``, ``[Document(page_content='a', metadata={})]``. Nothing is executed:
-the text is read token by token, in time that grows with its length.
+A table has one text in each cell, so libraries write a list into it as they print it: ``["a",
+"b"]``, ``['a', 'b']``, ``['a' 'b']``, ``array(['a', 'b'], dtype=object)``,
+``[Document(page_content='a', metadata={})]``. Nothing is executed: the text is read token by token,
+in time that grows with its length.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ class UnreadableLiteral(Exception):
 
 
 def parse_value(value: Any) -> Any:
-    """Return the list or object that a text holds as JSON or as a library prints it; any other value as it is."""
+    """Return the list or object that a text holds as JSON or as a library prints it; any other
+    value as it is.
+    """
     try:
         return _read(value) if isinstance(value, str) else value
     except UnreadableLiteral:
@@ -33,12 +37,16 @@ def parse_value(value: Any) -> Any:
 
 
 def looks_like_a_list(text: str) -> bool:
-    """Return whether a text begins as only a list, an object or a document begins that a program wrote."""
+    """Return whether a text begins as only a list, an object or a document begins that a program
+    wrote.
+    """
     return _OPENING.match(text) is not None
 
 
 def why_unreadable(text: str) -> str | None:
-    """Return why a text that looks like a list or an object can't be read as one; None where it can, or isn't one."""
+    """Return why a text that looks like a list or an object can't be read as one; None where it
+    can, or isn't one.
+    """
     if not looks_like_a_list(text):
         return None
     try:
@@ -60,7 +68,9 @@ _OPENING = re.compile(
     )""",
     re.VERBOSE,
 )
-"""A bracket and a quote in prose, as in ``("the Agreement") is``, begin no list; nor do curly quotes."""
+"""A bracket and a quote in prose, as in ``("the Agreement") is``, begin no list; nor do curly
+quotes.
+"""
 
 _STRING = r"""
     [bBrRuU]{0,2}(?:
@@ -84,7 +94,9 @@ _TOKEN = re.compile(
 )
 
 _MISSING = frozenset({"none", "null", "nan", "nat", "na", "undefined"})
-"""Names that say that nothing is there, without what stands before the last point: ``np.nan``, ``pd.NA``."""
+"""Names that say that nothing is there, without what stands before the last point: ``np.nan``,
+``pd.NA``.
+"""
 
 _WRAPPERS = frozenset(
     """array asarray list tuple set frozenset deque series ndarray dict ordereddict defaultdict
@@ -94,7 +106,9 @@ _WRAPPERS = frozenset(
 """Functions whose value is their first argument (the last of ``defaultdict``)."""
 
 _DOCUMENT = re.compile(r"(?:Document|Node|NodeWithScore|Chunk|Passage|SearchResult|Source)\Z")
-"""How the names of classes end that hold a chunk of evidence; ``print(text='a')`` is code and holds none."""
+"""How the names of classes end that hold a chunk of evidence; ``print(text='a')`` is code and holds
+none.
+"""
 
 
 class _Opaque(NamedTuple):
@@ -110,7 +124,9 @@ class _Token(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """What stands between two brackets: items, those with a key or a name, and whether commas separate them."""
+    """What stands between two brackets: items, those with a key or a name, and whether commas
+    separate them.
+    """
 
     values: list[Any]
     keys: dict[str, Any]
@@ -145,7 +161,9 @@ def _read(text: str) -> Any:
 _MOST_FOR_PYTHON = 1024 * 1024
 """Characters that Python's own parser is given, which takes a hundred times as much memory."""
 
-_SIDE_BY_SIDE = tuple(quote + after for quote in ("'", '"') for after in (" ", "\n", "\r", "\t", "'", '"'))
+_SIDE_BY_SIDE = tuple(
+    quote + after for quote in ("'", '"') for after in (" ", "\n", "\r", "\t", "'", '"')
+)
 """A quote without a comma behind it: Python's own parser joins texts that stand side by side."""
 
 _ODD_ESCAPE = re.compile(r"""\\[^\\'"abfnrtvxuUN0-7]""")
@@ -153,7 +171,9 @@ _ODD_ESCAPE = re.compile(r"""\\[^\\'"abfnrtvxuUN0-7]""")
 
 
 def _is_for_python(text: str) -> bool:
-    """Return whether Python's own parser, several times as fast as ours, reads a text as ours does."""
+    """Return whether Python's own parser, several times as fast as ours, reads a text
+    as ours does.
+    """
     if len(text) > _MOST_FOR_PYTHON or any(each in text for each in _SIDE_BY_SIDE):
         return False
     return "\\" not in text or _ODD_ESCAPE.search(text) is None
@@ -243,7 +263,11 @@ class _Reader:
         if name.lower() in _WRAPPERS and given.values:
             value = given.values[-1 if name.lower() == "defaultdict" else 0]
             pairs = name.lower().endswith("dict") and isinstance(value, list)
-            return dict(value) if pairs and all(isinstance(each, list) and len(each) == 2 for each in value) else value
+            return (
+                dict(value)
+                if pairs and all(isinstance(each, list) and len(each) == 2 for each in value)
+                else value
+            )
         if _DOCUMENT.search(name) and given.keys and (found := _document(given.keys)) is not None:
             return found
         if given.keys and not given.values:
@@ -251,7 +275,9 @@ class _Reader:
         return _Opaque(self._text[start : self._next.start].rstrip())
 
     def _arguments(self, end: str, level: int) -> _Items:
-        """Read arguments up to a bracket; named ones may have blanks alone between them, as ``str`` writes."""
+        """Read arguments up to a bracket; named ones may have blanks alone between them, as ``str``
+        writes.
+        """
         values, keys = list[Any](), dict[str, Any]()
         while not (self._is(end) if end else self._next.kind == "end"):
             value: Any
@@ -307,7 +333,9 @@ class _Reader:
                 held = [self._value(level)]
                 while self._next.kind == "string" and isinstance(held[-1], str):
                     held.append(self._value(level))  # a long text, wrapped by pprint
-                keys[key if isinstance(key, str) else str(key)] = "".join(held) if len(held) > 1 else held[0]
+                keys[key if isinstance(key, str) else str(key)] = (
+                    "".join(held) if len(held) > 1 else held[0]
+                )
                 if not self._is(closing):
                     self._take(",")
                 continue
@@ -344,7 +372,9 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def _string(token: str) -> str:
-    """Return the text that a token in quotes stands for; an escape without meaning stays, as Python has it."""
+    """Return the text that a token in quotes stands for; an escape without meaning stays, as Python
+    has it.
+    """
     quote = re.search("[\"'\u201c\u2018]", token)
     start = quote.start() if quote else 0
     prefix, body = token[:start].lower(), token[start:]

@@ -1,4 +1,6 @@
-"""What a person may say about where models are reached and what they cost; keys never stand here."""
+"""What a person may say about where models are reached and what they cost; keys never
+stand here.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from pydantic import Field
 from masis.schema.base import Record
 
 Wire = Literal["openai", "anthropic"]
-"""How a server is spoken to: OpenAI's Chat Completions, which most servers speak, or Anthropic's Messages."""
+"""How a server is spoken to: OpenAI's Chat Completions, which most servers speak, or Anthropic's
+Messages.
+"""
 
 TypedMode = Literal["json_schema", "json_object_schema", "json_object", "prompt"]
 """How a typed reply may be asked for (``masis.schema.calls.ReplyMode`` without plain text)."""
@@ -18,31 +22,49 @@ Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class ProviderSettings(Record):
-    """One table ``[providers.NAME]`` of the configuration file; what is None is as the provider has it by default."""
+    """One table ``[providers.NAME]`` of the configuration file; what is None is as the provider has
+    it by default.
+    """
 
     kind: Wire | None = Field(
         default=None,
-        description="Which API the server has: OpenAI's Chat Completions, as most are, or Anthropic's Messages.",
+        description=(
+            "Which API the server has: OpenAI's Chat Completions, as most are, or Anthropic's"
+            " Messages."
+        ),
     )
     address: str | None = Field(
-        default=None, description="Its address, up to what comes before /chat/completions: http://127.0.0.1:8000/v1."
+        default=None,
+        description=(
+            "Its address, up to what comes before /chat/completions: http://127.0.0.1:8000/v1."
+        ),
     )
     key_env: str | None = Field(
         default=None,
         pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$",
-        description="The variable, or the entry of the secrets file, that holds its key. The key goes to it alone.",
+        description=(
+            "The variable, or the entry of the secrets file, that holds its key. The key goes to it"
+            " alone."
+        ),
     )
     concurrency: int | None = Field(
-        default=None, ge=1, le=1000, description="How many calls it gets at once, at most; 16 by default."
+        default=None,
+        ge=1,
+        le=1000,
+        description="How many calls it gets at once, at most; 16 by default.",
     )
     adapts: bool | None = Field(
         default=None,
-        description="Whether it gets one call at first, and as many at once as it answers without delay; so at local "
-        "addresses by default.",
+        description=(
+            "Whether it gets one call at first, and as many at once as it answers without delay; so"
+            " at local addresses by default."
+        ),
     )
     mode: TypedMode | None = Field(
         default=None,
-        description="How a typed reply is asked for; by default, found out from what the server accepts.",
+        description=(
+            "How a typed reply is asked for; by default, found out from what the server accepts."
+        ),
     )
     effort: Literal["low", "medium", "high"] | None = Field(
         default=None, description="How long a model that thinks before it replies may do so."
@@ -50,7 +72,9 @@ class ProviderSettings(Record):
 
 
 class Price(Record):
-    """US dollars for a million tokens: one table ``[prices."PROVIDER:MODEL"]`` of the configuration file."""
+    """US dollars for a million tokens: one table ``[prices."PROVIDER:MODEL"]`` of the configuration
+    file.
+    """
 
     input: Money = Field(description="US dollars for a million tokens sent.")
     output: Money = Field(description="US dollars for a million tokens received.")

@@ -1,8 +1,10 @@
-"""How a record is read as a case, the same by every way in: ``Case``, files, programs, commands, pages, HTTP and MCP.
+"""How a record is read as a case, the same by every way in: ``Case``, files, programs, commands,
+pages, HTTP and MCP.
 
-A record is a mapping with the fields of ``Case``. A field map says which of its keys holds a field where the names
-differ: ``{"answer": "response"}``. Nothing that may be the question, the answer or the evidence is passed over in
-silence: where one of them is absent or empty and a key that nothing reads may hold it, reading stops and names the map.
+A record is a mapping with the fields of ``Case``. A field map says which of its keys holds a field
+where the names differ: ``{"answer": "response"}``. Nothing that may be the question, the answer or
+the evidence is passed over in silence: where one of them is absent or empty and a key that nothing
+reads may hold it, reading stops and names the map.
 """
 
 from __future__ import annotations
@@ -37,11 +39,12 @@ from masis.schema.wording import shortened
 FieldMap = Mapping[str, str | None]
 """Which key of a record holds a field: ``{"answer": "response", "query": "inputs.question"}``.
 
-``None`` (or nothing, on the command line) says that the field is absent on purpose: the answer is to be drafted, the
-id to be made of the content. ``evidence.id`` absent on purpose names each chunk by its place, as ``[1]`` may mean it.
-``evidence.id``, ``evidence.text`` and ``evidence.source`` name keys inside an item of the evidence. Where several
-columns hold a chunk each, ``evidence`` names them all: ``{"evidence": "context_1 + context_2"}``. ``evidence.split`` is
-what stands between the chunks of an evidence that is one text, ``"\\n\\n"`` for instance; None where it is one chunk.
+``None`` (or nothing, on the command line) says that the field is absent on purpose: the answer is
+to be drafted, the id to be made of the content. ``evidence.id`` absent on purpose names each chunk
+by its place, as ``[1]`` may mean it. ``evidence.id``, ``evidence.text`` and ``evidence.source``
+name keys inside an item of the evidence. Where several columns hold a chunk each, ``evidence``
+names them all: ``{"evidence": "context_1 + context_2"}``. ``evidence.split`` is what stands between
+the chunks of an evidence that is one text, ``"\\n\\n"`` for instance; None where it is one chunk.
 """
 
 FIELDS = (
@@ -60,11 +63,13 @@ _PART = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 
 
 def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[str, Any]:
-    """Return a record under the names of a case, its question and answer taken from the conversation where need be.
+    """Return a record under the names of a case, its question and answer taken from the
+    conversation where need be.
 
     Raises:
-        InputError: ``names`` is no field map, or names a key for a field that the record holds already; or the record
-            lacks its question, answer or evidence while a key that nothing reads may hold it.
+        InputError: ``names`` is no field map, or names a key for a field that the record holds
+            already; or the record lacks its question, answer or evidence while a key that nothing
+            reads may hold it.
 
     """
     names = names or {}
@@ -73,17 +78,22 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
         data["id"] = id_text(data["id"])
     if isinstance(text := data.get("evidence"), str):
         data["evidence"] = evidence_list(text, data.get("answer"), names)
-    if "no_answer" in data or (is_empty(data.get("answer")) and no_answer_in(data)):  # that is why it is absent
+    # that is why it is absent
+    if "no_answer" in data or (is_empty(data.get("answer")) and no_answer_in(data)):
         names = {**names, "answer": None}
     refuse_unread(data, (key for key in data if key not in FIELDS), names)
     return data
 
 
 def checked_names(names: FieldMap) -> dict[str, str | None]:
-    """Return a field map with empty texts as None. Raises InputError where it is none, or names no field of a case."""
+    """Return a field map with empty texts as None. Raises InputError where it is none, or names no
+    field of a case.
+    """
     if not isinstance(names, Mapping):
         raise InputError(
-            f"is {kind_of(names)}, not a field map", cure='Write it as {"answer": "response"}.', field="map"
+            f"is {kind_of(names)}, not a field map",
+            cure='Write it as {"answer": "response"}.',
+            field="map",
         )
     for field, key in names.items():
         if field not in MAPPED:
@@ -94,12 +104,16 @@ def checked_names(names: FieldMap) -> dict[str, str | None]:
                 field="map",
             )
         if key is not None and not isinstance(key, str):
-            raise InputError(f"names {kind_of(key)} for {field}", cure="Name a key of the record.", field="map")
+            raise InputError(
+                f"names {kind_of(key)} for {field}", cure="Name a key of the record.", field="map"
+            )
     return {field: key or None for field, key in names.items()}
 
 
 def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
-    """Return the record with its values under the fields that ``names`` says; the keys that were moved are gone."""
+    """Return the record with its values under the fields that ``names`` says; the keys that were
+    moved are gone.
+    """
     data, names = dict(record), checked_names(names)
     for field, key in names.items():
         if field == "id" and key is None:
@@ -115,11 +129,15 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
     keys = (key for field, key in names.items() if key and field != SPLIT)
     for moved in {part for key in keys for part in columns_in(record, key)} - kept:
         data.pop(moved, None)
-    if isinstance(text := data.get("evidence"), str) and any(field.startswith("evidence") for field in names):
+    if isinstance(text := data.get("evidence"), str) and any(
+        field.startswith("evidence") for field in names
+    ):
         data["evidence"] = evidence_list(text, data.get("answer"), names)
     inside = {field.partition(".")[2]: key for field, key in names.items() if field in CHUNK_FIELDS}
     if inside and isinstance(data.get("evidence"), list | tuple):
-        data["evidence"] = [_chunk_mapped(chunk, inside, number) for number, chunk in enumerate(data["evidence"], 1)]
+        data["evidence"] = [
+            _chunk_mapped(chunk, inside, number) for number, chunk in enumerate(data["evidence"], 1)
+        ]
     return data
 
 
@@ -129,16 +147,27 @@ def columns_in(columns: Collection[str] | Mapping[str, Any], key: str) -> list[s
 
 
 def _mapped_value(record: Mapping[str, Any], field: str, key: str) -> Any:
-    """Return what a field is read from; several columns are a list, whose texts are named by their columns' places."""
+    """Return what a field is read from; several columns are a list, whose texts are named by their
+    columns' places.
+    """
     parts = columns_in(record, key)
     if len(parts) == 1 or field != "evidence":
         return value_of(record, key)
-    found = [(number, value) for number, part in enumerate(parts, 1) if not is_empty(value := value_of(record, part))]
-    return [{"id": f"chunk_{number}", "text": value} if isinstance(value, str) else value for number, value in found]
+    found = [
+        (number, value)
+        for number, part in enumerate(parts, 1)
+        if not is_empty(value := value_of(record, part))
+    ]
+    return [
+        {"id": f"chunk_{number}", "text": value} if isinstance(value, str) else value
+        for number, value in found
+    ]
 
 
 def value_of(record: Mapping[str, Any], key: str) -> Any:
-    """Return what a key of a record holds, or a path such as ``inputs.question`` or ``choices[0].text``; else None."""
+    """Return what a key of a record holds, or a path such as ``inputs.question`` or
+    ``choices[0].text``; else None.
+    """
     if key in record:
         return record[key]
     value: Any = record
@@ -177,18 +206,23 @@ def _shaped(field: str, value: Any) -> Any:
 
 
 def evidence_list(text: str, answer: Any, names: FieldMap) -> list[Any]:
-    """Return an evidence that is one text as a list of chunks. Raises InputError as ``evidence_in`` does."""
+    """Return an evidence that is one text as a list of chunks. Raises InputError as ``evidence_in``
+    does.
+    """
     read = [] if is_empty(text) else evidence_in(text, answer, names)
     return read if isinstance(read, list) else [read]
 
 
 def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
-    """Return the chunks of an evidence that is one text, by ``evidence.split`` or where it is certain.
+    """Return the chunks of an evidence that is one text, by ``evidence.split`` or where it is
+    certain.
 
-    Raises InputError where it isn't: the text may hold several chunks, or it is a list that can't be read.
+    Raises InputError where it isn't: the text may hold several chunks, or it is a list that can't
+    be read.
     """
     read, separator = parse_value(value), names.get(SPLIT, "")
-    if isinstance(read, list) and isinstance(value, str):  # an array of several dimensions: its innermost items
+    # an array of several dimensions: its innermost items
+    if isinstance(read, list) and isinstance(value, str):
         return [item for part in read for item in (part if isinstance(part, list) else [part])]
     if not isinstance(read, str) or separator is None:
         return read
@@ -197,8 +231,10 @@ def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
     if (why := why_unreadable(read)) is not None:
         raise InputError(
             f"looks like a list that a program wrote, but {why}",
-            cure='Write it as JSON, ["...", "..."]. Where it is one chunk: --map evidence.split=, in Python '
-            'map={"evidence.split": None}.',
+            cure=(
+                'Write it as JSON, ["...", "..."]. Where it is one chunk: --map evidence.split=, in'
+                ' Python map={"evidence.split": None}.'
+            ),
             field="evidence",
         )
     text = answer if isinstance(answer, str) else ""
@@ -209,11 +245,16 @@ def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
     if not count:
         return found
     written = json.dumps(between, ensure_ascii=False)
-    cited = f", and the answer cites [{highest}]" if highest >= 2 else ", which may be chunks of their own"
+    cited = (
+        f", and the answer cites [{highest}]"
+        if highest >= 2
+        else ", which may be chunks of their own"
+    )
     raise InputError(
         f"is one text of {count} parts{cited}",
         cure=f"Say what separates the chunks: --map 'evidence.split={written[1:-1]}', in Python "
-        f'map={{..., "evidence.split": {written}}}. Where it is one chunk: --map evidence.split=, in Python None.',
+        f'map={{..., "evidence.split": {written}}}. Where it is one chunk: --map evidence.split=,'
+        " in Python None.",
         field="evidence",
     )
 
@@ -221,7 +262,11 @@ def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
 def _chunk_mapped(chunk: Any, names: Mapping[str, str | None], number: int) -> Any:
     if not isinstance(chunk, Mapping):
         return chunk
-    found = {field: value for field, key in names.items() if key and (value := value_of(chunk, key)) is not None}
+    found = {
+        field: value
+        for field, key in names.items()
+        if key and (value := value_of(chunk, key)) is not None
+    }
     if "id" in found:
         found["id"] = str(id_text(found["id"]))
     left = {key: value for key, value in chunk.items() if key not in names.values()}
@@ -232,11 +277,16 @@ def _chunk_mapped(chunk: Any, names: Mapping[str, str | None], number: int) -> A
 
 
 def of_conversation(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with the last question of its ``messages`` and the answer to it, where it names no others."""
+    """Return a record with the last question of its ``messages`` and the answer to it, where it
+    names no others.
+    """
     turns = data.get("messages")
     if not isinstance(turns, list | tuple) or ("query" in data and "answer" in data):
         return data
-    if not all(isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and turn["role"] for turn in turns):
+    if not all(
+        isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and turn["role"]
+        for turn in turns
+    ):
         return data
     said = [(turn["role"], words_of(turn.get("content"))) for turn in turns]
     if not said or any(text is None for _, text in said):
@@ -252,7 +302,9 @@ def of_conversation(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def words_of(content: Any) -> str | None:
-    """Return the text of a message's content, a text or a list of parts; None where it is neither."""
+    """Return the text of a message's content, a text or a list of parts; None where it
+    is neither.
+    """
     if content is None or isinstance(content, str):
         return (content or "").strip()
     if not isinstance(content, list | tuple):
@@ -278,41 +330,62 @@ def _plain(value: Any) -> Any:
     return value.model_dump(exclude_unset=True) if hasattr(value, "model_dump") else str(value)
 
 
-# What may be lost: a part of the case that is absent, and a key that nothing reads which may hold it.
+# What may be lost: a part of the case that is absent, and a key that nothing reads which may hold
+# it.
 
 
 def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMap) -> None:
-    """Raise InputError where question, answer or evidence is absent or empty and an unread key may hold it."""
-    missing = [field for field in _WATCHED if is_empty(data.get(field)) and names.get(field, "") is not None]
+    """Raise InputError where question, answer or evidence is absent or empty and an unread key may
+    hold it.
+    """
+    missing = [
+        field
+        for field in _WATCHED
+        if is_empty(data.get(field)) and names.get(field, "") is not None
+    ]
     held = {key: data[key] for key in islice(unread, _MOST_LOOKED_AT)} if missing else {}
     if held and (found := _holding(missing, held, id_too="id" not in data and "id" not in names)):
-        first = next((field for field in _WATCHED if field in found), None)  # None: only an id was found
+        # None: only an id was found
+        first = next((field for field in _WATCHED if field in found), None)
         if first is not None:
             raise _unread(first, found, data, names)
-    for number, chunk in enumerate(data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()):
+    for number, chunk in enumerate(
+        data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()
+    ):
         if isinstance(chunk, dict) and isinstance(text := chunk.get("text"), str) and text.strip():
             continue  # nearly all
         if isinstance(chunk, Mapping) and (key := _unread_text(chunk)) is not None:
             raise _unread(f"evidence[{number}].text", {"evidence.text": key}, chunk, names)
 
 
-def _unread(field: str, found: Mapping[str, str], data: Mapping[str, Any], names: FieldMap) -> InputError:
+def _unread(
+    field: str, found: Mapping[str, str], data: Mapping[str, Any], names: FieldMap
+) -> InputError:
     key = found.get(field, found.get("evidence.text", ""))
     whole = {name: path for name, path in names.items() if path} | dict(found)
-    options = " ".join(f"--map {shlex.quote(f'{name}={shortened(path, 200)}')}" for name, path in whole.items())
+    options = " ".join(
+        f"--map {shlex.quote(f'{name}={shortened(path, 200)}')}" for name, path in whole.items()
+    )
     drafted = ""
     if "answer" in found:
-        drafted = ' Where the answer is to be drafted: --map answer=, in Python map={"answer": None}.'
+        drafted = (
+            ' Where the answer is to be drafted: --map answer=, in Python map={"answer": None}.'
+        )
     state = "is missing" if data.get(field.rpartition(".")[2]) is None else "is empty"
     return InputError(
         f"{state}, and {json.dumps(shortened(key, 60), ensure_ascii=False)} may hold it",
-        cure=f"Map it: {options}, in Python map={json.dumps(whole, ensure_ascii=False)}; or rename it.{drafted}",
+        cure=(
+            f"Map it: {options}, in Python map={json.dumps(whole, ensure_ascii=False)}; or rename"
+            f" it.{drafted}"
+        ),
         field=field,
     )
 
 
 def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> dict[str, str]:
-    """Return a field map to what may hold the missing fields; nothing where neither names nor content say so."""
+    """Return a field map to what may hold the missing fields; nothing where neither names nor
+    content say so.
+    """
     asked = [*missing, "id"] if id_too else missing
     long = (path for key, value in unread.items() for path in _long_texts(value, key, 3))
     first = next(long, None)
@@ -325,9 +398,14 @@ def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> 
         return {}
     chosen.pop("reference", None)  # known, so that it is taken for no answer; nothing misses it
     found, taken = likely_map(chosen, columns), {column.shown for column in chosen.values()}
-    for field in ("evidence", "answer", "query"):  # a text inside of a list, or deeper than columns are looked for
+    # a text inside of a list, or deeper than columns are looked for
+    for field in ("evidence", "answer", "query"):
         if field in missing and field not in chosen:
-            paths = (path for path in chain(() if first is None else (first,), long) if not _inside(path, taken))
+            paths = (
+                path
+                for path in chain(() if first is None else (first,), long)
+                if not _inside(path, taken)
+            )
             if (path := next(paths, None)) is not None:
                 found[field] = path.partition("[")[0] if field == "evidence" else path
                 taken.add(found[field])
@@ -337,16 +415,24 @@ def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> 
 def _inside(path: str, taken: Iterable[str]) -> bool:
     ends = (".", "[")
     return any(
-        path == each or path.startswith(tuple(each + end for end in ends)) or each.startswith(f"{path}.")
+        path == each
+        or path.startswith(tuple(each + end for end in ends))
+        or each.startswith(f"{path}.")
         for each in taken
     )
 
 
 def _named(field: str, unread: Mapping[str, Any]) -> bool:
-    """Return whether a key, or one inside of an object, is a known other name of a field and holds what it could."""
-    levels = [unread, *(inner for value in unread.values() if (inner := object_in(value)) is not None)]
+    """Return whether a key, or one inside of an object, is a known other name of a field and holds
+    what it could.
+    """
+    levels = [
+        unread,
+        *(inner for value in unread.values() if (inner := object_in(value)) is not None),
+    ]
     fits = (
-        [str(name) for name, held in islice(each.items(), _MOST_LOOKED_AT) if _can_be(field, held)] for each in levels
+        [str(name) for name, held in islice(each.items(), _MOST_LOOKED_AT) if _can_be(field, held)]
+        for each in levels
     )
     return any(name_elsewhere(field, keys) for keys in fits)
 

@@ -1,4 +1,6 @@
-"""What outlasts a run: the log of executions, and the record of what retention removed. No text of any run."""
+"""What outlasts a run: the log of executions, and the record of what retention removed. No text of
+any run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ ExecutionEnd = TerminationReason | Literal["abandoned"]
 
 PurgedKind = Literal["run", "screening", "remembered_grades"]
 KeptFor = Literal["decided", "waiting"]
-"""Why something old enough is kept: a person's entry in a log is about it, or it waits for one and is to be kept."""
+"""Why something old enough is kept: a person's entry in a log is about it, or it waits for one and
+is to be kept.
+"""
 
 Trigger = Literal["command", "page", "automatic", "redaction"]
 """Where a purge came from; ``redaction``: the case of its runs was redacted."""
@@ -23,8 +27,9 @@ Trigger = Literal["command", "page", "automatic", "redaction"]
 class Execution(Record):
     """One execution of the critic loop (REQ-CRITIC-COMP-001).
 
-    A run that is cut short and taken up again is executed twice: ``start`` counts from 1. ``at`` is when it ended.
-    ``final_quality`` is of the best iteration, ``improvement`` in percent; both None where nothing was scored.
+    A run that is cut short and taken up again is executed twice: ``start`` counts from 1. ``at`` is
+    when it ended. ``final_quality`` is of the best iteration, ``improvement`` in percent; both None
+    where nothing was scored.
     """
 
     at: str
@@ -42,10 +47,11 @@ class Execution(Record):
 
 
 class RetentionRule(Record):
-    """What is removed: everything that ended before ``cutoff``, but for what is retained by default.
+    """What is removed: everything that ended before ``cutoff``, but for what is retained by
+    default.
 
-    ``days`` is the age that the cutoff was computed from. ``decided`` takes what people's decisions rest on too;
-    ``waiting=False`` keeps the runs that wait for a person.
+    ``days`` is the age that the cutoff was computed from. ``decided`` takes what people's decisions
+    rest on too; ``waiting=False`` keeps the runs that wait for a person.
     """
 
     cutoff: str
@@ -84,7 +90,9 @@ class Removal(Record):
 
 
 class Amount(Record):
-    """How much content goes, or went: how many runs and screenings, bytes inside the file, and parts."""
+    """How much content goes, or went: how many runs and screenings, bytes inside the file, and
+    parts.
+    """
 
     runs: int = 0
     screenings: int = 0
@@ -117,7 +125,9 @@ class Candidate(Record):
 
 
 class PurgePlan(Amount):
-    """What a purge would do now: what goes and what is old enough and kept; ``file_bytes`` is the file as it is."""
+    """What a purge would do now: what goes and what is old enough and kept; ``file_bytes`` is the
+    file as it is.
+    """
 
     rule: RetentionRule
     goes: tuple[Candidate, ...]
@@ -133,7 +143,9 @@ class PurgePlan(Amount):
 
 
 class Shrunk(Record):
-    """What giving free space back to the disk came to: the file's size before and after, and why it did not shrink."""
+    """What giving free space back to the disk came to: the file's size before and after, and why it
+    did not shrink.
+    """
 
     before: int
     after: int

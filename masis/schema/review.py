@@ -1,4 +1,6 @@
-"""What people (and the acceptance policy) decide: an append-only log whose entries form a hash chain."""
+"""What people (and the acceptance policy) decide: an append-only log whose entries form a hash
+chain.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,10 @@ EntryKind = Literal[
     "new_version",
     "guarantee",
 ]
-"""``adjudication``: the final verdict where reviewers differ. ``assign`` to ``comment`` are about the work on a case
-and decide nothing. ``new_version``: another case, with more evidence, takes the place of this one. ``guarantee``: a
-threshold of auto-acceptance was applied or ended; its case is the last of the drawn sample, by id."""
+"""``adjudication``: the final verdict where reviewers differ. ``assign`` to ``comment`` are about
+the work on a case and decide nothing. ``new_version``: another case, with more evidence, takes the
+place of this one. ``guarantee``: a threshold of auto-acceptance was applied or ended; its case is
+the last of the drawn sample, by id."""
 EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
 CaseState = Literal[
     "new",
@@ -61,31 +64,35 @@ Standing = Literal[
     "nothing_found",
     "to_review",
 ]
-"""Where a case stands, for people: exactly one, the first that holds. ``not_audited``: by no audit, and no decision
-stands; ``failed``: its audit ended with an error or was interrupted; ``no_answer``: the system refused or its call
-failed, so that there was nothing to audit; ``decided`` by a person, or replaced or redacted;
-``waits`` for another reviewer, adjudication or what an escalation asked for; ``wrong``: something must be looked at;
-``not_confirmed``: nothing was found wrong, but it could not be confirmed; ``nothing_found``, the auto-accepted among
-them. ``planted``: a copy with a planted fault that people have decided, which is no case of the desk.
-``to_review`` stands in place of what the audit found where a policy hides that; no case is stored with it."""
-"""Where a case stands: ``needs_adjudication`` where its reviewers differ; ``accepted`` by policy; ``approved`` to
-``escalated`` by a person; ``superseded`` where a new version took its place and no person has approved, corrected or
-rejected its answer; ``redacted`` where its content was removed and no person's decision stands; ``planted`` where it is
-a copy with a planted fault, and all decisions that it wants are made, or it was withdrawn."""
+"""Where a case stands, for people: exactly one, the first that holds. ``not_audited``: by no audit,
+and no decision stands; ``failed``: its audit ended with an error or was interrupted; ``no_answer``:
+the system refused or its call failed, so that there was nothing to audit; ``decided`` by a person,
+or replaced or redacted; ``waits`` for another reviewer, adjudication or what an escalation asked
+for; ``wrong``: something must be looked at; ``not_confirmed``: nothing was found wrong, but it
+could not be confirmed; ``nothing_found``, the auto-accepted among them. ``planted``: a copy with a
+planted fault that people have decided, which is no case of the desk. ``to_review`` stands in place
+of what the audit found where a policy hides that; no case is stored with it."""
+"""Where a case stands: ``needs_adjudication`` where its reviewers differ; ``accepted`` by policy;
+``approved`` to ``escalated`` by a person; ``superseded`` where a new version took its place and no
+person has approved, corrected or rejected its answer; ``redacted`` where its content was removed
+and no person's decision stands; ``planted`` where it is a copy with a planted fault, and all
+decisions that it wants are made, or it was withdrawn."""
 
 
 SHOWN_UNKNOWN = "unknown"
-"""In ``Decision.machine_shown``: nobody knows what the reviewer saw. An empty ``machine_shown`` says that they saw
-nothing of the machine's verdict, and only such a decision is blind."""
+"""In ``Decision.machine_shown``: nobody knows what the reviewer saw. An empty ``machine_shown``
+says that they saw nothing of the machine's verdict, and only such a decision is blind."""
 
 
 class TargetLabel(Record):
-    """A person's label on one sentence, reference, claim or span of the audited answer, or on the whole of it.
+    """A person's label on one sentence, reference, claim or span of the audited answer, or on the
+    whole of it.
 
-    ``text`` are the words from ``start`` to ``end`` (characters of the answer decided about); a label on the whole
-    answer has none of the three. A label with a ``severity`` reports an issue: ``label`` is then one of the team's
-    label types, in the version that ``Decision.versions["label_types"]`` names. One without corrects or confirms what
-    the audit said.
+    ``text`` are the words from ``start`` to ``end`` (characters of the answer decided about); a
+    label on the whole answer has none of the three. A label with a ``severity`` reports an issue:
+    ``label`` is then one of the team's label types, in the version that
+    ``Decision.versions["label_types"]`` names. One without corrects or confirms what the audit
+    said.
     """
 
     target: Literal["sentence", "reference", "claim", "span", "answer"]
@@ -100,7 +107,9 @@ class TargetLabel(Record):
     def _placed(self) -> TargetLabel:
         if self.target == "answer":
             if self.severity is None:
-                raise ValueError("a label on the whole answer reports an issue: it needs a severity")
+                raise ValueError(
+                    "a label on the whole answer reports an issue: it needs a severity"
+                )
             if self.start is not None or self.end is not None or self.text:
                 raise ValueError("a label on the whole answer quotes no words and has no place")
         elif self.start is None or self.end is None:
@@ -116,10 +125,12 @@ class TargetLabel(Record):
 
 
 class SubjectDigests(Record):
-    """SHA-256 digests of what an entry is about, as stored when it was made (docs/running.md says over which texts).
+    """SHA-256 digests of what an entry is about, as stored when it was made (docs/running.md says
+    over which texts).
 
-    ``run`` and ``answer`` are None where the entry names no finished run. ``cases`` is how many cases there were,
-    ``team`` the digest of the policies, rubrics and label types that had been set.
+    ``run`` and ``answer`` are None where the entry names no finished run. ``cases`` is how many
+    cases there were, ``team`` the digest of the policies, rubrics and label types that had been
+    set.
     """
 
     case: str
@@ -130,18 +141,19 @@ class SubjectDigests(Record):
 
 
 class Decision(Record):
-    """What someone decided about one run, as given in; the store adds its place in the chain and ``about``.
+    """What someone decided about one run, as given in; the store adds its place in the chain and
+    ``about``.
 
-    What a verdict needs (a reason, a correction that corrects, serious issues that were seen) is checked where it is
-    recorded, by ``masis/services/decision_rules.py``.
+    What a verdict needs (a reason, a correction that corrects, serious issues that were seen) is
+    checked where it is recorded, by ``masis/services/decision_rules.py``.
 
-    ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...;
-    ``SHOWN_UNKNOWN`` where that is not known);
-    ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back. ``policy`` is set by the
-    store where several reviewers decide the case. ``assignees`` and ``tags`` are what entries of these kinds are about;
-    a comment stands in ``note``; ``newer_case`` is the id of a new version. ``rubric_scores`` are the team's own, by
-    version ``versions["team_rubric"]``; types of reported issues (``labels``) are those of version
-    ``versions["label_types"]``.
+    ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``,
+    ``marks``, ...; ``SHOWN_UNKNOWN`` where that is not known); ``token`` makes a repeated submit
+    harmless. ``undoes`` names the entry an undo takes back. ``policy`` is set by the store where
+    several reviewers decide the case. ``assignees`` and ``tags`` are what entries of these kinds
+    are about; a comment stands in ``note``; ``newer_case`` is the id of a new version.
+    ``rubric_scores`` are the team's own, by version ``versions["team_rubric"]``; types of reported
+    issues (``labels``) are those of version ``versions["label_types"]``.
     """
 
     kind: EntryKind = "decision"
@@ -193,9 +205,9 @@ class Decision(Record):
 class ChainedEntry(Record):
     """The place of an entry in a log.
 
-    ``digest`` = SHA-256 over the sequence number, the time, the payload's digest and the digest before, so that a
-    payload can be redacted and the chain still verifies. ``seq`` is 0, and ``previous`` and ``digest`` are empty, for
-    who may not know whether others wrote before.
+    ``digest`` = SHA-256 over the sequence number, the time, the payload's digest and the digest
+    before, so that a payload can be redacted and the chain still verifies. ``seq`` is 0, and
+    ``previous`` and ``digest`` are empty, for who may not know whether others wrote before.
     """
 
     seq: int
@@ -216,7 +228,10 @@ class LogEntry(OneLine, ChainedEntry):
             return f"<LogEntry {self.id}, {self.at}: redacted>"
         why = f": {shortened(given.reason, 80)}" if given.reason else ""
         what = given.verdict or given.kind
-        return f"<LogEntry {self.id}, {self.at}: {what} on {given.case_id[:80]!r} by {given.reviewer}{why}>"
+        return (
+            f"<LogEntry {self.id}, {self.at}: {what} on {given.case_id[:80]!r} by"
+            f" {given.reviewer}{why}>"
+        )
 
 
 class LogCheck(Record):
@@ -227,7 +242,9 @@ class LogCheck(Record):
     redacted: int
     broken: tuple[str, ...]
     set_back: tuple[str, ...] = ()
-    """Entries that are dated before the one before them, which a clock that was set back does, too."""
+    """Entries that are dated before the one before them, which a clock that was set
+    back does, too.
+    """
 
     @property
     def intact(self) -> bool:
@@ -238,7 +255,8 @@ class LogCheck(Record):
 class SubjectCheck(Record):
     """What comparing entries with the cases and runs they are about found.
 
-    ``checked`` entries carry digests that fit; ``not_checkable`` counts the others that are no problem, by reason.
+    ``checked`` entries carry digests that fit; ``not_checkable`` counts the others that are no
+    problem, by reason.
     """
 
     checked: int
@@ -247,7 +265,9 @@ class SubjectCheck(Record):
 
 
 class SignatureCheck(Record):
-    """What checking the signatures of both logs with a key found; ``signed`` counts the valid ones."""
+    """What checking the signatures of both logs with a key found; ``signed`` counts the
+    valid ones.
+    """
 
     signed: int
     broken: tuple[str, ...]
@@ -284,10 +304,14 @@ def decided_about(decision: Decision) -> str:
 def settled_answer(decision: Decision | None, run: Run | None) -> str | None:
     """The answer that a decision lets stand: the corrected one, else the one decided about.
 
-    A decision that names no iteration is about the original answer. None where nothing is decided, where the decision
-    rejects or escalates, and where it takes one back.
+    A decision that names no iteration is about the original answer. None where nothing is decided,
+    where the decision rejects or escalates, and where it takes one back.
     """
-    if decision is None or decision.kind in ("undo", "redaction") or decision.verdict in ("reject", "escalate"):
+    if (
+        decision is None
+        or decision.kind in ("undo", "redaction")
+        or decision.verdict in ("reject", "escalate")
+    ):
         return None
     if decision.corrected_answer is not None:
         return decision.corrected_answer

@@ -1,4 +1,6 @@
-"""What an audit leaves behind: every iteration, which one is best, why it stopped, whether a person must look."""
+"""What an audit leaves behind: every iteration, which one is best, why it stopped, whether a person
+must look.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,19 @@ from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.display import Displayed, OneLine
 from masis.schema.wording import counted
 
-TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled", "no_answer"]
+TerminationReason = Literal[
+    "no_issues", "convergence", "max_iterations", "error", "cancelled", "no_answer"
+]
 ENDED_WELL: frozenset[TerminationReason] = frozenset({"no_issues", "convergence"})
-"""The endings of a loop that converged. ``Run.converged``, a stored field, is true of ``convergence`` alone."""
+"""The endings of a loop that converged. ``Run.converged``, a stored field, is true of
+``convergence`` alone.
+"""
 
 
 class RunWarning(Record):
-    """Something a reader of the run must know. ``code`` is a CRITIC-ERR code where the specs have one."""
+    """Something a reader of the run must know. ``code`` is a CRITIC-ERR code where the specs have
+    one.
+    """
 
     code: str | None
     step: Step | None
@@ -77,7 +85,9 @@ ReviewCode = Literal[MustLook, NotCertified]
 ReviewTier = Literal["must_look", "not_certified"]
 
 MUST_LOOK: frozenset[ReviewCode] = frozenset(get_args(MustLook))
-"""Reasons that say something is wrong or unsafe. The others say that the answer could not be certified."""
+"""Reasons that say something is wrong or unsafe. The others say that the answer could not be
+certified.
+"""
 
 
 class ReviewReason(Record):
@@ -123,11 +133,13 @@ class AcceptanceCheck(Record):
 
 
 class Acceptance(Record):
-    """What the acceptance rule made of a run: the version of the rule, and every check with its result.
+    """What the acceptance rule made of a run: the version of the rule, and every check with its
+    result.
 
-    ``score`` is the version of the fitted score that gave ``fault_probability``, None where none was fitted.
-    ``guarantee`` numbers the guarantee that waived the reasons ``waived``. ``unexamined`` names the models that judged
-    without having passed the exam; empty where they had.
+    ``score`` is the version of the fitted score that gave ``fault_probability``, None where none
+    was fitted. ``guarantee`` numbers the guarantee that waived the reasons ``waived``.
+    ``unexamined`` names the models that judged without having passed the exam; empty where they
+    had.
     """
 
     rule: str
@@ -140,16 +152,18 @@ class Acceptance(Record):
 
     @property
     def passed(self) -> bool:
-        """Return whether nothing asks for a person: every check passed, or a guarantee waived those that did not."""
+        """Return whether nothing asks for a person: every check passed, or a guarantee waived those
+        that did not.
+        """
         return self.guarantee is not None or all(check.passed for check in self.checks)
 
 
 class Iteration(OneLine, Record):
     """One audited answer (CRITIC-LOOP-ITERATION).
 
-    ``revision`` is the one made from this answer, which the next iteration audits. The last iteration has one only
-    where it changed nothing, which ended the loop.
-    ``changes_made`` says what changed to arrive at this answer; empty in the first. ``step_ms`` holds milliseconds.
+    ``revision`` is the one made from this answer, which the next iteration audits. The last
+    iteration has one only where it changed nothing, which ended the loop. ``changes_made`` says
+    what changed to arrive at this answer; empty in the first. ``step_ms`` holds milliseconds.
     """
 
     iteration_number: int = Field(ge=1)
@@ -176,7 +190,8 @@ class Iteration(OneLine, Record):
 class StepsDone(Record):
     """What an iteration under way has finished, so that a run cut short pays for no step twice.
 
-    A step that is not done yet is None; ``issues`` are all found so far, the critic's once it has spoken.
+    A step that is not done yet is None; ``issues`` are all found so far, the critic's once it has
+    spoken.
     """
 
     iteration_number: int = Field(ge=1)
@@ -189,7 +204,9 @@ class StepsDone(Record):
     calls: tuple[ModelCall, ...] = ()
 
     def with_more(self, more: StepsDone) -> StepsDone:
-        """The same with what a further step of the same iteration left; its calls come after those before."""
+        """The same with what a further step of the same iteration left; its calls come after those
+        before.
+        """
         found = {name: getattr(more, name) for name in more.model_fields_set}
         return self.model_copy(update={**found, "calls": (*self.calls, *more.calls)})
 
@@ -197,8 +214,9 @@ class StepsDone(Record):
 class LocalModel(Record):
     """A model file on this machine that filled a role: what it is, where it lies, and its sha256.
 
-    ``revision`` is the commit of the hub's repository, None for a model from disk; ``licence`` and ``languages`` are
-    what its card says, None where it says nothing. ``bytes`` is the size of the weights.
+    ``revision`` is the commit of the hub's repository, None for a model from disk; ``licence`` and
+    ``languages`` are what its card says, None where it says nothing. ``bytes`` is the size of the
+    weights.
     """
 
     name: str
@@ -212,7 +230,8 @@ class LocalModel(Record):
 
 
 class Versions(Record):
-    """What judged: the application, the rubric (rules and constants), the offline roles' rules, each role's prompts.
+    """What judged: the application, the rubric (rules and constants), the offline roles' rules,
+    each role's prompts.
 
     ``local_models`` are the model files that roles used on this machine.
     """
@@ -234,10 +253,11 @@ class Versions(Record):
 class Run(Displayed, Record):
     """One audit of one case (CRITIC-LOOP-OUTPUT).
 
-    ``best`` is an index into ``iterations``, None where not one was finished; ``improvement_percentage`` is None where
-    the first iteration is unscored or scored 0. ``acceptance`` holds the checks behind ``needs_review``. Times are ISO
-    8601 in UTC. ``loose_calls`` are those to a model that belong to no draft and no finished iteration; ``usage`` is
-    the sum of all.
+    ``best`` is an index into ``iterations``, None where not one was finished;
+    ``improvement_percentage`` is None where the first iteration is unscored or scored 0.
+    ``acceptance`` holds the checks behind ``needs_review``. Times are ISO 8601 in UTC.
+    ``loose_calls`` are those to a model that belong to no draft and no finished iteration;
+    ``usage`` is the sum of all.
     """
 
     id: str
@@ -267,7 +287,9 @@ class Run(Displayed, Record):
     usage: Usage = Usage()
 
     def __repr__(self) -> str:
-        """One line, the original answer first: a notebook or a debugger would print every iteration."""
+        """One line, the original answer first: a notebook or a debugger would print every
+        iteration.
+        """
         quality = "unscored" if self.quality is None else f"quality {self.quality:.2f}"
         revised = "" if self.revised_quality is None else f", revised {self.revised_quality:.2f}"
         issues = counted(len(self.original.issues), "issue") if self.original else "not audited"
@@ -278,19 +300,28 @@ class Run(Displayed, Record):
         of = repr(self.case_id[:80])
         if self.termination_reason == "no_answer":
             return f"<Run of {of}: no answer, {state}{why}>"
-        return f"<Run of {of}: {quality}{revised}, {issues}, {iterations} (ended by {ended}), {state}{why}>"
+        return (
+            f"<Run of {of}: {quality}{revised}, {issues}, {iterations} (ended by {ended}),"
+            f" {state}{why}>"
+        )
 
     @property
     def original(self) -> Iteration | None:
-        """The iteration of the original answer, which all figures without qualification are about."""
+        """The iteration of the original answer, which all figures without qualification
+        are about.
+        """
         return self.iterations[0] if self.iterations else None
 
     @property
     def revised(self) -> Iteration | None:
-        """The iteration of the best revision: the one that was chosen, else that of the highest quality."""
+        """The iteration of the best revision: the one that was chosen, else that of the highest
+        quality.
+        """
         if self.best:
             return self.iterations[self.best]
-        return max(self.iterations[1:], key=lambda iteration: iteration.quality_score or -1.0, default=None)
+        return max(
+            self.iterations[1:], key=lambda iteration: iteration.quality_score or -1.0, default=None
+        )
 
     @property
     def quality(self) -> float | None:
@@ -304,16 +335,24 @@ class Run(Displayed, Record):
 
     @property
     def auditor(self) -> str:
-        """Identify who audited: a digest of the models, their prompts, the rubric and the weights on this machine."""
+        """Identify who audited: a digest of the models, their prompts, the rubric and the weights
+        on this machine.
+        """
         judged_by = {name: value for name, value in self.versions.flat().items() if name != "app"}
         parts = sorted({**self.models, **judged_by}.items())
-        return hashlib.sha256("\n".join(f"{name}={value}" for name, value in parts).encode()).hexdigest()[:12]
+        return hashlib.sha256(
+            "\n".join(f"{name}={value}" for name, value in parts).encode()
+        ).hexdigest()[:12]
 
     @property
     def calls(self) -> tuple[ModelCall, ...]:
         """Every call to a model, step by step."""
         drafted = self.draft.calls if self.draft else ()
-        return (*drafted, *(call for iteration in self.iterations for call in iteration.calls), *self.loose_calls)
+        return (
+            *drafted,
+            *(call for iteration in self.iterations for call in iteration.calls),
+            *self.loose_calls,
+        )
 
     def usage_by_role(self) -> dict[str, Usage]:
         """What each role spent (REQ-CRITIC-NFR-012)."""
@@ -322,24 +361,38 @@ class Run(Displayed, Record):
 
     @property
     def escalation(self) -> Escalation | None:
-        """What two verifiers in a row did with the claims of all iterations; None where there was one."""
-        found = [it.claim_report.escalation for it in self.iterations if it.claim_report.escalation is not None]
+        """What two verifiers in a row did with the claims of all iterations; None where there was
+        one.
+        """
+        found = [
+            it.claim_report.escalation
+            for it in self.iterations
+            if it.claim_report.escalation is not None
+        ]
         return reduce(Escalation.plus, found) if found else None
 
     @property
     def unconfirmed_offline(self) -> int:
-        """How many claims of the original answer the offline checks could not confirm, though there is evidence.
+        """How many claims of the original answer the offline checks could not confirm, though there
+        is evidence.
 
         A verifier model would decide these.
         """
         original = self.original
-        if original is None or any(reason.code == "nothing_checked" for reason in self.review_reasons):
+        if original is None or any(
+            reason.code == "nothing_checked" for reason in self.review_reasons
+        ):
             return 0
-        return sum(check.verdict == "unverifiable" and check.judged_by == "offline" for check in original.claims)
+        return sum(
+            check.verdict == "unverifiable" and check.judged_by == "offline"
+            for check in original.claims
+        )
 
     @property
     def ended_well(self) -> bool:
-        """Whether the loop converged as metrics count it: nothing serious was left, or revisions no longer helped."""
+        """Whether the loop converged as metrics count it: nothing serious was left, or revisions no
+        longer helped.
+        """
         return self.termination_reason in ENDED_WELL
 
     @property
@@ -349,8 +402,12 @@ class Run(Displayed, Record):
 
     @property
     def incomplete(self) -> bool:
-        """Whether a failure left it without something it should have: it ended so, or a step is unscored."""
-        failed = any(warning.code not in (None, MAX_ITERATIONS_WARNING) for warning in self.warnings)
+        """Whether a failure left it without something it should have: it ended so, or a step is
+        unscored.
+        """
+        failed = any(
+            warning.code not in (None, MAX_ITERATIONS_WARNING) for warning in self.warnings
+        )
         return self.termination_reason == "error" or failed
 
     def summary(self) -> tuple[dict[str, Any], ...]:
@@ -370,7 +427,8 @@ class Run(Displayed, Record):
 class Event(Record):
     """Something happened in a run: streamed to whoever watches, kept in the store.
 
-    ``data`` is small and JSON-ready: counts, scores, verdicts; never the text of an answer or of evidence.
+    ``data`` is small and JSON-ready: counts, scores, verdicts; never the text of an answer or of
+    evidence.
     """
 
     run_id: str

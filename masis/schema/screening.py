@@ -1,7 +1,8 @@
 """What the evidence critic reads and leaves behind: abstracts, grades, rounds, a screening.
 
 Rules AESOP-GRADING to AESOP-ROUNDS. Offsets are character positions in ``Abstract.text``, or in its
-title where a record says so: start included, end excluded. Scores run from 0 to 1; None means unscored, never zero.
+title where a record says so: start included, end excluded. Scores run from 0 to 1; None means
+unscored, never zero.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ Design = Literal[
     "notice",
     "other",
 ]
-"""A place in the evidence hierarchy, on which the prior rests; finer than a study type where the words say more."""
+"""A place in the evidence hierarchy, on which the prior rests; finer than a study type where the
+words say more.
+"""
 
 DESIGNS: tuple[Design, ...] = get_args(Design)
 
@@ -76,13 +79,18 @@ PublicationStatus = Literal[
     "protocol",
     "comment",
 ]
-"""What a record is where it is no study to count (``screening/sources/publication.py``). ``of_concern`` is a study,
-``expression_of_concern`` the notice about it."""
+"""What a record is where it is no study to count (``screening/sources/publication.py``).
+``of_concern`` is a study, ``expression_of_concern`` the notice about it."""
 
 Recommendation = Literal["keep", "discard", "needs_more"]
 Sufficiency = Literal["sufficient", "retrieve_more"]
 GradeField = Literal[
-    "relevance_score", "methodology_score", "sample_size_adequate", "study_type", "design", "recommendation"
+    "relevance_score",
+    "methodology_score",
+    "sample_size_adequate",
+    "study_type",
+    "design",
+    "recommendation",
 ]
 """A field of a grade that carries a reason and that a person may override."""
 
@@ -113,7 +121,9 @@ AppraisalItem = Literal[
     "guideline",
     "size",
 ]
-"""What an abstract may report of its method (``screening/grading/methodology.py``); each design asks for some."""
+"""What an abstract may report of its method (``screening/grading/methodology.py``); each design
+asks for some.
+"""
 
 APPRAISAL_ITEMS: tuple[AppraisalItem, ...] = get_args(AppraisalItem)
 
@@ -128,7 +138,9 @@ Direction = Literal["effect", "no_clear_effect", "opposite", "unclear"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 OverrideField = Literal[GradeField, AppraisalItem, "direction"]
-"""What a person may set: a field of the grade, an item of the appraisal, the direction of what the study found."""
+"""What a person may set: a field of the grade, an item of the appraisal, the direction of what the
+study found.
+"""
 
 Rule = Literal[
     "strong",
@@ -147,16 +159,18 @@ Rule = Literal[
     "disagreement",
     "person",
 ]
-"""The written rule a recommendation follows from (``recommendation.py``); ``disagreement`` where the graders of an
-ensemble don't agree, ``person`` after an override.
+"""The written rule a recommendation follows from (``recommendation.py``); ``disagreement`` where
+the graders of an ensemble don't agree, ``person`` after an override.
 """
 
 
 class Abstract(InputRecord):
-    """One record a retriever found. ``source`` says where it came from; what else the record holds is kept.
+    """One record a retriever found. ``source`` says where it came from; what else the record holds
+    is kept.
 
-    ``publication_types`` are the types that its database gives it ("Retracted Publication", "Published Erratum");
-    ``notice_about`` identifies (PubMed id, DOI) the records that it is a notice about.
+    ``publication_types`` are the types that its database gives it ("Retracted Publication",
+    "Published Erratum"); ``notice_about`` identifies (PubMed id, DOI) the records that it is a
+    notice about.
     """
 
     id: StrictStr = Field(min_length=1, max_length=500)
@@ -181,7 +195,9 @@ class Abstract(InputRecord):
 
 
 class Words(Record):
-    """Words of an abstract that a grade rests on: ``abstract.text[start:end] == text``, or of its title."""
+    """Words of an abstract that a grade rests on: ``abstract.text[start:end] == text``, or of its
+    title.
+    """
 
     start: int = Field(ge=0)
     end: int = Field(ge=0)
@@ -192,8 +208,8 @@ class Words(Record):
 class SampleSize(Record):
     """A stated number of units: "48 per group", "1,204 patients", "42 of 50".
 
-    ``kind`` is ``total`` for a whole study, ``arm`` for one of its groups, ``of`` for a part out of a whole
-    (``value`` is then the whole).
+    ``kind`` is ``total`` for a whole study, ``arm`` for one of its groups, ``of`` for a part out of
+    a whole (``value`` is then the whole).
     """
 
     value: int = Field(ge=0)
@@ -206,7 +222,8 @@ class SampleSize(Record):
 class Reason(Record):
     """Why a field has its value, in a sentence, and the words of the abstract it rests on.
 
-    ``given`` is the reason that a person gave, without the name that stands before it in ``text``; "" for a machine's.
+    ``given`` is the reason that a person gave, without the name that stands before it in ``text``;
+    "" for a machine's.
     """
 
     text: str
@@ -228,12 +245,14 @@ class Opinion(Record):
 class Grade(Record):
     """The critic's structured evaluation of one abstract against one question.
 
-    ``methodology_raw`` is the score as given, ``methodology_score`` = max(raw, ``prior``): a design's prior is a floor.
-    ``quality`` is the mean of relevance and methodology. ``study_size`` is the size the study rests on.
-    ``overridden`` names the fields a person has set; what the machine said stays in the stored grade. ``corrections``
-    are items of the appraisal and ``direction`` the direction of the finding as a person set them: a grader sets
-    neither. ``publication`` says what the record is where it is no study to count; it has no vote then.
-    ``registrations`` are the trial registry's numbers that it states: reports of one study share them.
+    ``methodology_raw`` is the score as given, ``methodology_score`` = max(raw, ``prior``): a
+    design's prior is a floor. ``quality`` is the mean of relevance and methodology. ``study_size``
+    is the size the study rests on. ``overridden`` names the fields a person has set; what the
+    machine said stays in the stored grade. ``corrections`` are items of the appraisal and
+    ``direction`` the direction of the finding as a person set them: a grader sets neither.
+    ``publication`` says what the record is where it is no study to count; it has no vote then.
+    ``registrations`` are the trial registry's numbers that it states: reports of one study share
+    them.
     """
 
     abstract_id: str
@@ -263,8 +282,8 @@ class Grade(Record):
 
 
 class Override(Record):
-    """A person's word on one field of one grade, on an item of its appraisal or on the direction of the study's
-    finding: an entry, never an edit.
+    """A person's word on one field of one grade, on an item of its appraisal or on the direction of
+    the study's finding: an entry, never an edit.
 
     ``value`` None takes back what was set before on this field (an undo is a further entry).
     """
@@ -285,7 +304,8 @@ class Override(Record):
 
 
 class Agreement(Record):
-    """A person's word that the critic's grade of an abstract is right as it is: an entry, as an override is one.
+    """A person's word that the critic's grade of an abstract is right as it is: an entry, as an
+    override is one.
 
     ``agrees`` False takes back what the same person said before.
     """
@@ -298,7 +318,8 @@ class Agreement(Record):
 
 
 class Query(Record):
-    """What was searched for and why; ``aims_at`` names what was missing, ``offset`` where the list is read on.
+    """What was searched for and why; ``aims_at`` names what was missing, ``offset`` where the list
+    is read on.
 
     ``design`` and ``since`` (the first year) are what a source with such fields is asked for.
     """
@@ -312,16 +333,22 @@ class Query(Record):
 
 
 class Tally(Record):
-    """The votes of a round: every relevant abstract found so far has one; an unscored one asks for more.
+    """The votes of a round: every relevant abstract found so far has one; an unscored one asks for
+    more.
 
-    ``not_relevant`` counts those that don't vote, since they are not shown to be about the question.
+    ``not_relevant`` counts those that don't vote, since they are not shown to be about the
+    question.
     """
 
     keep: int = Field(ge=0)
     discard: int = Field(ge=0)
     needs_more: int = Field(ge=0)
-    unscored: int = Field(default=0, ge=0, description="how many of the needs_more could not be graded")
-    not_relevant: int = Field(default=0, ge=0, description="how many don't vote: not shown to be about the question")
+    unscored: int = Field(
+        default=0, ge=0, description="how many of the needs_more could not be graded"
+    )
+    not_relevant: int = Field(
+        default=0, ge=0, description="how many don't vote: not shown to be about the question"
+    )
 
     @property
     def votes(self) -> int:
@@ -340,7 +367,9 @@ class Tally(Record):
 
 
 class Ruling(Record):
-    """What follows from the votes so far: consensus, average and the least number of studies must hold to stop."""
+    """What follows from the votes so far: consensus, average and the least number of studies must
+    hold to stop.
+    """
 
     required_average: Share
     average: Share | None
@@ -349,15 +378,19 @@ class Ruling(Record):
     decision: Sufficiency
     why: str
     studies: int = Field(default=0, ge=0, description="how many independent studies are kept")
-    enough_alone: bool = Field(default=False, description="whether one of them needs no other beside it")
+    enough_alone: bool = Field(
+        default=False, description="whether one of them needs no other beside it"
+    )
     too_few: bool = False
 
 
 class Round(Record):
-    """One round: what was searched, what came, how it voted and what follows. ``number`` counts from 0 as in the spec.
+    """One round: what was searched, what came, how it voted and what follows. ``number`` counts
+    from 0 as in the spec.
 
-    ``retrieved`` are the abstracts its queries brought, ``new`` those of them graded in this round for the first time.
-    ``missing`` says what was lacking, from which the next round's queries are made.
+    ``retrieved`` are the abstracts its queries brought, ``new`` those of them graded in this round
+    for the first time. ``missing`` says what was lacking, from which the next round's queries are
+    made.
     """
 
     number: int = Field(ge=0)
@@ -381,7 +414,8 @@ class Exclusion(Record):
 class Flow(Record):
     """The counts of a PRISMA 2020 flow diagram, of title-and-abstract screening.
 
-    ``identified`` = ``duplicates`` + ``screened``; ``screened`` = excluded + ``undecided`` + ``kept``.
+    ``identified`` = ``duplicates`` + ``screened``; ``screened`` = excluded + ``undecided`` +
+    ``kept``.
     """
 
     identified: int
@@ -394,17 +428,24 @@ class Flow(Record):
 
 
 class Thresholds(Record):
-    """The thresholds a screening used: all of them recorded, with what the acceptance memory changed."""
+    """The thresholds a screening used: all of them recorded, with what the acceptance memory
+    changed.
+    """
 
     required_average: tuple[Share, ...]
     keep_share: Share
     discard_share: Share
-    least_studies: int = Field(default=2, ge=1, description="independent studies that a verdict needs")
+    least_studies: int = Field(
+        default=2, ge=1, description="independent studies that a verdict needs"
+    )
     adapted_by: float = 0.0
     adapted_why: str = ""
     own_average: tuple[Share, ...] = Field(
         default=(),
-        description="the required averages before the acceptance memory changed them; empty where it did not",
+        description=(
+            "the required averages before the acceptance memory changed them; empty where it"
+            " did not"
+        ),
     )
 
     @property
@@ -412,7 +453,12 @@ class Thresholds(Record):
         """These thresholds without what the acceptance memory changed."""
         own = self.own_average or self.required_average
         return self.model_copy(
-            update={"required_average": own, "own_average": (), "adapted_by": 0.0, "adapted_why": ""}
+            update={
+                "required_average": own,
+                "own_average": (),
+                "adapted_by": 0.0,
+                "adapted_why": "",
+            }
         )
 
     def required(self, number: int) -> float:
@@ -421,7 +467,9 @@ class Thresholds(Record):
 
 
 class ScreeningVersions(Record):
-    """What judged: the application, the rubric (rules and constants), the weights of the study types."""
+    """What judged: the application, the rubric (rules and constants), the weights of the study
+    types.
+    """
 
     app: str
     rubric: str
@@ -432,7 +480,9 @@ Outcome = ScreeningOutcome
 
 
 class Screening(Displayed, Record):
-    """One question screened: every round, the latest grade of each abstract, what is kept and why it stopped."""
+    """One question screened: every round, the latest grade of each abstract, what is kept and why
+    it stopped.
+    """
 
     id: str
     question: str
@@ -459,7 +509,9 @@ class Screening(Displayed, Record):
 
     @property
     def decision(self) -> Sufficiency:
-        """The critic's global decision; studies that conflict can suffice to say that the answer is uncertain."""
+        """The critic's global decision; studies that conflict can suffice to say that the answer is
+        uncertain.
+        """
         return "sufficient" if self.outcome in ("sufficient", "conflicting") else "retrieve_more"
 
     @property
@@ -473,7 +525,8 @@ class Screening(Displayed, Record):
 
 
 class Acceptance(Record):
-    """One accepted (kept) study as the memory holds it: which design, at what quality, in which round.
+    """One accepted (kept) study as the memory holds it: which design, at what quality, in which
+    round.
 
     ``required`` is the average that was asked for in that round.
     """
@@ -488,32 +541,40 @@ class Acceptance(Record):
 
 
 class ScreeningEvent(Record):
-    """Something happened in a screening: streamed to whoever watches, kept in the store. ``data`` is small and
-    JSON-ready.
+    """Something happened in a screening: streamed to whoever watches, kept in the store. ``data``
+    is small and JSON-ready.
     """
 
     screening_id: str
     seq: int
     at: str
     kind: Literal[
-        "screening_started", "round_started", "searched", "graded", "round_finished", "warning", "screening_finished"
+        "screening_started",
+        "round_started",
+        "searched",
+        "graded",
+        "round_finished",
+        "warning",
+        "screening_finished",
     ]
     round: int | None = None
     message: str = ""
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-# What people say about screenings: an append-only log whose entries form a hash chain, as decisions do.
+# What people say about screenings: an append-only log whose entries form a hash chain, as decisions
+# do.
 
 ScreeningEntryKind = Literal["override", "agreement", "handed_over", "memory_reset", "redaction"]
-"""``override``: a person's word on a field of a grade, or the taking back of one; ``agreement``: a person's word that
-a grade is right as it is, or the taking back of one; ``handed_over``: the kept set became
-the evidence of a case; ``memory_reset``: what was accepted before no longer moves thresholds."""
+"""``override``: a person's word on a field of a grade, or the taking back of one; ``agreement``: a
+person's word that a grade is right as it is, or the taking back of one; ``handed_over``: the kept
+set became the evidence of a case; ``memory_reset``: what was accepted before no longer moves
+thresholds."""
 
 
 class ScreeningSubjectDigests(Record):
-    """SHA-256 digests of what an entry is about, as stored when it was made: the result of the screening, and of an
-    override the abstract and the machine's grade of it.
+    """SHA-256 digests of what an entry is about, as stored when it was made: the result of the
+    screening, and of an override the abstract and the machine's grade of it.
     """
 
     screening: str | None
@@ -524,8 +585,8 @@ class ScreeningSubjectDigests(Record):
 class ScreeningDecision(Record):
     """What someone decided about a screening or about the acceptance memory, as given in.
 
-    ``machine_shown`` names what of the machine's grade was visible to the person; ``token`` makes a repeated submit
-    harmless.
+    ``machine_shown`` names what of the machine's grade was visible to the person; ``token`` makes a
+    repeated submit harmless.
     """
 
     kind: ScreeningEntryKind = "override"

@@ -1,4 +1,6 @@
-"""Which text can be kept: a null byte or half a surrogate pair is refused at the door, with the place it stands at."""
+"""Which text can be kept: a null byte or half a surrogate pair is refused at the door, with the
+place it stands at.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def refuse_unstorable(data: Any, whole: str = "the record") -> None:
-    """Raise where ``data`` holds text that a database and a file can't keep; ``whole`` names the record in the message.
+    """Raise where ``data`` holds text that a database and a file can't keep; ``whole`` names the
+    record in the message.
 
     Raises PydanticCustomError, which a validator turns into an error of the field.
     """
@@ -21,11 +24,15 @@ def refuse_unstorable(data: Any, whole: str = "the record") -> None:
     for path, text in _strings(data, whole):
         if "\x00" in text:
             raise PydanticCustomError(
-                "null_byte", "{path} holds a null byte at character {at}", {"path": path, "at": text.index("\x00")}
+                "null_byte",
+                "{path} holds a null byte at character {at}",
+                {"path": path, "at": text.index("\x00")},
             )
         if not storable(text):
             raise PydanticCustomError(
-                "surrogate", "{path} holds half of a surrogate pair, which is no text", {"path": path}
+                "surrogate",
+                "{path} holds half of a surrogate pair, which is no text",
+                {"path": path},
             )
 
 

@@ -1,4 +1,6 @@
-"""Reviewing as a team: who is asked for a decision, how many people decide a case, and what they may see before."""
+"""Reviewing as a team: who is asked for a decision, how many people decide a case, and what they
+may see before.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,14 @@ from pydantic import Field, model_validator
 from masis.schema.base import Record, Share
 
 PolicyRule = Literal["first", "agree", "adjudicated"]
-"""Which decision stands once all wanted ones are in: the first; the one that ``agree`` reviewers share; the one that
-all share. Where none stands by the last two rules, the case needs an adjudication."""
+"""Which decision stands once all wanted ones are in: the first; the one that ``agree`` reviewers
+share; the one that all share. Where none stands by the last two rules, the case needs an
+adjudication."""
 
 MachineShown = Literal["first", "after", "never"]
-"""When a reviewer sees the machine's verdict: at once, after submitting, or not while the policy is in force."""
+"""When a reviewer sees the machine's verdict: at once, after submitting, or not while the policy is
+in force.
+"""
 
 MOST_REVIEWERS = 9
 LEASE_MINUTES = 15
@@ -25,7 +30,9 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class CasePolicy(Record):
-    """The policy one case is decided under, as each of its decisions records it: it outlasts the queue's policy."""
+    """The policy one case is decided under, as each of its decisions records it: it outlasts the
+    queue's policy.
+    """
 
     version: int = Field(ge=1)
     reviewers: int = Field(ge=2, le=MOST_REVIEWERS)
@@ -34,7 +41,9 @@ class CasePolicy(Record):
 
 
 class TeamRecord(Record):
-    """What a team sets for all its reviewers: ``version`` counts those of its kind that were set, 0 is the default."""
+    """What a team sets for all its reviewers: ``version`` counts those of its kind that were set, 0
+    is the default.
+    """
 
     kind: ClassVar[str]
     version: int = Field(default=0, ge=0)
@@ -43,8 +52,9 @@ class TeamRecord(Record):
 class QueuePolicy(TeamRecord):
     """How the cases of a database are given to reviewers.
 
-    ``share`` of the cases, drawn by their ids and ``seed``, is decided by ``reviewers`` people, the others by one.
-    ``agree`` is how many have to give the same verdict on the same answer under the rule ``agree``.
+    ``share`` of the cases, drawn by their ids and ``seed``, is decided by ``reviewers`` people, the
+    others by one. ``agree`` is how many have to give the same verdict on the same answer under the
+    rule ``agree``.
     """
 
     kind = "policy"
@@ -68,7 +78,9 @@ class QueuePolicy(TeamRecord):
         if self.reviewers == 1 or int.from_bytes(digest[:8]) >= self.share * 2**64:
             return None
         agree = {"first": 1, "agree": self.agree, "adjudicated": self.reviewers}[self.rule]
-        return CasePolicy(version=max(1, self.version), reviewers=self.reviewers, rule=self.rule, agree=agree)
+        return CasePolicy(
+            version=max(1, self.version), reviewers=self.reviewers, rule=self.rule, agree=agree
+        )
 
     def wanted(self, case_id: str) -> int:
         """Return how many people decide a case."""
@@ -87,16 +99,30 @@ class RubricScore(Record):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        scale = self.low is not None and self.high is not None and self.low < self.high <= self.low + 100
-        if scale == bool(self.categories) or (not scale and (self.low is not None or self.high is not None)):
-            raise ValueError(f"{self.name!r} needs a scale (low below high, at most 100 steps) or categories, not both")
+        scale = (
+            self.low is not None
+            and self.high is not None
+            and self.low < self.high <= self.low + 100
+        )
+        if scale == bool(self.categories) or (
+            not scale and (self.low is not None or self.high is not None)
+        ):
+            raise ValueError(
+                f"{self.name!r} needs a scale (low below high, at most 100 steps) or categories,"
+                " not both"
+            )
         return self
 
     def accepts(self, value: object) -> bool:
         """Whether a value lies on the scale or is one of the categories."""
         if self.categories:
             return value in self.categories
-        return type(value) is int and self.low is not None and self.high is not None and self.low <= value <= self.high
+        return (
+            type(value) is int
+            and self.low is not None
+            and self.high is not None
+            and self.low <= value <= self.high
+        )
 
 
 class Rubric(TeamRecord):
@@ -115,7 +141,9 @@ class Rubric(TeamRecord):
 
 
 class LabelType(Record):
-    """A kind of issue that reviewers report by labelling words of an answer, under the team's own name for it."""
+    """A kind of issue that reviewers report by labelling words of an answer, under the team's own
+    name for it.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=60)]
     guidance: str = Field(default="", max_length=500)
@@ -123,12 +151,16 @@ class LabelType(Record):
 
 DEFAULT_LABEL_TYPES = (
     LabelType(
-        name="fabricated citation", guidance="cites evidence that does not exist, or quotes words that it does not hold"
+        name="fabricated citation",
+        guidance="cites evidence that does not exist, or quotes words that it does not hold",
     ),
     LabelType(name="unsupported", guidance="says more than the evidence"),
     LabelType(name="contradicted", guidance="the evidence contradicts it"),
     LabelType(name="incomplete", guidance="a point that the question needs is missing"),
-    LabelType(name="unsafe", guidance="could harm who acts on it, or orders its reader or a tool to do something"),
+    LabelType(
+        name="unsafe",
+        guidance="could harm who acts on it, or orders its reader or a tool to do something",
+    ),
     LabelType(name="other", guidance="say what is wrong"),
 )
 """The types until a team sets its own."""
@@ -174,8 +206,8 @@ class Lease(Record):
 class CaseWork(Record):
     """What the team knows about the work on one case.
 
-    ``decided_by`` names who has a decision that counts; ``pending`` says how many decisions a case with several
-    reviewers still lacks after the first.
+    ``decided_by`` names who has a decision that counts; ``pending`` says how many decisions a case
+    with several reviewers still lacks after the first.
     """
 
     case_id: str
@@ -190,10 +222,12 @@ class CaseWork(Record):
 
 
 class LakeSample(Record):
-    """An import from a lake of audited cases: what it held, and the share of the auto-accepted that was drawn.
+    """An import from a lake of audited cases: what it held, and the share of the auto-accepted that
+    was drawn.
 
-    A case is drawn by its id and ``seed`` alone (``draws``), so that the sample can be named again at any time; what
-    was not drawn stays in the lake. ``accepted``, ``needs_review`` and ``failed`` count what it held.
+    A case is drawn by its id and ``seed`` alone (``draws``), so that the sample can be named again
+    at any time; what was not drawn stays in the lake. ``accepted``, ``needs_review`` and ``failed``
+    count what it held.
     """
 
     place: str
@@ -212,7 +246,7 @@ class LakeSample(Record):
 def drawn_from_lake(case_id: str, seed: int, share: float) -> bool:
     """Return whether a random sample draws a case, by its id and the seed.
 
-    The spot checks of audits draw by the same means: a word of its own keeps this draw apart from theirs, which have
-    left the auto-accepted cases already.
+    The spot checks of audits draw by the same means: a word of its own keeps this draw apart from
+    theirs, which have left the auto-accepted cases already.
     """
     return random.Random(f"lake:{seed}:{case_id}").random() < share

@@ -1,4 +1,6 @@
-"""What a team's own decisions taught: a probability of fault, the sample drawn to test it, and a tested threshold."""
+"""What a team's own decisions taught: a probability of fault, the sample drawn to test it, and a
+tested threshold.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ from masis.schema.team import TeamRecord
 
 
 class FaultScore(TeamRecord):
-    """A probability that an answer is faulty, fitted on a team's decisions: the parameters and how well it did.
+    """A probability that an answer is faulty, fitted on a team's decisions: the parameters and how
+    well it did.
 
-    ``weights`` are those of a logistic regression on standardised features (``masis/trust/score.py`` names them);
-    ``means`` and ``scales`` standardise. ``case_ids`` are the cases it was fitted on: a threshold is tested on others.
-    The figures are of held-out questions; ``baseline`` is the log loss of one constant probability for every answer.
+    ``weights`` are those of a logistic regression on standardised features
+    (``masis/trust/score.py`` names them); ``means`` and ``scales`` standardise. ``case_ids`` are
+    the cases it was fitted on: a threshold is tested on others. The figures are of held-out
+    questions; ``baseline`` is the log loss of one constant probability for every answer.
     """
 
     kind = "fault_score"
@@ -41,10 +45,11 @@ class FaultScore(TeamRecord):
 class SamplePlan(TeamRecord):
     """A random sample of answers for blind decisions, fixed before the first of them is made.
 
-    ``thresholds`` are tested in this order, strictest first; ``pool`` counts the answers that the loosest would accept,
-    of which ``case_ids`` were drawn with equal probability, ``pools`` those of each threshold. ``review`` holds the
-    settings of the acceptance rule. ``error`` is the probability this plan may give a guarantee that is wrong, and
-    ``spent`` that of earlier plans for the same auditor and rule.
+    ``thresholds`` are tested in this order, strictest first; ``pool`` counts the answers that the
+    loosest would accept, of which ``case_ids`` were drawn with equal probability, ``pools`` those
+    of each threshold. ``review`` holds the settings of the acceptance rule. ``error`` is the
+    probability this plan may give a guarantee that is wrong, and ``spent`` that of earlier plans
+    for the same auditor and rule.
     """
 
     kind = "sample_plan"
@@ -69,15 +74,18 @@ class SamplePlan(TeamRecord):
 
     @property
     def certainty(self) -> float:
-        """How certain a guarantee from this plan is, earlier plans for the same auditor and rule included."""
+        """How certain a guarantee from this plan is, earlier plans for the same auditor and rule
+        included.
+        """
         return 1.0 - self.error - self.spent
 
 
 class Guarantee(Record):
-    """A threshold on the probability of fault under which answers are auto-accepted, and what it was shown to hold.
+    """A threshold on the probability of fault under which answers are auto-accepted, and what it
+    was shown to hold.
 
-    With probability ``certainty`` at most ``tolerance`` of the answers that it accepts are faulty. It holds for one
-    auditor, one rule with its settings and one score, and lapses with any of them.
+    With probability ``certainty`` at most ``tolerance`` of the answers that it accepts are faulty.
+    It holds for one auditor, one rule with its settings and one score, and lapses with any of them.
     """
 
     plan: int
@@ -95,5 +103,7 @@ class Guarantee(Record):
     pool: int
 
     def covers(self, auditor: str, rule: str, review: dict[str, Any]) -> bool:
-        """Return whether the guarantee is about runs of this auditor, judged by this rule with these settings."""
+        """Return whether the guarantee is about runs of this auditor, judged by this rule with
+        these settings.
+        """
         return (self.auditor, self.rule, self.review) == (auditor, rule, review)

@@ -16,7 +16,9 @@ def counted_upto(count: int, more: bool, one: str, many: str | None = None) -> s
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text of at most so many characters; where it was cut, it ends with a sign that it goes on."""
+    """Return a text of at most so many characters; where it was cut, it ends with a sign that it
+    goes on.
+    """
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
@@ -33,7 +35,9 @@ def in_a_row(names: Sequence[str]) -> str:
 
 
 def with_article(noun: str) -> str:
-    """Return a noun with its indefinite article: ``an erratum``, ``a cohort study``; ``another type`` stays."""
+    """Return a noun with its indefinite article: ``an erratum``, ``a cohort study``; ``another
+    type`` stays.
+    """
     if noun.startswith(("another ", "other ")):
         return noun
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
@@ -45,7 +49,9 @@ LONGEST_MARKED = 60
 
 
 def figures_not_in_evidence(figures: Sequence[str]) -> str:
-    """Return what is said of figures that the evidence lacks: ``42 isn't in the evidence; it may be calculated``."""
+    """Return what is said of figures that the evidence lacks: ``42 isn't in the evidence; it may be
+    calculated``.
+    """
     named = [" ".join(figure.split()) for figure in dict.fromkeys(figures)]
     if len(named) == 1:
         return f"{named[0]} isn't in the evidence; it may be calculated"
@@ -55,8 +61,12 @@ def figures_not_in_evidence(figures: Sequence[str]) -> str:
 
 
 def words_marked(words: Sequence[str]) -> str:
-    """Return what is said of words that a tagger marks: ``The tagger finds no support for “69 million”``."""
-    named = [f"“{shortened(' '.join(each.split()), LONGEST_MARKED)}”" for each in dict.fromkeys(words)]
+    """Return what is said of words that a tagger marks: ``The tagger finds no support for “69
+    million”``.
+    """
+    named = [
+        f"“{shortened(' '.join(each.split()), LONGEST_MARKED)}”" for each in dict.fromkeys(words)
+    ]
     if len(named) > MOST_NAMED:
         named[MOST_NAMED - 1 :] = [f"{len(named) - MOST_NAMED + 1} more places"]
     listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]

@@ -21,7 +21,12 @@ from masis.screening.grading.grader import Grader
 from masis.screening.grading.model_grader import ModelGrader
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import ruling
-from masis.screening.rounds.round_loop import ScreeningSteps, new_screening_id, one_grade_each, screen
+from masis.screening.rounds.round_loop import (
+    ScreeningSteps,
+    new_screening_id,
+    one_grade_each,
+    screen,
+)
 from masis.screening.sources.pool import with_notices
 from masis.screening.sources.records import abstract_of, validate_abstract
 from masis.screening.sources.retrievers import FixedSetRetriever
@@ -38,7 +43,8 @@ def grader_names(settings: Settings) -> tuple[str, ...]:
     names = tuple(name.strip() for name in settings.screening_graders.split(",") if name.strip())
     if not names:
         raise SettingsError(
-            f"screening_graders names no grader. Use {OFFLINE!r}, or model strings with commas between."
+            f"screening_graders names no grader. Use {OFFLINE!r}, or model strings with commas"
+            " between."
         )
     if len(set(names)) < len(names):
         raise SettingsError("screening_graders names a grader twice: each counts once.")
@@ -48,14 +54,18 @@ def grader_names(settings: Settings) -> tuple[str, ...]:
 def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
     """Return the grader that ``screening_graders`` names: one grader, or an ensemble of several.
 
-    ``control`` keeps the calls of one screening and can stop them. Raises SettingsError for a model that can't be asked
-    and MissingExtra for an SDK that is not here.
+    ``control`` keeps the calls of one screening and can stop them. Raises SettingsError for a model
+    that can't be asked and MissingExtra for an SDK that is not here.
     """
     control = control or RunControl(RunBudget(call_s=settings.call_deadline_s))
     graders = tuple(
-        offline_grader()
-        if name == OFFLINE
-        else ModelGrader(registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings))
+        (
+            offline_grader()
+            if name == OFFLINE
+            else ModelGrader(
+                registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings)
+            )
+        )
         for name in grader_names(settings)
     )
     return graders[0] if len(graders) == 1 else Ensemble(graders)
@@ -72,13 +82,16 @@ def evaluate(
 ) -> tuple[tuple[Grade, ...], Ruling]:
     """Grade what one retrieval brought, and rule on it together with what was found before.
 
-    This is the node of a retrieval graph: it has no state, so calls may run in parallel. ``iteration`` is the round,
-    from 0, which sets the required average; ``previous`` are grades from earlier rounds by abstract id, which vote too
-    and are not graded again. Returns a grade for each abstract, in the same order, and the ruling.
+    This is the node of a retrieval graph: it has no state, so calls may run in parallel.
+    ``iteration`` is the round, from 0, which sets the required average; ``previous`` are grades
+    from earlier rounds by abstract id, which vote too and are not graded again. Returns a grade for
+    each abstract, in the same order, and the ruling.
     """
     previous = previous or {}
     new = [abstract for abstract in with_notices(abstracts) if abstract.id not in previous]
-    graded = {grade.abstract_id: grade for grade in (one_grade_each(grader, question, new) if new else ())}
+    graded = {
+        grade.abstract_id: grade for grade in (one_grade_each(grader, question, new) if new else ())
+    }
     grades = tuple(graded.get(abstract.id) or previous[abstract.id] for abstract in abstracts)
     return grades, ruling.ruling(iteration, {**previous, **graded}.values(), thresholds)
 
@@ -91,25 +104,29 @@ def screen_abstracts(
 ) -> Screening:
     """Screen the given abstracts: grade every one, and decide whether they suffice.
 
-    All of them are graded in the first round. Further rounds can't bring others, and hold them to what those require,
-    as a search of a corpus would (``masis.screening.rounds.round_loop.screen``).
+    All of them are graded in the first round. Further rounds can't bring others, and hold them to
+    what those require, as a search of a corpus would
+    (``masis.screening.rounds.round_loop.screen``).
 
     Args:
         question: The question the evidence is to answer; not blank.
-        abstracts: Abstracts, or mappings with ``id``, ``title`` and ``text`` (or ``abstract``). A repeated one counts
-            once.
+        abstracts: Abstracts, or mappings with ``id``, ``title`` and ``text`` (or ``abstract``). A
+            repeated one counts once.
         settings: The graders and thresholds; the defaults unless given.
         on_event: Called with each event as it happens.
 
     Returns:
-        The screening with a grade for every abstract. A grader that fails leaves abstracts unscored and never raises.
+        The screening with a grade for every abstract. A grader that fails leaves abstracts unscored
+        and never raises.
 
     Raises:
         InputError: The question is blank, an abstract can't be read, or two abstracts share an id.
         SettingsError: ``screening_graders`` names no grader, or one that can't be used.
 
     """
-    return run_to_completion(_whole(question, abstracts, settings or Settings()), on_event, ScreeningStart())
+    return run_to_completion(
+        _whole(question, abstracts, settings or Settings()), on_event, ScreeningStart()
+    )
 
 
 async def screen_abstracts_async(
@@ -120,7 +137,8 @@ async def screen_abstracts_async(
 ) -> Screening:
     """``screen_abstracts`` from a coroutine, in a thread, so that the event loop stays free.
 
-    ``on_event`` is called in the event loop. Cancelling the task stops the screening, which makes no further call.
+    ``on_event`` is called in the event loop. Cancelling the task stops the screening, which makes
+    no further call.
     """
     stop, loop = threading.Event(), asyncio.get_running_loop()
     settings = settings or Settings()
@@ -147,7 +165,9 @@ def _whole(
     control: RunControl | None = None,
 ) -> ScreeningSteps:
     if not question.strip():
-        raise InputError("the question is empty", cure="Ask what the evidence is to answer.", field="question")
+        raise InputError(
+            "the question is empty", cure="Ask what the evidence is to answer.", field="question"
+        )
     given = _distinct(abstracts)
     return screen(
         question,

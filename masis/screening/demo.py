@@ -1,7 +1,9 @@
-"""The evidence critic by itself, on abstracts written for it: ``python -m masis.screening.demo [ID ...]``.
+"""The evidence critic by itself, on abstracts written for it: ``python -m masis.screening.demo [ID
+...]``.
 
-No network, no key, no database: the shipped abstracts are searched in memory and graded without a model. Every question
-is screened round by round, and what the critic concludes is printed beside what was expected and why.
+No network, no key, no database: the shipped abstracts are searched in memory and graded without a
+model. Every question is screened round by round, and what the critic concludes is printed beside
+what was expected and why.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ CORPUS = "demo"
 
 
 class Expected(Record):
-    """What the critic should conclude: the outcome, and after how many rounds (``least`` to ``most``)."""
+    """What the critic should conclude: the outcome, and after how many rounds (``least`` to
+    ``most``).
+    """
 
     outcome: Outcome
     least: int
@@ -36,7 +40,9 @@ class Expected(Record):
 
 
 class DemoQuestion(Record):
-    """A question on the demo abstracts. ``retrieve`` is how many abstracts a search should bring."""
+    """A question on the demo abstracts. ``retrieve`` is how many abstracts a search
+    should bring.
+    """
 
     id: str
     question: str
@@ -79,21 +85,29 @@ def simulate(question: DemoQuestion, abstracts: Iterable[Abstract], grader: Grad
 def as_expected(question: DemoQuestion, screening: Screening) -> bool:
     """Return whether the critic concluded what was expected of it."""
     expected = question.expected
-    return screening.outcome == expected.outcome and expected.least <= len(screening.rounds) <= expected.most
+    return (
+        screening.outcome == expected.outcome
+        and expected.least <= len(screening.rounds) <= expected.most
+    )
 
 
 def main(ids: Sequence[str] = ()) -> int:
-    """Screen these demo questions, or all, and print what came of each; 1 where one did not go as expected."""
+    """Screen these demo questions, or all, and print what came of each; 1 where one did not go as
+    expected.
+    """
     abstracts, grader = tuple(demo_abstracts()), offline_grader()
-    sys.stdout.write(f"{len(abstracts)} abstracts written for the demo; no study in them took place.\n\n")
+    sys.stdout.write(
+        f"{len(abstracts)} abstracts written for the demo; no study in them took place.\n\n"
+    )
     asked = [each for each in demo_questions() if not ids or each.id in ids]
     found = [(question, simulate(question, abstracts, grader)) for question in asked]
     for question, screening in found:
         how = "As expected" if as_expected(question, screening) else "NOT as expected"
         sys.stdout.write(
-            f"{question.id} ({question.kind}): {question.question}\n"
-            f"  {screening.outcome.replace('_', ' ').capitalize()} after {counted(len(screening.rounds), 'round')}, "
-            f"{len(screening.kept)} kept. {how}: {question.why}\n"
+            f"{question.id} ({question.kind}): {question.question}\n "
+            f" {screening.outcome.replace('_', ' ').capitalize()} after"
+            f" {counted(len(screening.rounds), 'round')}, {len(screening.kept)} kept. {how}:"
+            f" {question.why}\n"
         )
     return int(not all(as_expected(*each) for each in found))
 

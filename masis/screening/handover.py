@@ -1,9 +1,11 @@
-"""The kept abstracts as the evidence of an audit: a case whose citations resolve to sentences of abstracts.
+"""The kept abstracts as the evidence of an audit: a case whose citations resolve to sentences of
+abstracts.
 
-Each kept abstract becomes one chunk, the best first. A chunk's text is the abstract's, unchanged, so that offsets of
-words, sentences and quotes stay valid; ``sentences`` holds where each sentence begins and ends, ``finding`` where the
-study says what it found, ``direction`` which way that goes, ``findings_conflict`` whether the kept studies disagree. A
-drafter has what it needs to use every study and to say what conflicts.
+Each kept abstract becomes one chunk, the best first. A chunk's text is the abstract's, unchanged,
+so that offsets of words, sentences and quotes stay valid; ``sentences`` holds where each sentence
+begins and ends, ``finding`` where the study says what it found, ``direction`` which way that goes,
+``findings_conflict`` whether the kept studies disagree. A drafter has what it needs to use every
+study and to say what conflicts.
 """
 
 from __future__ import annotations
@@ -19,18 +21,27 @@ from masis.screening.synthesis.findings import Finding, best_kept, finding_of, s
 from masis.views.screening import DESIGN
 
 
-def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None) -> Case:
-    """Return the case that asks the screening's question of what it kept; without an answer, which an audit then
-    drafts.
+def case_from_screening(
+    screening: Screening, abstracts: Mapping[str, Abstract], case_id: str | None = None
+) -> Case:
+    """Return the case that asks the screening's question of what it kept; without an answer, which
+    an audit then drafts.
 
-    The same kept set with the same outcome and directions gives the same case. Raises InputError where nothing is kept,
-    or nothing of it has a text.
+    The same kept set with the same outcome and directions gives the same case. Raises InputError
+    where nothing is kept, or nothing of it has a text.
     """
     readable = _readable(screening.grades, abstracts)
     if not readable:
-        kept = any(grade.recommendation == "keep" and grade.abstract_id in abstracts for grade in screening.grades)
+        kept = any(
+            grade.recommendation == "keep" and grade.abstract_id in abstracts
+            for grade in screening.grades
+        )
         raise InputError(
-            "nothing that was kept can be read" if kept else "nothing is kept, so there is no evidence to hand over",
+            (
+                "nothing that was kept can be read"
+                if kept
+                else "nothing is kept, so there is no evidence to hand over"
+            ),
             cure="Keep an abstract that has a text, or screen again with another question.",
         )
     evidence = evidence_from_kept(screening.grades, abstracts, screening.question)
@@ -51,9 +62,14 @@ def case_from_screening(screening: Screening, abstracts: Mapping[str, Abstract],
 def evidence_from_kept(
     grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str = ""
 ) -> tuple[Evidence, ...]:
-    """Return the kept abstracts that have a text, as evidence, the best first; with a question, what each found."""
+    """Return the kept abstracts that have a text, as evidence, the best first; with a question,
+    what each found.
+    """
     best = _readable(grades, abstracts)
-    found = [finding_of(question, grade, abstracts[grade.abstract_id]) if question else None for grade in best]
+    found = [
+        finding_of(question, grade, abstracts[grade.abstract_id]) if question else None
+        for grade in best
+    ]
     conflict = synthesis_of([each for each in found if each is not None]).agree is False
     return tuple(
         _evidence(number, grade, abstracts[grade.abstract_id], what, conflict)
@@ -67,8 +83,12 @@ def _readable(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> lis
 
 def _case_id(screening: Screening, kept: list[Grade]) -> str:
     outcome = [] if screening.outcome == "sufficient" else [screening.outcome]
-    directions = [f"{grade.abstract_id} {grade.direction}" for grade in kept if grade.direction is not None]
-    content = "\n".join([screening.id, *(grade.abstract_id for grade in kept), *outcome, *directions])
+    directions = [
+        f"{grade.abstract_id} {grade.direction}" for grade in kept if grade.direction is not None
+    ]
+    content = "\n".join(
+        [screening.id, *(grade.abstract_id for grade in kept), *outcome, *directions]
+    )
     return f"screening-{screening.id[:8]}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
@@ -76,7 +96,9 @@ def _text(abstract: Abstract) -> str:
     return abstract.text if abstract.text.strip() else abstract.title.strip()
 
 
-def _evidence(number: int, grade: Grade, abstract: Abstract, found: Finding | None, conflict: bool) -> Evidence:
+def _evidence(
+    number: int, grade: Grade, abstract: Abstract, found: Finding | None, conflict: bool
+) -> Evidence:
     text = _text(abstract)
     words = None if found is None else found.words
     fields = {

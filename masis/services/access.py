@@ -1,8 +1,9 @@
-"""Who may do what: asked by every use case that changes something or takes data out, and the table of all of it.
+"""Who may do what: asked by every use case that changes something or takes data out, and the table
+of all of it.
 
-A command acts for whoever owns the database file, and may do everything. A server with sign-in opens its workbench with
-``SIGN_IN_REQUIRED``; then a use case refuses an actor who has not signed in with a role that grants it, whichever page,
-callback or message asked for it.
+A command acts for whoever owns the database file, and may do everything. A server with sign-in
+opens its workbench with ``SIGN_IN_REQUIRED``; then a use case refuses an actor who has not signed
+in with a role that grants it, whichever page, callback or message asked for it.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Access(NamedTuple):
         if not actor.authenticated:
             raise NotAllowed(f"You can't {_DOING[permission]}: sign in first.")
         raise NotAllowed(
-            f"You can't {_DOING[permission]}: that takes the role {PERMISSIONS[permission]}, and you have "
-            f"{', '.join(actor.roles) or 'none'}. Ask whoever runs this workbench."
+            f"You can't {_DOING[permission]}: that takes the role {PERMISSIONS[permission]}, and"
+            f" you have {', '.join(actor.roles) or 'none'}. Ask whoever runs this workbench."
         )
 
 
@@ -60,15 +61,17 @@ class Service:
 
 
 Takes = Permission | Literal["nothing", "token", "file"]
-"""What an act takes: a permission, nothing at all, the token of a program, or the database file itself."""
+"""What an act takes: a permission, nothing at all, the token of a program, or the database file
+itself.
+"""
 
 
 class Act(NamedTuple):
     """Something that can be done, what it takes, and everywhere it is done, with commas between.
 
-    ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the workbench (``GET
-    /healthz``, ``address upload`` where they are Streamlit's) and of ingestion (``ingest POST /v1/cases``), tools of
-    MCP (``tool get_case``) and commands (``masis purge``).
+    ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the
+    workbench (``GET /healthz``, ``address upload`` where they are Streamlit's) and of ingestion
+    (``ingest POST /v1/cases``), tools of MCP (``tool get_case``) and commands (``masis purge``).
     """
 
     words: str
@@ -90,17 +93,17 @@ ACTS: tuple[Act, ...] = (
     Act(
         "open every page, its figures and the report of a case, as the queue's policy shows them",
         "read",
-        "page overview, page queue, page review, page new, page import, page screening, page compare, page decisions, "
-        "page team, page metrics, page trust, page settings, page health, page datasets, page retention, address "
-        "media, address static, address configuration, address websocket, drafts.get, drafts.begun, "
-        "cases.open_for, cases.find_for, "
-        "cases.facets_for, cases.standings_for, cases.values_for, cases.blinded, cases.hides_machine_from, "
-        "reviews.decided_answer, "
-        "cases.hides_figures_from, team.work, team.share_out, "
-        "team.next_open, team.open_to, team.count_open, team.why_empty, team.comments, team.machine_hidden, "
-        "team.leases, team.hides_counts_from, team.adjudications, team.to_adjudicate, trust.compare, trust.parts, "
-        "trust.together, trust.decisions_by, trust.counts_in_words, trust.people, trust.missed, trust.yields, "
-        "trust.reviewers, trust.drawable, trust.today, planted.recall",
+        "page overview, page queue, page review, page new, page import, page screening, page"
+        " compare, page decisions, page team, page metrics, page trust, page settings, page health,"
+        " page datasets, page retention, address media, address static, address configuration,"
+        " address websocket, drafts.get, drafts.begun, cases.open_for, cases.find_for,"
+        " cases.facets_for, cases.standings_for, cases.values_for, cases.blinded,"
+        " cases.hides_machine_from, reviews.decided_answer, cases.hides_figures_from, team.work,"
+        " team.share_out, team.next_open, team.open_to, team.count_open, team.why_empty,"
+        " team.comments, team.machine_hidden, team.leases, team.hides_counts_from,"
+        " team.adjudications, team.to_adjudicate, trust.compare, trust.parts, trust.together,"
+        " trust.decisions_by, trust.counts_in_words, trust.people, trust.missed, trust.yields,"
+        " trust.reviewers, trust.drawable, trust.today, planted.recall",
     ),
     Act("type a decision and come back to it", "decide", "drafts.save, drafts.clear, drafts.adopt"),
     Act(
@@ -121,28 +124,28 @@ ACTS: tuple[Act, ...] = (
     Act(
         "upload and import cases and abstracts, add evidence to a case",
         "audit",
-        "address upload, address removal of an upload, cases.add, cases.add_one, imports.formats_of, "
-        "imports.sheets_of, imports.look, imports.add_file, lake.bring_in, corpora.add, corpora.add_demo, "
-        "corpora.keep_records, versions.fill_evidence",
+        "address upload, address removal of an upload, cases.add, cases.add_one,"
+        " imports.formats_of, imports.sheets_of, imports.look, imports.add_file, lake.bring_in,"
+        " corpora.add, corpora.add_demo, corpora.keep_records, versions.fill_evidence",
     ),
     Act(
         "start and stop audits, forget cached replies, test models",
         "audit",
-        "audits.audit, audits.cancel, audits.store_run, audits.forget_replies, jobs.audit, jobs.resume_audit, "
-        "jobs.audit_all_new, jobs.cancel_batch, jobs.cancel",
+        "audits.audit, audits.cancel, audits.store_run, audits.forget_replies, jobs.audit,"
+        " jobs.resume_audit, jobs.audit_all_new, jobs.cancel_batch, jobs.cancel",
     ),
     Act(
         "start, extend and stop screenings, and hand their evidence over to a case",
         "audit",
-        "screenings.screen, screenings.store_screening, screenings.cancel, screenings.hand_over, "
-        "screenings.begin_further, screenings.search_further, jobs.screen, jobs.screen_again, jobs.resume_screening, "
-        "jobs.search_further",
+        "screenings.screen, screenings.store_screening, screenings.cancel, screenings.hand_over,"
+        " screenings.begin_further, screenings.search_further, jobs.screen, jobs.screen_again,"
+        " jobs.resume_screening, jobs.search_further",
     ),
     Act(
         "export decided cases, the log, screenings, data sets and backups",
         "export",
-        "exports.write, exports.write_file, exports.write_log_csv, screenings.export, backups.make, datasets.freeze, "
-        "datasets.write, datasets.zipped",
+        "exports.write, exports.write_file, exports.write_log_csv, screenings.export, backups.make,"
+        " datasets.freeze, datasets.write, datasets.zipped",
     ),
     Act(
         "adjudicate, undo what others decided, assign cases to others",
@@ -151,7 +154,8 @@ ACTS: tuple[Act, ...] = (
     ),
     Act("set policy, rubric and label types", "oversee", "team.set"),
     Act(
-        "reassess, fit the score, draw, apply and end a guarantee, reset what a screening remembers",
+        "reassess, fit the score, draw, apply and end a guarantee, reset what a screening"
+        " remembers",
         "oversee",
         "reassessment.run, trust.fit, trust.draw, trust.apply, trust.end, screenings.reset_memory",
     ),
@@ -162,7 +166,8 @@ ACTS: tuple[Act, ...] = (
     ),
     Act("remove abstracts and dataset versions", "oversee", "corpora.remove, datasets.remove"),
     Act(
-        "see the length of the log and leases of all, names and figures over all cases under a blind policy",
+        "see the length of the log and leases of all, names and figures over all cases under a"
+        " blind policy",
         "oversee",
         "",
     ),
@@ -181,13 +186,14 @@ ACTS: tuple[Act, ...] = (
     Act(
         "send cases and ask what became of one's own",
         "token",
-        "ingest POST /v1/cases, ingest POST /v1/traces, ingest GET /v1/cases/{id:path}, ingest GET /v1/batches/{id}",
+        "ingest POST /v1/cases, ingest POST /v1/traces, ingest GET /v1/cases/{id:path}, ingest GET"
+        " /v1/batches/{id}",
     ),
     Act(
         "read cases, audits and the queue as an agent; audit, but never decide",
         "token",
-        "tool critique_answer, tool audit_citations, tool verify_claims, tool run_audit, tool get_run, tool get_case, "
-        "tool list_queue, tool search_evidence",
+        "tool critique_answer, tool audit_citations, tool verify_claims, tool run_audit, tool"
+        " get_run, tool get_case, tool list_queue, tool search_evidence",
     ),
     Act(
         "decide under a name, and see what that reviewer may see",
@@ -197,11 +203,12 @@ ACTS: tuple[Act, ...] = (
     Act(
         "everything else that a command does",
         "file",
-        "masis demo, masis serve, masis config, masis completion, masis audit, masis bench, masis optimize, masis "
-        "models, masis report, masis metrics, masis trust, masis planted, masis import, masis export, masis dataset, "
-        "masis screen, masis screening, masis ingest, masis mcp, masis person, masis health, masis verify-log, "
-        "masis purge, masis db",
+        "masis demo, masis serve, masis config, masis completion, masis audit, masis bench, masis"
+        " optimize, masis models, masis report, masis metrics, masis trust, masis planted, masis"
+        " import, masis export, masis dataset, masis screen, masis screening, masis ingest, masis"
+        " mcp, masis person, masis health, masis verify-log, masis purge, masis db",
     ),
 )
-"""Every act, once. A page, use case, address, tool or command without a row fails a test, and so does a row that is not
-what the place asks for (``tests/services/test_access.py``, ``tests/ui/test_rights.py``); docs/security.md prints it."""
+"""Every act, once. A page, use case, address, tool or command without a row fails a test, and so
+does a row that is not what the place asks for (``tests/services/test_access.py``,
+``tests/ui/test_rights.py``); docs/security.md prints it."""

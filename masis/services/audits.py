@@ -1,4 +1,6 @@
-"""Audits and their runs: auditing a stored case, resuming what was interrupted, reading what came of it."""
+"""Audits and their runs: auditing a stored case, resuming what was interrupted, reading what came
+of it.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,16 @@ POLICY = Actor(name="acceptance policy")
 """Who accepts the runs that need no person."""
 
 WRITTEN_EVERY_S = 0.3
-"""Where steps wait for models, events are written this often: a page that watches looks once a second."""
+"""Where steps wait for models, events are written this often: a page that watches looks once a
+second.
+"""
 
 
 class _EventLog:
     """Writes the events of a run, several in one transaction where nobody waits for one of them.
 
-    With ``often`` the loop asks every moment whether to stop, and events that are due are written then. Otherwise all
-    are written before a step begins, which may be a long one.
+    With ``often`` the loop asks every moment whether to stop, and events that are due are written
+    then. Otherwise all are written before a step begins, which may be a long one.
     """
 
     def __init__(self, runs: Runs, often: bool) -> None:
@@ -81,13 +85,19 @@ class AuditService:
         return self._store.runs.get(run_id) if run_id else None
 
     def resumable(self, case_id: str, settings: Settings) -> str | None:
-        """Return the interrupted run that an audit of this case would resume. Raises UnknownRecord."""
+        """Return the interrupted run that an audit of this case would resume. Raises
+        UnknownRecord.
+        """
         if not any(run.state == "interrupted" for run in self._store.runs.for_case(case_id)):
             return None  # most cases have none, and then the case needn't be read
         return self._find(self._store.cases.get(case_id), "interrupted", settings)
 
-    def _find(self, case: Case, state: Literal["finished", "interrupted"], settings: Settings | None) -> str | None:
-        return self._store.runs.find(case.id, state, case.digest(), (settings or self._settings).of_audit())
+    def _find(
+        self, case: Case, state: Literal["finished", "interrupted"], settings: Settings | None
+    ) -> str | None:
+        return self._store.runs.find(
+            case.id, state, case.digest(), (settings or self._settings).of_audit()
+        )
 
     def audit(
         self,
@@ -101,9 +111,10 @@ class AuditService:
     ) -> Run:
         """Audit a stored case, storing the run as it goes; ``run_id`` names it if a new one begins.
 
-        A run of the same content with the same settings that was interrupted is resumed after its last finished
-        iteration. ``on_event`` receives each event after it was queued to be written. ``cancelled`` is asked again and
-        again; once true, the audit ends, after the current step or within it. Raises UnknownRecord and NotAllowed.
+        A run of the same content with the same settings that was interrupted is resumed after its
+        last finished iteration. ``on_event`` receives each event after it was queued to be written.
+        ``cancelled`` is asked again and again; once true, the audit ends, after the current step or
+        within it. Raises UnknownRecord and NotAllowed.
         """
         self._access.require(actor, "audit")
         settings, runs = pin_versions(settings or self._settings), self._store.runs
@@ -161,30 +172,42 @@ class AuditService:
         return self._finish(run, case, kept)
 
     def _resumed(self, run_id: str) -> loop.Progress:
-        """Take an interrupted run up, and return what it goes on from, with the warnings of what it had finished."""
+        """Take an interrupted run up, and return what it goes on from, with the warnings of what it
+        had finished.
+        """
         progress = self._store.runs.resume(run_id)
         warnings = _warnings_kept(self._store.runs.events(run_id), progress)
-        return loop.Progress(progress.draft, progress.iterations, progress.last_event, warnings, progress.steps)
+        return loop.Progress(
+            progress.draft, progress.iterations, progress.last_event, warnings, progress.steps
+        )
 
     def cancel(self, actor: Actor, run_id: str) -> None:
-        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord and NotAllowed."""
+        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord and
+        NotAllowed.
+        """
         self._access.require(actor, "audit")
         self._store.runs.request_cancel(run_id)
 
     def forget_replies(self, actor: Actor, case_id: str) -> int:
-        """Remove the cached replies about a case, so that its next audit asks the models anew; returns how many."""
+        """Remove the cached replies about a case, so that its next audit asks the models anew;
+        returns how many.
+        """
         self._access.require(actor, "audit")
         return self._store.replies_of(case_id).forget()
 
     def store_run(self, actor: Actor, run: Run) -> None:
-        """Store a run that was made elsewhere, such as in a worker process; one that needs no person is accepted."""
+        """Store a run that was made elsewhere, such as in a worker process; one that needs no
+        person is accepted.
+        """
         self._access.require(actor, "audit")
         self._finish(run, self._store.cases.get(run.case_id))
 
     def _finish(self, run: Run, case: Case, stored: Collection[int] = ()) -> Run:
-        """Store a finished run and its acceptance, by rule or by the guarantee in force, both or neither.
+        """Store a finished run and its acceptance, by rule or by the guarantee in force, both or
+        neither.
 
-        Were they apart, a process killed between them would leave a case that needs review for no reason.
+        Were they apart, a process killed between them would leave a case that needs review for no
+        reason.
         """
         with self._store.transaction():
             run = self._guarantees.scored(run, case)
@@ -195,22 +218,33 @@ class AuditService:
 
 
 def _warnings_kept(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
-    """Return the warnings of the steps whose results were kept; a step that is done again warns again."""
+    """Return the warnings of the steps whose results were kept; a step that is done again warns
+    again.
+    """
     heard: dict[tuple[int | None, Step | None], list[Event]] = {}
     for event in events:
         if event.kind == "step_started":
             heard[event.iteration, event.step] = []  # what an earlier try of the step had warned of
         elif event.kind == "warning":
             heard.setdefault((event.iteration, event.step), []).append(event)
-    kept = [event for about, found in heard.items() if _was_kept(*about, progress) for event in found]
+    kept = [
+        event for about, found in heard.items() if _was_kept(*about, progress) for event in found
+    ]
     return tuple(
-        RunWarning(code=event.data.get("code"), step=event.step, iteration=event.iteration, message=event.message)
+        RunWarning(
+            code=event.data.get("code"),
+            step=event.step,
+            iteration=event.iteration,
+            message=event.message,
+        )
         for event in sorted(kept, key=lambda event: event.seq)
     )
 
 
 def _was_kept(iteration: int | None, step: Step | None, progress: RunProgress) -> bool:
-    """Return whether a resumed run goes on from the result of this step, and does not do it again."""
+    """Return whether a resumed run goes on from the result of this step, and does not
+    do it again.
+    """
     finished = len(progress.iterations)
     if iteration is None:
         return step == "drafting" and progress.draft is not None
@@ -231,7 +265,9 @@ def _was_kept(iteration: int | None, step: Step | None, progress: RunProgress) -
 
 
 def acceptance_entry(run: Run) -> Decision:
-    """Return the entry by which policy accepts a run that needs no person and was not drawn for a spot check."""
+    """Return the entry by which policy accepts a run that needs no person and was not drawn for a
+    spot check.
+    """
     return Decision(
         kind="policy_accept",
         source="CODE",
@@ -239,15 +275,21 @@ def acceptance_entry(run: Run) -> Decision:
         case_id=run.case_id,
         run_id=run.id,
         iteration=None if run.best is None else run.best + 1,
-        reason="nothing in the run asks for a person"
-        if run.acceptance.guarantee is None
-        else f"guarantee {run.acceptance.guarantee} waives what could not be certified",
+        reason=(
+            "nothing in the run asks for a person"
+            if run.acceptance.guarantee is None
+            else f"guarantee {run.acceptance.guarantee} waives what could not be certified"
+        ),
         token=f"policy:{run.id}",
         versions=run.versions.flat(),
         extra={
             "review_threshold": run.settings["review_threshold"],
             "seed": run.settings["spot_check_seed"],
             "rule": run.acceptance.rule,
-            **({"guarantee": run.acceptance.guarantee} if run.acceptance.guarantee is not None else {}),
+            **(
+                {"guarantee": run.acceptance.guarantee}
+                if run.acceptance.guarantee is not None
+                else {}
+            ),
         },
     )

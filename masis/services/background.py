@@ -1,6 +1,8 @@
-"""Work on threads of this process: once, with progress and a stop, or again and again while a server runs.
+"""Work on threads of this process: once, with progress and a stop, or again and again while a
+server runs.
 
-It belongs to one process and ends with it. Audits and screenings, which survive a restart, are ``masis.services.jobs``.
+It belongs to one process and ends with it. Audits and screenings, which survive a restart, are
+``masis.services.jobs``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ log = logging.getLogger(__name__)
 
 
 class BackgroundTask:
-    """Work on a thread, of which whoever began it sees how it goes. Subclasses define ``work`` and what it shows."""
+    """Work on a thread, of which whoever began it sees how it goes. Subclasses define ``work`` and
+    what it shows.
+    """
 
     failed: str | None = None
     """Why it ended too early; None where it did not."""
@@ -70,7 +74,9 @@ class BackgroundTask:
             self.failed = str(error)
         except Exception as error:
             log.exception("%s failed", type(self).__name__)
-            why = InputError(f"failed ({type(error).__name__})", cure="The server's log has the details.")
+            why = InputError(
+                f"failed ({type(error).__name__})", cure="The server's log has the details."
+            )
             self.failed = str(why)
 
 
@@ -78,7 +84,8 @@ T = TypeVar("T", bound=BackgroundTask)
 
 
 class BackgroundTasks(Generic[T]):
-    """The latest tasks of one kind by name, for every tab of a server; of those that are over the oldest are dropped.
+    """The latest tasks of one kind by name, for every tab of a server; of those that are over the
+    oldest are dropped.
 
     Safe to use from several threads.
     """
@@ -94,7 +101,9 @@ class BackgroundTasks(Generic[T]):
             return self._tasks.get(name)
 
     def start(self, name: str, make: Callable[[], T]) -> T:
-        """Start what ``make`` gives under this name, unless such a task is under way; returns the one that is."""
+        """Start what ``make`` gives under this name, unless such a task is under way; returns the
+        one that is.
+        """
         with self._lock:
             begun = self._tasks.get(name)
             if begun is None or begun.over:
@@ -113,9 +122,13 @@ AFTER_FAILURE_S = 5.0
 
 
 class Repeated(BackgroundTask):
-    """Work at once and then again and again, until ``end``. What fails is logged and tried again."""
+    """Work at once and then again and again, until ``end``. What fails is logged and
+    tried again.
+    """
 
-    def __init__(self, work: Callable[[Callable[[], bool]], object], every: timedelta, name: str) -> None:
+    def __init__(
+        self, work: Callable[[Callable[[], bool]], object], every: timedelta, name: str
+    ) -> None:
         """``work`` receives what says whether it is to stop."""
         super().__init__()
         self._work, self._every, self._thread.name = work, every, name

@@ -16,21 +16,33 @@ from masis.schema.trust import SamplePlan
 from masis.schema.wording import counted
 from masis.services.access import OPEN, Access, Service
 from masis.services.audits import POLICY
-from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, RunSummary
+from masis.services.records import (
+    Added,
+    CaseFilter,
+    CasePage,
+    CaseSummary,
+    DecisionFilter,
+    Facets,
+    RunSummary,
+)
 from masis.store import Store
 from masis.store.audits.queue import NOT_DECIDED
 from masis.store.audits.runs import faults, run_flags
 from masis.store.reviews.team import UNDECIDED
 
 WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
-"""The states that wait for a person. An escalated case waits too, but for somebody or something else."""
+"""The states that wait for a person. An escalated case waits too, but for somebody or something
+else.
+"""
 
 
 class CaseView(NamedTuple):
-    """One case opened: the case, its summary, its runs (newest first), the newest finished one, its log.
+    """One case opened: the case, its summary, its runs (newest first), the newest finished one, its
+    log.
 
-    Where ``machine_hidden`` the reviewer may not see the machine's verdict now: runs and figures are left out.
-    ``planted`` is the fault of a copy that people have decided, or that was withdrawn; None for every other case.
+    Where ``machine_hidden`` the reviewer may not see the machine's verdict now: runs and figures
+    are left out. ``planted`` is the fault of a copy that people have decided, or that was
+    withdrawn; None for every other case.
     """
 
     case: Case
@@ -54,7 +66,9 @@ class CaseView(NamedTuple):
 
 
 FOUND: tuple[Standing, ...] = ("failed", "no_answer", "wrong", "not_confirmed", "nothing_found")
-"""Where cases stand by what their audit found. Who may not see that sees ``to_review`` in place of all of them."""
+"""Where cases stand by what their audit found. Who may not see that sees ``to_review`` in place of
+all of them.
+"""
 
 
 BY_AUDIT = ("flags", "reasons", "tiers", "severities", "models")
@@ -75,24 +89,32 @@ def _found_as_one(standings: Mapping[str, int]) -> dict[str, int]:
 
 
 def waiting_in(case_filter: CaseFilter) -> CaseFilter:
-    """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait.
+    """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that
+    wait.
 
-    Auto-accepted cases wait for nobody, and are left in where the filter asks for what nothing was found in.
+    Auto-accepted cases wait for nobody, and are left in where the filter asks for what nothing was
+    found in.
     """
     standings = tuple(each for each in ("not_audited", *FOUND) if each in case_filter.standings)
     every = len(standings) == len(FOUND) + 1  # no case that waits stands elsewhere
     asked = case_filter.states == ("accepted",) or (not every and "nothing_found" in standings)
     every_state: tuple[CaseState, ...] = (*WAITING, *(("accepted",) if asked else ()))
-    states = tuple(state for state in every_state if not case_filter.states or state in case_filter.states)
-    return case_filter.model_copy(update={"states": states or WAITING, "standings": () if every else standings})
+    states = tuple(
+        state for state in every_state if not case_filter.states or state in case_filter.states
+    )
+    return case_filter.model_copy(
+        update={"states": states or WAITING, "standings": () if every else standings}
+    )
 
 
 def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
-    """Return whether the policy hides the machine's verdict on a case from this reviewer now. Raises UnknownRecord.
+    """Return whether the policy hides the machine's verdict on a case from this reviewer now.
+    Raises UnknownRecord.
 
-    ``after`` hides it until the reviewer has decided the case, or it is decided by others; ``never`` until it is
-    decided. What was found about an earlier version is hidden as long as what is found about the newest one. An answer
-    drawn for a guarantee (``SamplePlan``) is decided blind under any policy.
+    ``after`` hides it until the reviewer has decided the case, or it is decided by others;
+    ``never`` until it is decided. What was found about an earlier version is hidden as long as what
+    is found about the newest one. An answer drawn for a guarantee (``SamplePlan``) is decided blind
+    under any policy.
     """
     shown = store.team.in_force(QueuePolicy).machine
     if shown == "first" and case_id in store.team.in_force(SamplePlan).case_ids:
@@ -108,9 +130,20 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 
 
 def _without_machine(summary: CaseSummary) -> CaseSummary:
-    """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
-    scores = ("quality", "revised_quality", "confidence", "overall", "fault_probability", "disagreement")
-    hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity"))
+    """Return a summary that looks the same whatever an audit found: one drawn for a spot check,
+    too.
+    """
+    scores = (
+        "quality",
+        "revised_quality",
+        "confidence",
+        "overall",
+        "fault_probability",
+        "disagreement",
+    )
+    hidden = dict.fromkeys(
+        ("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity")
+    )
     hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
     if summary.standing in FOUND:
         hidden["standing"] = "to_review"
@@ -121,11 +154,15 @@ def _without_machine(summary: CaseSummary) -> CaseSummary:
 
 
 def _by_machine(entry: LogEntry | None) -> bool:
-    return entry is not None and entry.decision is not None and entry.decision.kind == "policy_accept"
+    return (
+        entry is not None and entry.decision is not None and entry.decision.kind == "policy_accept"
+    )
 
 
 def shown_flags(run: Run, index: int) -> tuple[str, ...]:
-    """Return what is wrong with the answer of iteration ``index`` (from 0), in fixed words, and how the run went."""
+    """Return what is wrong with the answer of iteration ``index`` (from 0), in fixed words, and how
+    the run went.
+    """
     return (*faults(run.iterations[index]), *run_flags(run))
 
 
@@ -133,7 +170,8 @@ def shown_flags(run: Run, index: int) -> tuple[str, ...]:
 
 
 def earlier_version(store: Store, case: Case) -> str | None:
-    """Return the id of the case that one is a new version of; None where it is none, or that one is not here.
+    """Return the id of the case that one is a new version of; None where it is none, or that one is
+    not here.
 
     A file can name any id; the digest says whether it is the case that was meant.
     """
@@ -171,7 +209,8 @@ def _chain(case_id: str, following: Callable[[str], str | None]) -> Iterator[str
 class CaseService(Service):
     """The use cases of cases and of the evidence they hold.
 
-    ``summary``, ``find``, ``count``, ``facets``, ``values`` and ``beside`` read what needs no check, as it is stored.
+    ``summary``, ``find``, ``count``, ``facets``, ``values`` and ``beside`` read what needs no
+    check, as it is stored.
     """
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
@@ -180,8 +219,12 @@ class CaseService(Service):
         self.summary, self.find, self.count = cases.summary, cases.search, cases.count_matching
         self.facets, self.values, self.beside = cases.facets, cases.values, cases.beside
 
-    def add(self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None) -> Added:
-        """Store cases; one that is stored with other content is a conflict, and the others are stored all the same."""
+    def add(
+        self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None
+    ) -> Added:
+        """Store cases; one that is stored with other content is a conflict, and the others are
+        stored all the same.
+        """
         self._access.require(actor, "audit")
         return self._store.cases.add_many(cases, on_batch=on_batch)
 
@@ -209,8 +252,9 @@ class CaseService(Service):
     def open_for(self, actor: Actor, case_id: str) -> CaseView:
         """Return one case as this reviewer may see it now. Raises UnknownRecord.
 
-        Others' decisions and comments are left out while decisions of a shared case are missing; where the policy
-        hides the machine's verdict, runs and figures are, and a case without an answer shows the one drafted for it.
+        Others' decisions and comments are left out while decisions of a shared case are missing;
+        where the policy hides the machine's verdict, runs and figures are, and a case without an
+        answer shows the one drafted for it.
         """
         view = self.open(case_id, actor.name)
         seen = DecisionFilter(case_id=case_id, size=200, blind_to=actor.name)
@@ -239,14 +283,18 @@ class CaseService(Service):
         if not self.hides_machine_from(actor) and not self._store.team.in_force(SamplePlan).version:
             return self.find(case_filter)
         page = self.find(self.blinded(actor, case_filter))
-        rows = (_without_machine(row) if machine_hidden(self._store, actor, row.id) else row for row in page.rows)
+        rows = (
+            _without_machine(row) if machine_hidden(self._store, actor, row.id) else row
+            for row in page.rows
+        )
         return page.model_copy(update={"rows": tuple(rows)})
 
     def hides_machine_from(self, actor: Actor) -> bool:
-        """Return whether the policy hides from this reviewer what an audit found about a case, any case.
+        """Return whether the policy hides from this reviewer what an audit found about a case, any
+        case.
 
-        While it does, nothing that counts or lists audits is for them: figures over all cases say something about
-        those that they have not submitted.
+        While it does, nothing that counts or lists audits is for them: figures over all cases say
+        something about those that they have not submitted.
         """
         team = self._store.team
         return team.hides_machine_from(actor.name, team.in_force(QueuePolicy).machine)
@@ -254,30 +302,41 @@ class CaseService(Service):
     def hides_figures_from(self, actor: Actor) -> bool:
         """Return whether the policy hides figures over all cases from this reviewer.
 
-        Who has signed in as a lead or an admin sees them: they answer for the policy, and may never decide a case.
+        Who has signed in as a lead or an admin sees them: they answer for the policy, and may never
+        decide a case.
         """
         return self.hides_machine_from(actor) and not actor.may("oversee")
 
     def blinded(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
-        """Return the filter without what shows the machine's verdict, where that is hidden from this reviewer."""
+        """Return the filter without what shows the machine's verdict, where that is hidden from
+        this reviewer.
+        """
         if not self.hides_machine_from(actor):
             return case_filter
         policy = self._store.team.in_force(QueuePolicy)
         update: dict[str, Any] = dict.fromkeys(BY_AUDIT, ())
         if set(FOUND) & set(case_filter.standings):
-            update["standings"] = tuple(each for each in NOT_DECIDED if each in (*case_filter.standings, *FOUND))
+            update["standings"] = tuple(
+                each for each in NOT_DECIDED if each in (*case_filter.standings, *FOUND)
+            )
             update["standings"] += ("decided",) * ("decided" in case_filter.standings)
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
         if case_filter.order in ("risk", "disagreement", "least_confident"):
             update |= {"order": "random", "seed": policy.seed + 1}
         update["reviewers"] = tuple(name for name in case_filter.reviewers if name != POLICY.name)
         if {"needs_review", "accepted"} & set(case_filter.states):
-            update["states"] = tuple(dict.fromkeys((*case_filter.states, "needs_review", "accepted")))
+            update["states"] = tuple(
+                dict.fromkeys((*case_filter.states, "needs_review", "accepted"))
+            )
         return case_filter.model_copy(update=update)
 
     def standings_for(self, actor: Actor, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
-        """Count the cases that match by where they stand, and those with lesser issues, as this reviewer may see it."""
-        found = self._store.cases.standings(self.blinded(actor, case_filter.model_copy(update={"viewer": actor.name})))
+        """Count the cases that match by where they stand, and those with lesser issues, as this
+        reviewer may see it.
+        """
+        found = self._store.cases.standings(
+            self.blinded(actor, case_filter.model_copy(update={"viewer": actor.name}))
+        )
         return (_found_as_one(found[0]), 0) if self.hides_machine_from(actor) else found
 
     def facets_for(self, actor: Actor) -> Facets:
@@ -294,10 +353,14 @@ class CaseService(Service):
         return facets.model_copy(update={**shown, "flags": {}, "lesser": 0})
 
     def values_for(self, actor: Actor, case_filter: CaseFilter, field: str) -> dict[str, int]:
-        """Count the cases that would be listed with each value of a filter's field, as this reviewer may see it."""
+        """Count the cases that would be listed with each value of a filter's field, as this
+        reviewer may see it.
+        """
         case_filter = case_filter.model_copy(update={"viewer": actor.name, field: ()})
         found = self.values(self.blinded(actor, case_filter), field)
         if not self.hides_machine_from(actor):
             return found
         found.pop(POLICY.name, None)
-        return {} if field in BY_AUDIT else _passed_as_waiting(found) if field == "states" else found
+        return (
+            {} if field in BY_AUDIT else _passed_as_waiting(found) if field == "states" else found
+        )

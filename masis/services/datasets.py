@@ -1,4 +1,6 @@
-"""Dataset versions: data sets out of what was decided, frozen under a name, compared, and written again."""
+"""Dataset versions: data sets out of what was decided, frozen under a name, compared, and written
+again.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from masis.datasets.exports.export import DECISIONS, Exported, Selection, Watcher, write_export, write_file
+from masis.datasets.exports.export import (
+    DECISIONS,
+    Exported,
+    Selection,
+    Watcher,
+    write_export,
+    write_file,
+)
 from masis.datasets.exports.formats import FORMATS
 from masis.datasets.exports.versions import KINDS, Change, Kind, changes, file_name, freeze, rebuild
 from masis.datasets.writers.decisions import write_log_csv
@@ -38,9 +47,19 @@ class ExportService(Service):
         name: str = "-",
         on_case: Callable[[int], None] | None = None,
     ) -> Exported:
-        """Write the cases that match to a stream, in one of ``FORMATS`` but ``hf``. Raises InputError, NotAllowed."""
+        """Write the cases that match to a stream, in one of ``FORMATS`` but ``hf``. Raises
+        InputError, NotAllowed.
+        """
         self._access.require(actor, "export")
-        return write_export(self._store, out, form, selection, encoding=encoding, name=name, watcher=Watcher(on_case))
+        return write_export(
+            self._store,
+            out,
+            form,
+            selection,
+            encoding=encoding,
+            name=name,
+            watcher=Watcher(on_case),
+        )
 
     def write_file(
         self,
@@ -52,29 +71,45 @@ class ExportService(Service):
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> Exported:
-        """Write them to a file (a folder for ``hf``), whole and with a manifest. Raises InputError and NotAllowed."""
+        """Write them to a file (a folder for ``hf``), whole and with a manifest. Raises InputError
+        and NotAllowed.
+        """
         self._access.require(actor, "export")
-        return write_file(self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case))
+        return write_file(
+            self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case)
+        )
 
     def count(self, case_filter: CaseFilter) -> int:
-        """Count the cases that an export of a filter reads: all that match, but those with simulated decisions."""
+        """Count the cases that an export of a filter reads: all that match, but those with
+        simulated decisions.
+        """
         return self._store.outcomes.count(case_filter)
 
     def shows_hidden(self, form: str, selection: Selection | None = None) -> int:
-        """Return of how many undecided cases an export shows what the team's policy hides from reviewers.
+        """Return of how many undecided cases an export shows what the team's policy hides from
+        reviewers.
 
-        That is what audits found, where reviewers are blind to the machine.
-        ``runs`` and ``executions`` show what audits found; a data set does where its filter lets undecided cases in.
+        That is what audits found, where reviewers are blind to the machine. ``runs`` and
+        ``executions`` show what audits found; a data set does where its filter lets undecided cases
+        in.
         """
         if form == "cases" or self._store.team.in_force(QueuePolicy).machine == "first":
             return 0
         states: tuple[CaseState, ...] = ("needs_review", "needs_adjudication", "accepted")
         case_filter = selection.cases if form in FORMATS and selection else CaseFilter()
-        states = tuple(each for each in states if not case_filter.states or each in case_filter.states)
-        return self._store.cases.count_matching(case_filter.model_copy(update={"states": states})) if states else 0
+        states = tuple(
+            each for each in states if not case_filter.states or each in case_filter.states
+        )
+        return (
+            self._store.cases.count_matching(case_filter.model_copy(update={"states": states}))
+            if states
+            else 0
+        )
 
     def write_log_csv(self, actor: Actor, out: BinaryIO, log_filter: DecisionFilter) -> int:
-        """Write the entries of the decision log that match as CSV; returns how many. Raises NotAllowed."""
+        """Write the entries of the decision log that match as CSV; returns how many. Raises
+        NotAllowed.
+        """
         self._access.require(actor, "export")
         return write_log_csv(self._store, out, log_filter)
 
@@ -88,7 +123,9 @@ class Comparison(NamedTuple):
 
 
 class DatasetService(Service):
-    """The use cases of dataset versions. Looking at them takes no role; making and taking them out that of exports."""
+    """The use cases of dataset versions. Looking at them takes no role; making and taking them out
+    that of exports.
+    """
 
     def freeze(
         self,
@@ -101,7 +138,9 @@ class DatasetService(Service):
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> DatasetVersion:
-        """Freeze what an export of this selection holds now. Raises InputError, StoreError and NotAllowed."""
+        """Freeze what an export of this selection holds now. Raises InputError, StoreError and
+        NotAllowed.
+        """
         self._access.require(actor, "export")
         return freeze(
             self._store,
@@ -115,7 +154,9 @@ class DatasetService(Service):
         )
 
     def compare(self, first: str, second: str, most: int = 100) -> Comparison:
-        """Count what differs between two versions, and name the first ``most`` cases. Raises UnknownRecord."""
+        """Count what differs between two versions, and name the first ``most`` cases. Raises
+        UnknownRecord.
+        """
         counts, found, total = Counter[Kind](), list[Change](), 0
         for change in changes(self._store, first, second):
             counts.update(change.kinds)
@@ -124,8 +165,11 @@ class DatasetService(Service):
                 found.append(change)
         return Comparison({kind: counts[kind] for kind in KINDS}, tuple(found), total)
 
-    def write(self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None) -> Exported:
-        """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were frozen, or nothing.
+    def write(
+        self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
+    ) -> Exported:
+        """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were
+        frozen, or nothing.
 
         Raises UnknownRecord, StoreError where it can't be rebuilt, and NotAllowed.
         """

@@ -17,8 +17,8 @@ from masis.schema.wording import counted
 
 # The reasons a reviewer can give with one key, so that decisions can be counted by reason.
 #
-# The list follows what the audit can find (fabricated, misattributed, contradicted, ...) and adds what only a person
-# sees. ``other`` asks for words of the reviewer's own.
+# The list follows what the audit can find (fabricated, misattributed, contradicted, ...) and adds
+# what only a person sees. ``other`` asks for words of the reviewer's own.
 
 OTHER = "other"
 
@@ -39,12 +39,32 @@ class Reason(NamedTuple):
 _FAULT: tuple[Verdict, ...] = ("override", "reject")
 
 REASONS: tuple[Reason, ...] = (
-    Reason("fabricated_citation", "Cites evidence that does not exist", _FAULT, ("fabricated_reference",)),
-    Reason("wrong_citation", "Cites the wrong evidence", _FAULT, ("misattributed_reference", "redundant_reference")),
+    Reason(
+        "fabricated_citation",
+        "Cites evidence that does not exist",
+        _FAULT,
+        ("fabricated_reference",),
+    ),
+    Reason(
+        "wrong_citation",
+        "Cites the wrong evidence",
+        _FAULT,
+        ("misattributed_reference", "redundant_reference"),
+    ),
     Reason("contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)),
-    Reason("unsupported", "Says more than the evidence", _FAULT, ("unsupported_claim", "partly_supported_claim")),
+    Reason(
+        "unsupported",
+        "Says more than the evidence",
+        _FAULT,
+        ("unsupported_claim", "partly_supported_claim"),
+    ),
     Reason("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
-    Reason("incomplete", "A point that matters is missing", _FAULT, ("missing_information", "dropped_content")),
+    Reason(
+        "incomplete",
+        "A point that matters is missing",
+        _FAULT,
+        ("missing_information", "dropped_content"),
+    ),
     Reason("misses_the_question", "Does not answer the question", _FAULT),
     Reason("unclear", "Unclear or badly argued", _FAULT),
     Reason("findings_wrong", "The issues raised are wrong", ("approve",)),
@@ -68,11 +88,17 @@ def reasons_for(verdict: Verdict) -> tuple[Reason, ...]:
 
 def suggested(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]:
     """The codes of the reasons that findings of these rules speak for."""
-    return tuple(reason.code for reason in reasons_for(verdict) if any(rule in rules for rule in reason.rules))
+    return tuple(
+        reason.code
+        for reason in reasons_for(verdict)
+        if any(rule in rules for rule in reason.rules)
+    )
 
 
 def reason_text(code: str, own_words: str = "") -> str:
-    """What goes into the log: the words of the reason, for ``other`` the reviewer's own; empty for an unknown code."""
+    """What goes into the log: the words of the reason, for ``other`` the reviewer's own; empty for
+    an unknown code.
+    """
     if code == OTHER:
         return own_words.strip()
     known = _BY_CODE.get(code)
@@ -121,8 +147,8 @@ NEEDS_REASON: frozenset[Verdict] = frozenset({"override", "reject"})
 """The verdicts that need a reason."""
 
 ISSUES_SEEN = "issues_seen"
-"""In an entry's ``extra``: the serious issues that were open in an answer as it was approved, and that
-the reviewer was shown."""
+"""In an entry's ``extra``: the serious issues that were open in an answer as it was approved, and
+that the reviewer was shown."""
 
 ISSUES_NAMED = 3
 """Serious issues whose descriptions a problem repeats."""
@@ -130,7 +156,9 @@ ISSUES_NAMED = 3
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a decision isn't valid: a code, the field of the decision, what is wrong and what to do."""
+    """Why a decision isn't valid: a code, the field of the decision, what is wrong and
+    what to do.
+    """
 
     code: ProblemCode
     field: Literal["corrected_answer", "reason", "verdict"]
@@ -143,7 +171,9 @@ class Problem:
         return f"{self.message[:1].upper()}{self.message[1:]}. {self.hint}"
 
     def as_error(self, hint: str = "") -> InputError:
-        """Return it as an error; ``hint`` takes the place of its own, as where a command has options."""
+        """Return it as an error; ``hint`` takes the place of its own, as where a command has
+        options.
+        """
         return InputError(self.message, cure=hint or self.hint, field=self.field)
 
 
@@ -162,7 +192,9 @@ class DecidedAnswer:
 
 
 def is_unchanged(corrected: str, answer: str) -> bool:
-    """Return whether a corrected answer says what the answer says: blanks and line breaks don't count."""
+    """Return whether a corrected answer says what the answer says: blanks and line breaks don't
+    count.
+    """
     return corrected.split() == answer.split()
 
 
@@ -174,7 +206,9 @@ def seen_issues(issues: Iterable[Issue]) -> dict[str, Any]:
 
 
 def problems(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
-    """Return what keeps a decision or an adjudication from being valid, in the order of the form."""
+    """Return what keeps a decision or an adjudication from being valid, in the order of
+    the form.
+    """
     return [
         *_problems_of_correction(decision, answer),
         *_problems_of_reason(decision, answer),
@@ -188,10 +222,16 @@ def _problems_of_correction(decision: Decision, answer: DecidedAnswer) -> list[P
         if corrected is None:
             return []
         unused = "a corrected answer is only used to override"
-        return [Problem("correction_unused", "corrected_answer", unused, "Leave it out, or override.")]
+        return [
+            Problem("correction_unused", "corrected_answer", unused, "Leave it out, or override.")
+        ]
     if corrected is None or not corrected.strip():
         hint = "Correct the answer, or approve it as it is."
-        return [Problem("correction_missing", "corrected_answer", "the corrected answer is missing", hint)]
+        return [
+            Problem(
+                "correction_missing", "corrected_answer", "the corrected answer is missing", hint
+            )
+        ]
     if answer.text is not None and is_unchanged(corrected, answer.text):
         nothing = "the corrected answer changes nothing in the answer"
         hint = "Change it, or approve the answer."
@@ -216,7 +256,9 @@ def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Probl
 
 
 def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
-    """An approval names the serious issues that it leaves open, so that nobody approves them unseen."""
+    """An approval names the serious issues that it leaves open, so that nobody approves them
+    unseen.
+    """
     if decision.verdict != "approve":
         return []
     seen = {each.get("id") for each in decision.extra.get(ISSUES_SEEN, ())}

@@ -1,7 +1,9 @@
-"""What ``masis demo`` fills its database with: cases in every state, audits, decisions, screenings, a data set.
+"""What ``masis demo`` fills its database with: cases in every state, audits, decisions, screenings,
+a data set.
 
-All of it is made by the services that people's work goes through. What is simulated says so everywhere: in the
-reviewer's name and in ``extra["simulated"]`` of the decision. Exports leave it out, and no guarantee counts it.
+All of it is made by the services that people's work goes through. What is simulated says so
+everywhere: in the reviewer's name and in ``extra["simulated"]`` of the decision. Exports leave it
+out, and no guarantee counts it.
 """
 
 from __future__ import annotations
@@ -28,14 +30,17 @@ from masis.settings import ROLES, Settings
 from masis.version import app_root
 
 DEMO = Actor(name="MASIS demo")
-"""Who sets the policy that the simulated decisions are made under, and freezes the dataset version."""
+"""Who sets the policy that the simulated decisions are made under, and freezes the
+dataset version.
+"""
 REVIEWERS = ("Simulated reviewer 1", "Simulated reviewer 2")
 LEAD = "Simulated lead"
 SIMULATED = {*REVIEWERS, LEAD}
 NOT_AUDITED = ("law-05-honest-clean", "policy-05-clean")
 """Left for whoever looks at the demo to audit."""
 _TO_REVIEW = ("finance-01-clean", "medicine-05-clean", "policy-03-overgeneral")
-_TO_COMPARE = ("finance-02-altered", "finance-06-clean", "history-04-conflict", "strategy-02-clean")  # on Trust
+# on Trust
+_TO_COMPARE = ("finance-02-altered", "finance-06-clean", "history-04-conflict", "strategy-02-clean")
 OFFLINE = (*_TO_REVIEW, *_TO_COMPARE)
 """Audited by the offline checks alone, which leave their claims not confirmed."""
 COMPARED = ("strategy-01-fabricated",)
@@ -43,17 +48,24 @@ COMPARED = ("strategy-01-fabricated",)
 ESCALATED = "environment-03-notext"
 """Escalated by both simulated reviewers: one of its chunks is an address without a text."""
 HALF_DECIDED = "strategy-03-swapped"
-"""Decided by the first of two reviewers: it waits for another one, to whom nothing of the first verdict is shown."""
+"""Decided by the first of two reviewers: it waits for another one, to whom nothing of the first
+verdict is shown.
+"""
 TO_ADJUDICATE = "medicine-06-overgeneral"
-"""The simulated reviewers differ on it, and it is left for whoever looks at the demo to adjudicate."""
+"""The simulated reviewers differ on it, and it is left for whoever looks at the demo to
+adjudicate.
+"""
 SCREENED = {"pad": "offline", "ery": "", "del": "recorded"}
-"""Questions on the demo abstracts that are screened, and who audits the case that what was kept is handed over to: the
-offline checks, nobody (nothing is kept), or the recorded replies, which hold none to it, so that the audit fails."""
+"""Questions on the demo abstracts that are screened, and who audits the case that what was kept is
+handed over to: the offline checks, nobody (nothing is kept), or the recorded replies, which hold
+none to it, so that the audit fails."""
 VERSION = "audits-1"
 """The dataset version."""
 
 _DECIDED = re.compile(r"-0[2467]-")
-"""Cases that the simulated reviewers decide: these numbers of each subject, so that most are left to review."""
+"""Cases that the simulated reviewers decide: these numbers of each subject, so that most are left
+to review.
+"""
 MISTAKEN = 0.08
 """How often a simulated reviewer gives another verdict than the gold labels of a case."""
 
@@ -73,7 +85,9 @@ def demo_cases() -> Iterable[Case]:
 
 
 def recorded_settings(settings: Settings) -> Settings:
-    """These settings with the demo's recorded replies in every role: what its cases are audited with."""
+    """These settings with the demo's recorded replies in every role: what its cases are audited
+    with.
+    """
     return settings.model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{DEMO_REPLIES}"))
 
 
@@ -89,7 +103,8 @@ def fill_demo(
 ) -> Filled:
     """Add what a demo's database lacks: seconds the first time, then nothing. No model is called.
 
-    ``watched`` passes on the audits to make, one after the other, and may show how far they have come.
+    ``watched`` passes on the audits to make, one after the other, and may show how far they have
+    come.
     """
     workbench.cases.add(actor, demo_cases())
     workbench.corpora.add_demo(actor)
@@ -104,14 +119,18 @@ def fill_demo(
             VERSION,
             "claims",
             Selection(CaseFilter(states=("needs_review", "accepted"))),
-            description="What the audits of the demo say about each claim of the answers that nobody has decided. No "
-            "person has labelled them, and simulated decisions are in no data set.",
+            description=(
+                "What the audits of the demo say about each claim of the answers that nobody has"
+                " decided. No person has labelled them, and simulated decisions are in no data set."
+            ),
         )
     return Filled(len(audits), decisions)
 
 
 def _planned(settings: Settings) -> Iterator[Planned]:
-    """Yield the audits of the demo cases; settings are as runs store them, else each start would audit again."""
+    """Yield the audits of the demo cases; settings are as runs store them, else each start would
+    audit again.
+    """
     offline, recorded = pin_versions(settings), pin_versions(recorded_settings(settings))
     for case in demo_cases():
         if case.id in (*OFFLINE, *COMPARED):
@@ -121,24 +140,35 @@ def _planned(settings: Settings) -> Iterator[Planned]:
 
 
 def _screen(workbench: Workbench, actor: Actor) -> None:
-    """Screen questions on the demo abstracts that are not screened yet, and hand what was kept over to audits."""
+    """Screen questions on the demo abstracts that are not screened yet, and hand what was kept over
+    to audits.
+    """
     held = {each.id for each in workbench.store.screenings.newest(1_000)}
-    for asked in (each for each in demo_questions() if each.id in SCREENED and f"demo-{each.id}" not in held):
+    for asked in (
+        each for each in demo_questions() if each.id in SCREENED and f"demo-{each.id}" not in held
+    ):
         settings = workbench.settings.model_copy(update={"screening_retrieve": asked.retrieve})
         screening = workbench.screenings.screen(
-            actor, asked.question, (f"corpus:{CORPUS}",), settings=settings, screening_id=f"demo-{asked.id}"
+            actor,
+            asked.question,
+            (f"corpus:{CORPUS}",),
+            settings=settings,
+            screening_id=f"demo-{asked.id}",
         )
         if screening.kept and (who := SCREENED[asked.id]):
             case = workbench.screenings.hand_over(DEMO, screening.id)
-            auditor = recorded_settings(workbench.settings) if who == "recorded" else workbench.settings
+            auditor = (
+                recorded_settings(workbench.settings) if who == "recorded" else workbench.settings
+            )
             workbench.audits.audit(actor, case, settings=auditor)
 
 
 def simulate_reviews(workbench: Workbench) -> int:
-    """Append simulated decisions, two a case, on demo cases that nobody has decided; returns how many.
+    """Append simulated decisions, two a case, on demo cases that nobody has decided; returns how
+    many.
 
-    They follow the gold labels with a share of mistakes and are made blind. A simulated lead adjudicates where the two
-    differ, but for one case. Once done, nothing is added.
+    They follow the gold labels with a share of mistakes and are made blind. A simulated lead
+    adjudicates where the two differ, but for one case. Once done, nothing is added.
     """
     policy = workbench.store.team.in_force(QueuePolicy)
     waiting = [case for case in demo_cases() if _may_simulate(workbench, case)]
@@ -151,20 +181,33 @@ def simulate_reviews(workbench: Workbench) -> int:
         for case in waiting:
             for name in REVIEWERS[: 1 if case.id == HALF_DECIDED else 2]:
                 workbench.reviews.submit(Actor(name=name), _simulated(workbench, case, name))
-            if workbench.cases.summary(case.id).state == "needs_adjudication" and case.id != TO_ADJUDICATE:
-                final = _simulated(workbench, case, LEAD).model_copy(update={"kind": "adjudication"})
+            if (
+                workbench.cases.summary(case.id).state == "needs_adjudication"
+                and case.id != TO_ADJUDICATE
+            ):
+                final = _simulated(workbench, case, LEAD).model_copy(
+                    update={"kind": "adjudication"}
+                )
                 workbench.reviews.adjudicate(Actor(name=LEAD), final)
         workbench.team.set(DEMO, policy)
     return workbench.store.decisions.simulated() - before
 
 
 def _may_simulate(workbench: Workbench, case: Case) -> bool:
-    """Return whether a demo case is one to decide, has an audit, and neither a decision nor somebody at work on it."""
+    """Return whether a demo case is one to decide, has an audit, and neither a decision nor
+    somebody at work on it.
+    """
     named = case.id in (ESCALATED, HALF_DECIDED, TO_ADJUDICATE) or _DECIDED.search(case.id)
-    if not named or case.labels is None or not isinstance(case.labels.model_dump().get("clean"), bool):
+    if (
+        not named
+        or case.labels is None
+        or not isinstance(case.labels.model_dump().get("clean"), bool)
+    ):
         return False
     state = workbench.cases.summary(case.id).state
-    return state in ("needs_review", "accepted") and not workbench.store.team.work(case.id).decided_by
+    return (
+        state in ("needs_review", "accepted") and not workbench.store.team.work(case.id).decided_by
+    )
 
 
 def _simulated(workbench: Workbench, case: Case, name: str) -> Decision:
@@ -192,7 +235,11 @@ def _simulated(workbench: Workbench, case: Case, name: str) -> Decision:
         note="Simulated for the demo",
         corrected_answer=corrected if verdict == "override" else None,
         token=f"simulated:{case.id}:{name}",
-        extra={"simulated": True, REASON_CODE: code, "seconds": round(draws.lognormvariate(4, 0.5), 1)},
+        extra={
+            "simulated": True,
+            REASON_CODE: code,
+            "seconds": round(draws.lognormvariate(4, 0.5), 1),
+        },
     )
 
 

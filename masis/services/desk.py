@@ -1,4 +1,5 @@
-"""The desk by program: queue, case, decision, label, log and undo with the rules, rights and log of the pages.
+"""The desk by program: queue, case, decision, label, log and undo with the rules, rights and log of
+the pages.
 
 import masis
 desk = masis.Desk("review.db", reviewer="Ada")
@@ -58,8 +59,9 @@ SHOWN = ("answer", "verdicts", "scores", "issues")
 """What ``Desk.show`` shows of the machine's verdict, as a decision after it records."""
 
 LabelRecord = Mapping[str, Any]
-"""A label: ``{"text": "...", "label": "unsupported"}`` on words of the answer, with ``start`` where they stand twice;
-with ``severity`` it reports an issue of one of the team's types, on the whole answer where it has no ``text``."""
+"""A label: ``{"text": "...", "label": "unsupported"}`` on words of the answer, with ``start`` where
+they stand twice; with ``severity`` it reports an issue of one of the team's types, on the whole
+answer where it has no ``text``."""
 
 _ROW = {
     *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
@@ -78,12 +80,14 @@ class Decided(NamedTuple):
 
 
 class Desk:
-    """A person's desk on one database; who has the file may do everything, under the name they give.
+    """A person's desk on one database; who has the file may do everything, under the name they
+    give.
 
     Args:
-        db: The database, which is made where there is none, or a workbench that is open. Default: as the commands find
-            it.
-        reviewer: The name that decisions are recorded under. Default: the one the person is logged in with.
+        db: The database, which is made where there is none, or a workbench that is open. Default:
+            as the commands find it.
+        reviewer: The name that decisions are recorded under. Default: the one the person is logged
+            in with.
         settings: Those of the workbench.
 
     Raises:
@@ -101,7 +105,10 @@ class Desk:
         self._opened_here = not isinstance(db, Workbench)
         if not isinstance(db, Workbench):
             db = Workbench.open(database_path(None if db is None else Path(db)), settings)
-        self.workbench, self.actor = db, Actor(name=default_reviewer() if reviewer is None else reviewer)
+        self.workbench, self.actor = (
+            db,
+            Actor(name=default_reviewer() if reviewer is None else reviewer),
+        )
         self._seen: dict[str, int] = {}
 
     def __enter__(self) -> Desk:
@@ -111,7 +118,9 @@ class Desk:
         self.close()
 
     def close(self) -> None:
-        """Close the database that this desk has opened; a workbench that it was given stays open."""
+        """Close the database that this desk has opened; a workbench that it was given
+        stays open.
+        """
         if self._opened_here:
             self.workbench.close()
 
@@ -125,21 +134,27 @@ class Desk:
         progress: bool = True,
         max_cost: float | None = None,
     ) -> list[Run]:
-        """Store cases, audit them with the desk's settings, store the runs and return them, in the order of the cases.
+        """Store cases, audit them with the desk's settings, store the runs and return them, in the
+        order of the cases.
 
-        A case that has a finished run of the same text and settings is not audited again: that run is returned.
+        A case that has a finished run of the same text and settings is not audited again: that run
+        is returned.
 
         Args:
-            cases: As for ``audit_many``: cases, mappings, a data frame, an Arrow table or a Hugging Face data set.
-            map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
+            cases: As for ``audit_many``: cases, mappings, a data frame, an Arrow table or a Hugging
+                Face data set.
+            map: Which column or key holds a field where the names differ: ``{"answer":
+                "response"}``.
             again: Audit every case again.
             concurrency: How many audits at once.
             progress: Whether to show a bar on stderr.
-            max_cost: US dollars that all audits together may cost. Runs that it left out are not stored.
+            max_cost: US dollars that all audits together may cost. Runs that it left out are not
+                stored.
 
         Raises:
             InputError: As ``audit_many`` does.
-            CaseConflict: A case is stored already with other content; of a list or frame nothing was audited then.
+            CaseConflict: A case is stored already with other content; of a list or frame nothing
+                was audited then.
 
         """
         audits = self.workbench.audits
@@ -166,7 +181,8 @@ class Desk:
 
         Args:
             limit: How many cases, up to 1,000.
-            filters: As the queue has them: ``text``, ``fields``, ``datasets``, ``tiers``, ``order`` and so on.
+            filters: As the queue has them: ``text``, ``fields``, ``datasets``, ``tiers``, ``order``
+                and so on.
 
         Raises:
             InputError: There is no such filter, or it can't have this value.
@@ -176,27 +192,38 @@ class Desk:
             asked = CaseFilter(**{**filters, "size": limit})
         except ValidationError as error:
             raise explain(error) from error
-        return self.workbench.cases.find_for(self.actor, self.workbench.team.open_to(self.actor, asked)).rows
+        return self.workbench.cases.find_for(
+            self.actor, self.workbench.team.open_to(self.actor, asked)
+        ).rows
 
     def show(self, case_id: str) -> CaseView:
-        """Return a case with its newest audit and decisions, as this reviewer may see it. Raises UnknownRecord.
+        """Return a case with its newest audit and decisions, as this reviewer may see it. Raises
+        UnknownRecord.
 
-        A later ``decide`` records that it was shown, and is refused where the case has changed meanwhile.
+        A later ``decide`` records that it was shown, and is refused where the case has changed
+        meanwhile.
         """
         view = self._open(case_id)
         self._seen[case_id] = view.summary.version
         return view
 
     def _open(self, case_id: str) -> CaseView:
-        """Return a case; raises UnknownRecord, which names the id that a wrong one may have meant."""
+        """Return a case; raises UnknownRecord, which names the id that a wrong one may
+        have meant.
+        """
         try:
             return self.workbench.cases.open_for(self.actor, case_id)
         except UnknownRecord as error:
-            ids = {each.casefold(): each for each in reversed(self.workbench.store.evidence.newest_ids("cases"))}
+            ids = {
+                each.casefold(): each
+                for each in reversed(self.workbench.store.evidence.newest_ids("cases"))
+            }
             near = difflib.get_close_matches(case_id[:200].casefold(), ids, n=1, cutoff=0.8)
             if not near:
                 raise
-            raise UnknownRecord(f"there is no case {case_id!r}. Did you mean {ids[near[0]]!r}?") from error
+            raise UnknownRecord(
+                f"there is no case {case_id!r}. Did you mean {ids[near[0]]!r}?"
+            ) from error
 
     def decide(
         self,
@@ -218,16 +245,19 @@ class Desk:
         Args:
             case_id: The case.
             verdict: ``approve``, ``override``, ``reject`` or ``escalate``.
-            reason: Why: the code of a reason (``unsupported``) or a sentence; a single word as ``other: WORD``.
-                ``override`` and ``reject`` need one.
+            reason: Why: the code of a reason (``unsupported``) or a sentence; a single word as
+                ``other: WORD``. ``override`` and ``reject`` need one.
             note: Anything else worth recording.
             corrected_answer: What an ``override`` puts in the answer's place.
-            iteration: Which answer of the audit is decided about: 1 is the original one, 2 its first revision.
+            iteration: Which answer of the audit is decided about: 1 is the original one, 2 its
+                first revision.
             labels: Labels on words of the answer, and issues that the audit missed.
-            machine_shown: What of the machine's verdict the reviewer saw; ``()`` for nothing. Default: what ``show``
-                showed on this desk, else that it is unknown, which never counts as blind.
+            machine_shown: What of the machine's verdict the reviewer saw; ``()`` for nothing.
+                Default: what ``show`` showed on this desk, else that it is unknown, which never
+                counts as blind.
             acknowledge: To approve an answer that has serious issues open, say that they were seen.
-            version: The version of the case that was looked at (``summary.version``). Default: that of ``show``.
+            version: The version of the case that was looked at (``summary.version``). Default: that
+                of ``show``.
             token: The same token again makes no second decision.
 
         Raises:
@@ -270,52 +300,79 @@ class Desk:
         for problem in problems(decision, DecidedAnswer(answer, serious)):
             raise problem.as_error(_hint(problem, verdict, run))
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
-        entry = self.workbench.reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
+        entry = self.workbench.reviews.submit(
+            self.actor, decision, seen_version=seen, shown=answer_digest(answer)
+        )
         self._seen.pop(case_id, None)
         return entry
 
-    def label(self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False) -> LogEntry:
-        """Add labels to this reviewer's decision on a case: a further entry repeats it with all labels.
+    def label(
+        self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
+    ) -> LogEntry:
+        """Add labels to this reviewer's decision on a case: a further entry repeats it with all
+        labels.
 
-        ``acknowledge`` says that serious issues were seen, as for ``decide``: who approved an answer before they were
-        shown what the audit found approves it again now.
+        ``acknowledge`` says that serious issues were seen, as for ``decide``: who approved an
+        answer before they were shown what the audit found approves it again now.
 
         Raises what ``decide`` does, and InputError where the reviewer has not decided the case.
         """
         decisions = (entry.decision for entry in self.workbench.reviews.individual(case_id))
-        own = next((each for each in decisions if each is not None and each.reviewer == self.actor.name), None)
+        own = next(
+            (each for each in decisions if each is not None and each.reviewer == self.actor.name),
+            None,
+        )
         if own is None:
-            raise InputError("has no decision of yours", cure="Decide it first, with the labels.", field="case")
+            raise InputError(
+                "has no decision of yours", cure="Decide it first, with the labels.", field="case"
+            )
         answer = self.workbench.reviews.answer_of(own)
         added = tuple(_label(each, answer, place) for place, each in enumerate(labels))
         if not added:
-            raise InputError("names no label", cure='Give one: {"text": "...", "label": "..."}.', field="labels")
-        again = own.model_copy(update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None})
+            raise InputError(
+                "names no label", cure='Give one: {"text": "...", "label": "..."}.', field="labels"
+            )
+        again = own.model_copy(
+            update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None}
+        )
         if acknowledge and own.verdict == "approve":
             seen = seen_issues(self.workbench.reviews.decided_answer(self.actor, own).serious)
             again = again.model_copy(update={"extra": again.extra | seen})
         version = self.workbench.cases.summary(case_id).version
-        return self.workbench.reviews.submit(self.actor, again, seen_version=version, shown=answer_digest(answer))
+        return self.workbench.reviews.submit(
+            self.actor, again, seen_version=version, shown=answer_digest(answer)
+        )
 
     def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
-        """Return the newest entries of the decision log, of one case or all, as this reviewer may see them."""
+        """Return the newest entries of the decision log, of one case or all, as this reviewer may
+        see them.
+        """
         policy = self.workbench.store.team.in_force(QueuePolicy)
-        asked = DecisionFilter(case_id=case_id, size=limit, blind_to=self.actor.name, machine_shown=policy.machine)
+        asked = DecisionFilter(
+            case_id=case_id, size=limit, blind_to=self.actor.name, machine_shown=policy.machine
+        )
         return self.workbench.reviews.entries(asked).rows
 
     def undo(self, entry_id: str) -> LogEntry:
-        """Undo one entry of the log by a further one. Raises UnknownRecord, and StoreError where it decides nothing."""
+        """Undo one entry of the log by a further one. Raises UnknownRecord, and StoreError where it
+        decides nothing.
+        """
         return self.workbench.reviews.undo(self.actor, entry_id)
 
-    def decide_all(self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> Iterator[Decided]:
-        """Make the decisions of rows, one after another, and yield what became of each; a wrong one stops no other.
+    def decide_all(
+        self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False
+    ) -> Iterator[Decided]:
+        """Make the decisions of rows, one after another, and yield what became of each; a wrong one
+        stops no other.
 
-        A row has ``case``, ``verdict`` and what ``decide`` takes; ``reviewer`` where it is not this desk's. What was
-        shown to the reviewer is unknown unless ``machine_shown`` says it. The same row again makes no second decision.
+        A row has ``case``, ``verdict`` and what ``decide`` takes; ``reviewer`` where it is not this
+        desk's. What was shown to the reviewer is unknown unless ``machine_shown`` says it. The same
+        row again makes no second decision.
 
         Args:
             rows: The rows.
-            dry_run: Make every decision and take all of them back at the end: the results are those of a real run.
+            dry_run: Make every decision and take all of them back at the end: the results are those
+                of a real run.
 
         """
         if not dry_run:
@@ -337,31 +394,46 @@ class Desk:
             try:
                 with self.workbench.store.transaction():
                     entry = self._decide_row(row)
-                yield Decided(line, entry.decision.case_id if entry.decision else case, verdict, entry, None)
+                yield Decided(
+                    line, entry.decision.case_id if entry.decision else case, verdict, entry, None
+                )
             except MasisError as error:
                 yield Decided(line, case or str(held.get("case_id") or ""), verdict, None, error)
 
     def _decide_row(self, row: Any) -> LogEntry:
         if not isinstance(row, Mapping):
-            raise InputError(f"is {kind_of(row)}, must be an object", cure='Write {"case": "...", "verdict": "..."}.')
+            raise InputError(
+                f"is {kind_of(row)}, must be an object",
+                cure='Write {"case": "...", "verdict": "..."}.',
+            )
         if unknown := [str(key) for key in row if key not in _ROW]:
             raise InputError(
-                "is no part of a decision", cure=f"There are: {', '.join(sorted(_ROW))}.", field=unknown[0]
+                "is no part of a decision",
+                cure=f"There are: {', '.join(sorted(_ROW))}.",
+                field=unknown[0],
             )
         case_id = id_text(row.get("case", row.get("case_id")))
         if not isinstance(case_id, str) or not case_id:
             raise InputError("is missing", cure='Name the case as "case": "...".', field="case")
         case_id = self._case_written(case_id)
         _check_verdict(row.get("verdict"))
-        given = {key: value for key, value in row.items() if key not in ("case", "case_id", "reviewer", "line")}
+        given = {
+            key: value
+            for key, value in row.items()
+            if key not in ("case", "case_id", "reviewer", "line")
+        }
         given |= {"machine_shown": row.get("machine_shown", (SHOWN_UNKNOWN,))}
         given.setdefault("token", _row_token(row, self.actor.name))
         named = row.get("reviewer")
-        desk = self if named in (None, self.actor.name) else Desk(self.workbench, reviewer=str(named))
+        desk = (
+            self if named in (None, self.actor.name) else Desk(self.workbench, reviewer=str(named))
+        )
         return desk.decide(case_id, **given)
 
     def _case_written(self, written: str) -> str:
-        """Return the id of a case that a row names: a spreadsheet writes ``2.0`` for the case ``2``."""
+        """Return the id of a case that a row names: a spreadsheet writes ``2.0`` for the case
+        ``2``.
+        """
         if not re.fullmatch(r"\d+\.0+", written):
             return written
         try:
@@ -389,14 +461,20 @@ class _TakenBack(Exception):
 
 
 def _row_token(row: Mapping[str, Any], reviewer: str) -> str:
-    content = json.dumps({**row, "reviewer": row.get("reviewer", reviewer), "line": 0}, sort_keys=True, default=str)
+    content = json.dumps(
+        {**row, "reviewer": row.get("reviewer", reviewer), "line": 0}, sort_keys=True, default=str
+    )
     return f"row:{hashlib.sha256(content.encode(errors='surrogatepass')).hexdigest()[:40]}"
 
 
 def _answer(view: CaseView, run: Run | None, iteration: int) -> str:
     if run is None or view.machine_hidden:
         if iteration != 1:
-            raise InputError(f"is {iteration}, and only the original answer is shown", cure="Use 1.", field="iteration")
+            raise InputError(
+                f"is {iteration}, and only the original answer is shown",
+                cure="Use 1.",
+                field="iteration",
+            )
         return view.case.answer or ""
     if not 1 <= iteration <= len(run.iterations):
         cure = f"The audit has answers 1 to {len(run.iterations)}; 1 is the original one."
@@ -406,7 +484,9 @@ def _answer(view: CaseView, run: Run | None, iteration: int) -> str:
 
 def _serious(run: Run | None, iteration: int) -> tuple[Issue, ...]:
     """Return the serious issues that are open in an answer."""
-    return tuple(issue for issue in run.iterations[iteration - 1].issues if issue.major) if run else ()
+    return (
+        tuple(issue for issue in run.iterations[iteration - 1].issues if issue.major) if run else ()
+    )
 
 
 def _answer_named(view: CaseView, run: Run | None, iteration: int) -> str:
@@ -416,9 +496,14 @@ def _answer_named(view: CaseView, run: Run | None, iteration: int) -> str:
 
 
 def _hint(problem: Problem, verdict: Verdict, run: Run | None) -> str:
-    """Return what to do about a problem by the names of this desk's arguments and the command's options."""
+    """Return what to do about a problem by the names of this desk's arguments and the command's
+    options.
+    """
     if problem.code in ("correction_missing", "correction_changes_nothing"):
-        hint = "Give the corrected answer (--corrected-answer or --corrected-file), or approve it as it is."
+        hint = (
+            "Give the corrected answer (--corrected-answer or --corrected-file), or approve it as"
+            " it is."
+        )
         if run is not None and len(run.iterations) > 1:
             hint += " To take a revision as it is, approve it: iteration=2 (--iteration 2)."
         return hint
@@ -434,7 +519,9 @@ def _reason_codes(verdict: Verdict) -> str:
 
 
 def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
-    """Return the words of a reason and its code: one of the fixed reasons by its code or words, or one's own words."""
+    """Return the words of a reason and its code: one of the fixed reasons by its code or words, or
+    one's own words.
+    """
     if (code := code_of(verdict, given)) not in ("", OTHER):
         return reason_text(code), code
     word, _, own = given.strip().partition(":")
@@ -453,7 +540,9 @@ def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
     """Return a label on words of the answer, found where they stand once."""
     field = f"labels[{number}]"
     if not isinstance(given, Mapping):
-        raise InputError(f"is {kind_of(given)}", cure='Write {"text": "...", "label": "..."}.', field=field)
+        raise InputError(
+            f"is {kind_of(given)}", cure='Write {"text": "...", "label": "..."}.', field=field
+        )
     text, start = given.get("text"), given.get("start")
     known: Literal["span", "answer", "claim"] = given.get("target") or (
         ("answer" if not text else "span") if given.get("severity") else "claim"
@@ -463,14 +552,32 @@ def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
         if start is None:
             start = answer.find(text)
             if start < 0 or answer.find(text, start + 1) >= 0:
-                problem = "stands nowhere in the answer" if start < 0 else "stands in the answer more than once"
-                raise InputError(problem, cure="Copy the words from the answer, or give start.", field=f"{field}.text")
+                problem = (
+                    "stands nowhere in the answer"
+                    if start < 0
+                    else "stands in the answer more than once"
+                )
+                raise InputError(
+                    problem,
+                    cure="Copy the words from the answer, or give start.",
+                    field=f"{field}.text",
+                )
         placed = {"text": text, "start": start, "end": start + len(text)}
         if answer[placed["start"] : placed["end"]] != text:
-            raise InputError("does not stand at start", cure="Correct start, or leave it out.", field=f"{field}.text")
-    rest = {key: value for key, value in given.items() if key in ("label", "severity", "note") and value is not None}
+            raise InputError(
+                "does not stand at start",
+                cure="Correct start, or leave it out.",
+                field=f"{field}.text",
+            )
+    rest = {
+        key: value
+        for key, value in given.items()
+        if key in ("label", "severity", "note") and value is not None
+    }
     try:
         return TargetLabel(target=known, **placed, **rest)
     except ValidationError as error:
         found = explain(error)
-        raise InputError(found.problem, cure=found.cure, field=f"{field}.{found.field or 'label'}") from error
+        raise InputError(
+            found.problem, cure=found.cure, field=f"{field}.{found.field or 'label'}"
+        ) from error

@@ -1,4 +1,6 @@
-"""Drafts: what a person has typed and not yet submitted, stored as they type so that nothing typed is lost."""
+"""Drafts: what a person has typed and not yet submitted, stored as they type so that nothing typed
+is lost.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,34 @@ _UNKEPT = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(value: object, longest: int) -> str:
-    """Return text as it can be stored: no null byte, no half of a surrogate pair, not longer than allowed."""
+    """Return text as it can be stored: no null byte, no half of a surrogate pair, not longer than
+    allowed.
+    """
     return _UNKEPT.sub("", value)[:longest] if isinstance(value, str) else ""
 
 
 def read_form(form: type[Form], posted: object) -> Form:
-    """Return a form as a browser posted it or a draft held it: a field that makes no sense is left at its default."""
-    kept = {name: posted[name] for name in form.model_fields if name in posted} if isinstance(posted, Mapping) else {}
+    """Return a form as a browser posted it or a draft held it: a field that makes no sense is left
+    at its default.
+    """
+    kept = (
+        {name: posted[name] for name in form.model_fields if name in posted}
+        if isinstance(posted, Mapping)
+        else {}
+    )
     try:
         return form.model_validate(kept)
     except ValidationError as error:
         wrong = {each["loc"][0] for each in error.errors() if each["loc"]}
-        return form.model_validate({name: value for name, value in kept.items() if name not in wrong})
+        return form.model_validate(
+            {name: value for name, value in kept.items() if name not in wrong}
+        )
 
 
 def read_if_valid(form: type[Form], posted: object) -> Form | None:
-    """Return the same of a part of a form, which may be read already; None where its fields together make no sense."""
+    """Return the same of a part of a form, which may be read already; None where its fields
+    together make no sense.
+    """
     if isinstance(posted, form):
         return posted
     try:
@@ -62,7 +76,9 @@ def comment_subject(case_id: str) -> str:
 
 
 def evidence_subject(case_id: str) -> str:
-    """Return the subject of the draft that holds pasted texts of missing evidence until they are used."""
+    """Return the subject of the draft that holds pasted texts of missing evidence until they are
+    used.
+    """
     return f"evidence:{case_id}"
 
 
@@ -78,7 +94,9 @@ def subjects_of_case(case_id: str) -> tuple[str, ...]:
 
 
 class DraftService(Service):
-    """The use cases of drafts. A draft belongs to an actor's name and a subject: ``case:1``, ``new-audit``."""
+    """The use cases of drafts. A draft belongs to an actor's name and a subject: ``case:1``,
+    ``new-audit``.
+    """
 
     def get(self, actor: Actor, subject: str) -> Draft:
         """Return the actor's draft; without values where there is none."""
@@ -87,12 +105,16 @@ class DraftService(Service):
     def begun(
         self, actor: Actor, case_ids: Iterable[str], subject: Callable[[str], str] = case_subject
     ) -> frozenset[str]:
-        """Return on which of these cases the actor has a draft: of a decision, or of what else ``subject`` names."""
+        """Return on which of these cases the actor has a draft: of a decision, or of what else
+        ``subject`` names.
+        """
         subjects = {subject(each): each for each in case_ids}
         return frozenset(subjects[each] for each in self._store.drafts.among(actor.name, subjects))
 
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:
-        """Store these fields of a draft in place of what they held. Raises StoreError and NotAllowed."""
+        """Store these fields of a draft in place of what they held. Raises StoreError and
+        NotAllowed.
+        """
         self._access.require(actor, "decide")
         self._store.drafts.save(actor.name, subject, values)
 

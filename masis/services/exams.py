@@ -1,4 +1,6 @@
-"""The exam of models: taking it beside the pages, and what is said of it wherever a model is named."""
+"""The exam of models: taking it beside the pages, and what is said of it wherever a
+model is named.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from masis.store import Store
 
 
 class ExamUnderWay(BackgroundTask):
-    """An exam on a thread of the server. Its result is stored when it ends; stopped, it leaves nothing."""
+    """An exam on a thread of the server. Its result is stored when it ends; stopped, it leaves
+    nothing.
+    """
 
     result: ExamResult | None = None
 
@@ -39,18 +43,28 @@ class ExamUnderWay(BackgroundTask):
     @property
     def says(self) -> str:
         """How many of the answers are judged, in words."""
-        return f"{self.name}: {self.done} of {self.total} answers judged" if self.done else f"{self.name}: started"
+        return (
+            f"{self.name}: {self.done} of {self.total} answers judged"
+            if self.done
+            else f"{self.name}: started"
+        )
 
     def work(self) -> None:
-        """Test the connection to each model, so that a wrong key shows first, then take the exam."""
+        """Test the connection to each model, so that a wrong key shows first, then take
+        the exam.
+        """
         for model in dict.fromkeys(getattr(self.settings, role) for role in JUDGING_ROLES):
             if model != OFFLINE and not (probed := probe_model(model, self.settings)).ok:
-                raise InputError(probed.message.rstrip("."), cure="Put that right, then start the exam again.")
+                raise InputError(
+                    probed.message.rstrip("."), cure="Put that right, then start the exam again."
+                )
 
         def show_progress(done: int, total: int) -> None:
             self.done, self.total = done, total
 
-        self.result = take_exam(self.settings, on_progress=show_progress, stopped=lambda: self.stopping)
+        self.result = take_exam(
+            self.settings, on_progress=show_progress, stopped=lambda: self.stopping
+        )
         if self.result is not None:
             ExamResults(self.settings.exam_results).add(self.result)
 
@@ -86,7 +100,9 @@ class ExamService(Service):
 
     @staticmethod
     def latest() -> ExamUnderWay | None:
-        """Return the exam under way in this process, else the last one; None where there was none."""
+        """Return the exam under way in this process, else the last one; None where
+        there was none.
+        """
         return _UNDER_WAY.get(_ONE)
 
     def standing(self, model: str = "") -> ExamStanding:
@@ -94,11 +110,15 @@ class ExamService(Service):
         return exam_standing(exam_settings(self._settings, model))
 
     def line(self, model: str = "") -> str:
-        """Return the line about a model's exam, or that of the models in use; empty for one that can't be asked."""
+        """Return the line about a model's exam, or that of the models in use; empty for one that
+        can't be asked.
+        """
         return self.line_for(self._settings, model)
 
     def line_for(self, settings: Settings, model: str = "") -> str:
-        """Return the same for the models that other settings name, as those of an audit that is being prepared."""
+        """Return the same for the models that other settings name, as those of an audit that is
+        being prepared.
+        """
         return line_about(lambda: exam_standing(exam_settings(settings, model)))
 
     def line_for_run(self, run: Run) -> str:
@@ -107,10 +127,14 @@ class ExamService(Service):
         return line_about(lambda: results.standing(examinee_of_run(run, self._settings)))
 
     def line_for_auditor(self, auditor: str) -> str:
-        """Return the line about an auditor, named by its digest; empty where none of its runs is stored any more."""
+        """Return the line about an auditor, named by its digest; empty where none of its runs is
+        stored any more.
+        """
         run_id = self._store.trust.newest_run_of(auditor)
         return line_about(lambda: self._standing_in(run_id)) if run_id else ""
 
     def _standing_in(self, run_id: str) -> ExamStanding:
         run = self._store.runs.get(run_id)
-        return ExamResults(self._settings.exam_results).standing(examinee_of_run(run, self._settings))
+        return ExamResults(self._settings.exam_results).standing(
+            examinee_of_run(run, self._settings)
+        )

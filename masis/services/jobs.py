@@ -1,12 +1,15 @@
-"""Jobs: audits and screenings that run beside the pages, in worker processes fed from one queue of this server.
+"""Jobs: audits and screenings that run beside the pages, in worker processes fed from one queue of
+this server.
 
-A job writes what it finds into the database (events, iterations, rounds), where every tab, a reload and a restarted
-server find it by the job's id; there it is cancelled from another process, marked interrupted once its process is gone,
-and resumed. Only what the store can't know is here: which jobs wait, and which could not be run.
+A job writes what it finds into the database (events, iterations, rounds), where every tab, a reload
+and a restarted server find it by the job's id; there it is cancelled from another process, marked
+interrupted once its process is gone, and resumed. Only what the store can't know is here: which
+jobs wait, and which could not be run.
 
-A worker is a process, so that no page waits for a busy core. The server writes one JSON object a line to its input (a
-job, or ``cancel``) and reads one line back for each job. It is started plainly, not through ``multiprocessing``: that
-would run the main module again, which inside Streamlit is the page.
+A worker is a process, so that no page waits for a busy core. The server writes one JSON object a
+line to its input (a job, or ``cancel``) and reads one line back for each job. It is started
+plainly, not through ``multiprocessing``: that would run the main module again, which inside
+Streamlit is the page.
 """
 
 from __future__ import annotations
@@ -63,17 +66,20 @@ NICENESS = 10
 """Workers step back behind the pages where both want a core."""
 
 LAST_WORDS_S = 1.0
-"""How long the end of a worker waits for what it has left to send; the server waits twice as long for the worker."""
+"""How long the end of a worker waits for what it has left to send; the server waits twice as long
+for the worker.
+"""
 
 _IDLE_WORKERS = 2
 _FAILURES = 1000
 
 
 class Job(NamedTuple):
-    """One audit or screening to run; its id is known before it begins, so that a page can wait for it.
+    """One audit or screening to run; its id is known before it begins, so that a page can wait for
+    it.
 
-    ``id`` is that of the run or the screening, ``subject`` the id of the case or the question, ``sources`` where a
-    screening searches (``corpus:NAME``, ``pubmed``).
+    ``id`` is that of the run or the screening, ``subject`` the id of the case or the question,
+    ``sources`` where a screening searches (``corpus:NAME``, ``pubmed``).
     """
 
     kind: JobKind
@@ -98,10 +104,11 @@ class WorkerDied(Exception):
 
 @dataclass
 class Batch:
-    """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be audited.
+    """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be
+    audited.
 
-    ``standings`` counts where its cases stand since, ``lesser`` those with lesser issues only; ``cost_usd`` is None
-    where a price is not known.
+    ``standings`` counts where its cases stand since, ``lesser`` those with lesser issues only;
+    ``cost_usd`` is None where a price is not known.
     """
 
     actor: Actor
@@ -122,7 +129,9 @@ class Batch:
     stopping: bool = False
     exhausted: bool = False
     looked: int = -1
-    """At which state of the queue no case of it could begin: it is looked at again once that has changed."""
+    """At which state of the queue no case of it could begin: it is looked at again once that has
+    changed.
+    """
 
     @property
     def under_way(self) -> bool:
@@ -131,7 +140,9 @@ class Batch:
 
     @property
     def limit_reached(self) -> bool:
-        """Whether the next audit could have cost more than the limit, so that the other cases are left."""
+        """Whether the next audit could have cost more than the limit, so that the other cases are
+        left.
+        """
         return self.budget.exhausted
 
 
@@ -146,7 +157,8 @@ class _Held:
 
 
 class _Picked(NamedTuple):
-    """The next case of a batch as it was read: with the run that its audit makes, or why it can't be audited.
+    """The next case of a batch as it was read: with the run that its audit makes, or why it can't
+    be audited.
 
     ``case`` is read where its cost has to be estimated; ``run_id`` is "" where there is an error.
     """
@@ -158,17 +170,22 @@ class _Picked(NamedTuple):
 
 
 class Jobs:
-    """The jobs of this server, in the order they were added, at most ``at_once`` of each kind at a time.
+    """The jobs of this server, in the order they were added, at most ``at_once`` of each kind at a
+    time.
 
-    One at most for each case and each screening. Whatever a person starts goes before the batch of all cases that are
-    not audited yet. Jobs of a server that ended in the middle are marked as interrupted at the start.
+    One at most for each case and each screening. Whatever a person starts goes before the batch of
+    all cases that are not audited yet. Jobs of a server that ended in the middle are marked as
+    interrupted at the start.
 
-    Pages ask for the state of jobs every moment, so the lock is held for a look at what is in memory only, never while
-    the database is read.
+    Pages ask for the state of jobs every moment, so the lock is held for a look at what is in
+    memory only, never while the database is read.
     """
 
     def __init__(
-        self, workbench: Workbench, start_worker: Callable[[Path], WorkerProcess] | None = None, at_once: int = AT_ONCE
+        self,
+        workbench: Workbench,
+        start_worker: Callable[[Path], WorkerProcess] | None = None,
+        at_once: int = AT_ONCE,
     ) -> None:
         self.workbench = workbench
         self._start_worker = start_worker or WorkerProcess
@@ -184,14 +201,18 @@ class Jobs:
         self._mark_lost()
         kinds: tuple[JobKind, ...] = ("audit", "screening")
         for kind in kinds * at_once:
-            threading.Thread(target=self._serve, args=(kind,), daemon=True, name=f"{kind} jobs").start()
+            threading.Thread(
+                target=self._serve, args=(kind,), daemon=True, name=f"{kind} jobs"
+            ).start()
 
     # starting
 
     def audit(self, actor: Actor, case_id: str, settings: Settings | None = None) -> str:
-        """Audit a case, ahead of any batch; returns the run's id, of the one under way where there is one.
+        """Audit a case, ahead of any batch; returns the run's id, of the one under way where there
+        is one.
 
-        An interrupted run of the same content with the same settings is resumed. Raises UnknownRecord and NotAllowed.
+        An interrupted run of the same content with the same settings is resumed. Raises
+        UnknownRecord and NotAllowed.
         """
         settings = settings or self.workbench.settings
         if elsewhere := self.workbench.runs.under_way(case_id):
@@ -199,14 +220,19 @@ class Jobs:
         return self._add(Job("audit", self._run_id(case_id, settings), case_id, settings, actor))
 
     def resume_audit(self, actor: Actor, run_id: str) -> str:
-        """Resume an interrupted run after its last finished iteration; returns its id. Raises UnknownRecord."""
+        """Resume an interrupted run after its last finished iteration; returns its id. Raises
+        UnknownRecord.
+        """
         progress = self.workbench.runs.progress(run_id)
-        return self.audit(actor, progress.case_id, self.workbench.settings.updated(progress.settings))
+        return self.audit(
+            actor, progress.case_id, self.workbench.settings.updated(progress.settings)
+        )
 
     def audit_all_new(self, actor: Actor, max_cost: float | None = None) -> None:
         """Audit every case without a finished audit, one after the other, unless that is under way.
 
-        Raises NotAllowed, and InputError where ``max_cost`` (US dollars) is set for models whose price is not known.
+        Raises NotAllowed, and InputError where ``max_cost`` (US dollars) is set for models whose
+        price is not known.
         """
         self.workbench.access.require(actor, "audit")
         states, settings = self.workbench.store.cases.states(), self.workbench.settings
@@ -215,32 +241,49 @@ class Jobs:
             if self._batch is not None and self._batch.under_way:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
-            self._batch = Batch(actor, total, settings, budget, self._unaudited(), exhausted=not total)
+            self._batch = Batch(
+                actor, total, settings, budget, self._unaudited(), exhausted=not total
+            )
             self._announce()
 
     def audit_arrived(self, settings: Settings) -> None:
         """Audit what programs have sent in over HTTP and nobody has audited, the oldest first.
 
-        Call it again whenever more has come; what failed, and what the limit on a day's cost has left, is tried again
-        on the next day (UTC) and by the next server. Raises InputError where the price of a model is not known.
+        Call it again whenever more has come; what failed, and what the limit on a day's cost has
+        left, is tried again on the next day (UTC) and by the next server. Raises InputError where
+        the price of a model is not known.
         """
         today = datetime.now(UTC).date().isoformat()
         with self._changed:
             begun = self._batch is not None
         limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
-        spent = self.workbench.store.inbox.spent(ingestion.ACTOR.name, today) if limit and not begun else 0.0
+        spent = (
+            self.workbench.store.inbox.spent(ingestion.ACTOR.name, today)
+            if limit and not begun
+            else 0.0
+        )
         with self._changed:
             if self._batch is None:
                 budget = Budget(settings, limit or None, spent)
-                self._batch = Batch(ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today)
+                self._batch = Batch(
+                    ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today
+                )
             elif self._batch.day != today:
                 self._batch.day, self._batch.cases = today, self._arrived()
                 self._batch.budget.renew()
             self._batch.exhausted = self._batch.budget.exhausted
             self._announce()
 
-    def screen(self, actor: Actor, question: str, sources: tuple[str, ...], settings: Settings | None = None) -> str:
-        """Screen a question on these sources (``corpus:NAME``, ``pubmed``); returns the screening's id at once."""
+    def screen(
+        self,
+        actor: Actor,
+        question: str,
+        sources: tuple[str, ...],
+        settings: Settings | None = None,
+    ) -> str:
+        """Screen a question on these sources (``corpus:NAME``, ``pubmed``); returns the screening's
+        id at once.
+        """
         settings = settings or self.workbench.settings
         return self._add(Job("screening", new_screening_id(), question, settings, actor, sources))
 
@@ -248,14 +291,22 @@ class Jobs:
         """Resume an interrupted screening after its last finished round. Raises UnknownRecord."""
         stored = self.workbench.store.screenings.progress(screening_id)
         settings = self.workbench.settings.updated(stored.settings)
-        return self._add(Job("screening", screening_id, stored.question, settings, actor, stored.sources))
+        return self._add(
+            Job("screening", screening_id, stored.question, settings, actor, stored.sources)
+        )
 
     def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
-        """Search further for a finished screening; returns the id of the new one. Raises MasisError."""
-        return self.resume_screening(actor, self.workbench.screenings.begin_further(actor, screening_id, rounds))
+        """Search further for a finished screening; returns the id of the new one. Raises
+        MasisError.
+        """
+        return self.resume_screening(
+            actor, self.workbench.screenings.begin_further(actor, screening_id, rounds)
+        )
 
     def screen_again(self, actor: Actor, screening_id: str, concepts: Mapping[Part, str]) -> str:
-        """Screen a question again with other concepts; returns the id of the new screening. Raises MasisError."""
+        """Screen a question again with other concepts; returns the id of the new screening. Raises
+        MasisError.
+        """
         self.workbench.access.require(actor, "audit")
         return self.screen(actor, *self.workbench.screenings.plan_again(screening_id, concepts))
 
@@ -263,7 +314,9 @@ class Jobs:
         return self.workbench.audits.resumable(case_id, settings) or loop.new_run_id()
 
     def _add(self, job: Job) -> str:
-        """Add a job at the end; returns the id of the one that waits or runs under its key. Raises NotAllowed."""
+        """Add a job at the end; returns the id of the one that waits or runs under its key. Raises
+        NotAllowed.
+        """
         self.workbench.access.require(job.actor, "audit")
         with self._changed:
             if (held := self._jobs.get(job.key)) is not None:
@@ -292,10 +345,16 @@ class Jobs:
         with self._changed:
             waiting = [held.job for held in self._jobs.values() if not held.running]
             job = next((each for each in waiting if each.id == job_id), None)
-            return None if job is None else [each for each in waiting if each.kind == job.kind].index(job)
+            return (
+                None
+                if job is None
+                else [each for each in waiting if each.kind == job.kind].index(job)
+            )
 
     def failure(self, kind: JobKind, subject: str) -> str | None:
-        """Why the last job of a case or of a screening could not be run in this server, if it could not."""
+        """Why the last job of a case or of a screening could not be run in this server, if it could
+        not.
+        """
         with self._changed:
             return self._failed.get((kind, subject))
 
@@ -308,12 +367,15 @@ class Jobs:
             total = max(batch.total, batch.done + len(batch.running))
             if not batch.under_way and not batch.stopping and not batch.limit_reached:
                 total = batch.done
-            return replace(batch, total=total, standings=batch.standings.copy(), running=batch.running.copy())
+            return replace(
+                batch, total=total, standings=batch.standings.copy(), running=batch.running.copy()
+            )
 
     # stopping
 
     def cancel(self, actor: Actor, kind: JobKind, subject: str) -> None:
-        """Remove a waiting job, or ask one under way, here or in another process, to stop after its step.
+        """Remove a waiting job, or ask one under way, here or in another process, to stop after its
+        step.
 
         ``subject`` is the id of the case or of the screening. Raises NotAllowed.
         """
@@ -322,7 +384,8 @@ class Jobs:
             held = self._jobs.get((kind, subject))
             if held is not None and not held.running:
                 del self._jobs[kind, subject]
-                if kind == "screening":  # of an audit the case is there, and can be started again from its page
+                # of an audit the case is there, and can be started again from its page
+                if kind == "screening":
                     self._note_failure(held.job.key, "It was stopped before it began.")
                 return
             if held is not None:
@@ -346,7 +409,9 @@ class Jobs:
             return False
 
     def cancel_batch(self, actor: Actor) -> None:
-        """Let the batch end with what is under way; the cases left stay as they are. Raises NotAllowed."""
+        """Let the batch end with what is under way; the cases left stay as they are. Raises
+        NotAllowed.
+        """
         self.workbench.access.require(actor, "audit")
         with self._changed:
             if self._batch is not None:
@@ -379,7 +444,9 @@ class Jobs:
         return self.workbench.runs if kind == "audit" else self.workbench.store.screenings
 
     def _serve(self, kind: JobKind) -> None:
-        """Run jobs of one kind, one at a time; this thread only waits: for jobs, and for a worker's replies."""
+        """Run jobs of one kind, one at a time; this thread only waits: for jobs, and for a worker's
+        replies.
+        """
         while (held := self._next(kind)) is not None:
             job, worker = held.job, None
             try:
@@ -426,7 +493,10 @@ class Jobs:
 
     def _first_waiting(self, kind: JobKind) -> _Held | None:
         """Return the job of a kind that has waited longest. Called with the lock held."""
-        return next((each for each in self._jobs.values() if each.job.kind == kind and not each.running), None)
+        return next(
+            (each for each in self._jobs.values() if each.job.kind == kind and not each.running),
+            None,
+        )
 
     def _worker(self, held: _Held) -> WorkerProcess:
         with self._changed:
@@ -466,7 +536,9 @@ class Jobs:
 
     def _finish(self, job: Job, error: str | None) -> None:
         with self._changed:
-            batch = self._batch if self._batch is not None and job.id in self._batch.running else None
+            batch = (
+                self._batch if self._batch is not None and job.id in self._batch.running else None
+            )
         case, usage = self._result_of(job) if batch is not None else (None, None)
         with self._changed:
             self._jobs.pop(job.key, None)
@@ -487,12 +559,20 @@ class Jobs:
     def _batch_to_look_at(self) -> Batch | None:
         """Return the batch if its next case may be read now. Called with the lock held."""
         batch = self._batch
-        if batch is None or self._picking or batch.stopping or batch.exhausted or batch.looked == self._changes:
+        if (
+            batch is None
+            or self._picking
+            or batch.stopping
+            or batch.exhausted
+            or batch.looked == self._changes
+        ):
             return None
         return batch
 
     def _pick(self, batch: Batch) -> _Picked | None:
-        """Read the next case of a batch; None where there is none. One thread at a time, without the lock."""
+        """Read the next case of a batch; None where there is none. One thread at a time, without
+        the lock.
+        """
         try:
             case_id = batch.held or next(batch.cases, None)
         except Exception:
@@ -512,14 +592,16 @@ class Jobs:
             return _Picked(case_id, error=f"{type(error).__name__}: {error}")
 
     def _begin_picked(self, batch: Batch, picked: _Picked | None, seen: int) -> _Held | None:
-        """Put the audit of a case that was picked into the queue, if it may begin. Called with the lock held.
+        """Put the audit of a case that was picked into the queue, if it may begin. Called with the
+        lock held.
 
         ``seen`` is the state of the queue before it was picked.
         """
         if self._closed or batch is not self._batch or batch.stopping:
             return None
         if picked is None:
-            batch.exhausted = batch.exhausted or seen == self._changes  # else more may have come meanwhile
+            # else more may have come meanwhile
+            batch.exhausted = batch.exhausted or seen == self._changes
             return None
         if ("audit", picked.case_id) in self._jobs:  # somebody has started it
             batch.held = None
@@ -532,7 +614,8 @@ class Jobs:
             return None
         if picked.case is not None and not batch.budget.begin(picked.case):
             batch.held, batch.looked = picked.case_id, seen
-            batch.exhausted = batch.budget.exhausted  # if not, it may begin once the cost of others is known
+            # if not, it may begin once the cost of others is known
+            batch.exhausted = batch.budget.exhausted
             return None
         batch.held = None
         batch.running.add(picked.run_id)
@@ -542,17 +625,23 @@ class Jobs:
 
     def _unaudited(self) -> Iterator[str]:
         """Ids of cases without a finished audit, the oldest first."""
-        cases, unaudited = self.workbench.cases, CaseFilter(states=UNAUDITED, order="oldest", size=1)
+        cases, unaudited = (
+            self.workbench.cases,
+            CaseFilter(states=UNAUDITED, order="oldest", size=1),
+        )
         case_id = next((row.id for row in cases.find(unaudited).rows), None)
         while case_id is not None:
             yield case_id
             case_id = cases.beside(case_id, unaudited, forward=True)
 
     def _arrived(self) -> Iterator[str | None]:
-        """Ids of cases that programs have sent in and nobody has audited; None where there are no more of them yet."""
+        """Ids of cases that programs have sent in and nobody has audited; None where there are no
+        more of them yet.
+        """
         after = 0
         while True:
-            found = self.workbench.store.inbox.unaudited(after)  # one by one: others may audit them meanwhile
+            # one by one: others may audit them meanwhile
+            found = self.workbench.store.inbox.unaudited(after)
             if found is None:
                 yield None
                 continue
@@ -560,7 +649,9 @@ class Jobs:
             yield case_id
 
     def _result_of(self, job: Job) -> tuple[CaseSummary | None, Usage | None]:
-        """Read where the case of a finished audit stands, and what the audit has used; None for what can't be read."""
+        """Read where the case of a finished audit stands, and what the audit has used; None for
+        what can't be read.
+        """
         case = usage = None
         with contextlib.suppress(MasisError):  # redacted meanwhile
             case = self.workbench.cases.summary(job.subject)
@@ -569,7 +660,14 @@ class Jobs:
                 usage = self.workbench.runs.get(job.id).usage
         return case, usage
 
-    def _count(self, batch: Batch, job: Job, error: str | None, case: CaseSummary | None, usage: Usage | None) -> None:
+    def _count(
+        self,
+        batch: Batch,
+        job: Job,
+        error: str | None,
+        case: CaseSummary | None,
+        usage: Usage | None,
+    ) -> None:
         """Count a finished job of the batch, and what it cost. Called with the lock held."""
         batch.running.discard(job.id)
         batch.done += 1
@@ -590,13 +688,22 @@ _START = "import sys; sys.path.insert(0, sys.argv[1]); from {} import main; main
 
 
 class WorkerProcess:
-    """The server's end of one worker process. One job at a time; ``cancel`` may come from any thread."""
+    """The server's end of one worker process. One job at a time; ``cancel`` may come from any
+    thread.
+    """
 
     def __init__(self, database: Path, module: str = __name__) -> None:
         """``module`` has the ``main`` that the process runs."""
         self._writing = threading.Lock()
         self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
-            [sys.executable, "-P", "-c", _START.format(module), str(_PACKAGE_FOLDER), str(database)],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                _START.format(module),
+                str(_PACKAGE_FOLDER),
+                str(database),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",
@@ -608,7 +715,9 @@ class WorkerProcess:
         return self._process.pid
 
     def run(self, job: Job) -> str | None:
-        """Run the job to its end; returns why it failed, None where it did not. Raises WorkerDied."""
+        """Run the job to its end; returns why it failed, None where it did not. Raises
+        WorkerDied.
+        """
         self._send({"run": _JOB.dump_python(job, mode="json")}, job.kind)
         reply = ""
         with contextlib.suppress(OSError, ValueError):  # ValueError: closed meanwhile
@@ -659,7 +768,8 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
 
     ``prepare`` is called before each job with its settings.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, whose end closes the input
+    # Ctrl-C is for the server, whose end closes the input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     replies, sys.stdout = sys.stdout, sys.stderr
@@ -687,10 +797,17 @@ def run_job(workbench: Workbench, job: Job, cancelled: Callable[[], bool]) -> No
     """Run one job here and now; its result is stored. Raises MasisError."""
     if job.kind == "audit":
         case = workbench.store.cases.get(job.subject)
-        workbench.audits.audit(job.actor, case, settings=job.settings, run_id=job.id, cancelled=cancelled)
+        workbench.audits.audit(
+            job.actor, case, settings=job.settings, run_id=job.id, cancelled=cancelled
+        )
         return
     workbench.screenings.screen(
-        job.actor, job.subject, job.sources, settings=job.settings, screening_id=job.id, cancelled=cancelled
+        job.actor,
+        job.subject,
+        job.sources,
+        settings=job.settings,
+        screening_id=job.id,
+        cancelled=cancelled,
     )
 
 
@@ -701,7 +818,8 @@ def _listen(lines: TextIO, orders: queue.SimpleQueue[Any], cancelled: set[str]) 
             cancelled.add(order["cancel"])
         else:
             orders.put(order["run"])
-    leave()  # the server is gone; the job under way is marked interrupted by whoever opens the database next
+    # the server is gone; the job under way is marked interrupted by whoever opens the database next
+    leave()
 
 
 _at_the_end: list[Callable[[float], object]] = []
@@ -709,10 +827,14 @@ _leaving = threading.Lock()
 
 
 def at_the_end(send: Callable[[float], object]) -> None:
-    """Have a worker process call this before it ends, also when terminated; it is given the seconds it may take."""
+    """Have a worker process call this before it ends, also when terminated; it is given the seconds
+    it may take.
+    """
     if send not in _at_the_end:
         _at_the_end.append(send)
-    signal.signal(signal.SIGTERM, lambda number, frame: None if _leaving.locked() else leave(128 + number))
+    signal.signal(
+        signal.SIGTERM, lambda number, frame: None if _leaving.locked() else leave(128 + number)
+    )
 
 
 def leave(status: int = 0) -> NoReturn:

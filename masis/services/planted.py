@@ -1,7 +1,9 @@
-"""Planted faults: a lead mixes copies of sound answers with one certain fault into the queue, to see who finds it.
+"""Planted faults: a lead mixes copies of sound answers with one certain fault into the queue, to
+see who finds it.
 
-Until all decisions on a copy are made nothing shows that it is one, to nobody. From then on it is marked, counts
-towards the recall of the audit and of its reviewers, and is a case in no other figure, label or export.
+Until all decisions on a copy are made nothing shows that it is one, to nobody. From then on it is
+marked, counts towards the recall of the audit and of its reviewers, and is a case in no other
+figure, label or export.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ WITHDRAWN = "A copy with a planted fault, withdrawn before anybody decided it"
 
 
 class Planting(NamedTuple):
-    """What an act planted: how many by kind, from how many sound answers, and why others gave none, with how many."""
+    """What an act planted: how many by kind, from how many sound answers, and why others gave none,
+    with how many.
+    """
 
     planted: Mapping[FaultKind, int]
     seed: int
@@ -47,7 +51,9 @@ class Planting(NamedTuple):
 
 
 class PlantedCounts(NamedTuple):
-    """How far planted copies have come: ``open`` wait for a decision that nobody has begun, ``started`` for others'."""
+    """How far planted copies have come: ``open`` wait for a decision that nobody has begun,
+    ``started`` for others'.
+    """
 
     sound: int
     open: int
@@ -57,7 +63,9 @@ class PlantedCounts(NamedTuple):
 
 
 class AuditRecall(NamedTuple):
-    """How many planted faults the audit flagged, and how many of the others it accepted or left to people."""
+    """How many planted faults the audit flagged, and how many of the others it accepted or left to
+    people.
+    """
 
     recall: Recall
     accepted: int
@@ -67,7 +75,8 @@ class AuditRecall(NamedTuple):
 class ReviewerRecall(NamedTuple):
     """How many planted faults one reviewer found, or all of them together ("" for a name).
 
-    ``escalated`` copies are left out; ``knew_source`` counts those whose original they had decided before.
+    ``escalated`` copies are left out; ``knew_source`` counts those whose original they had decided
+    before.
     """
 
     reviewer: str
@@ -100,7 +109,8 @@ class PlantedService(Service):
     """The use cases of planted faults."""
 
     def counts(self, actor: Actor) -> PlantedCounts:
-        """Count the copies by how far they have come, and the sound answers that more can be made of.
+        """Count the copies by how far they have come, and the sound answers that more can be made
+        of.
 
         Raises NotAllowed.
         """
@@ -127,8 +137,8 @@ class PlantedService(Service):
     ) -> Planting:
         """Plant copies of sound answers, each with one certain fault, among the cases that wait.
 
-        An answer is sound where a person approved it as it is, and each gives one copy. The copies are new cases, to
-        be audited as others are. All of them are stored, or none.
+        An answer is sound where a person approved it as it is, and each gives one copy. The copies
+        are new cases, to be audited as others are. All of them are stored, or none.
 
         Args:
             actor: A lead.
@@ -140,22 +150,30 @@ class PlantedService(Service):
 
         Raises:
             NotAllowed: The actor's role doesn't grant it.
-            InputError: The actor has no name, the count is out of range, a kind is unknown, or no answer is sound.
+            InputError: The actor has no name, the count is out of range, a kind is unknown, or no
+                answer is sound.
 
         """
         self._access.require(actor, "oversee")
         by = name_of(actor)
         if not 1 <= count <= MOST_PLANTED:
-            raise InputError(f"{count} copies can't be planted at once", cure=f"Plant 1 to {MOST_PLANTED}.")
+            raise InputError(
+                f"{count} copies can't be planted at once", cure=f"Plant 1 to {MOST_PLANTED}."
+            )
         if not kinds or set(kinds) - set(FAULT_KINDS):
-            raise InputError("name kinds of faults", cure=f"There are: {', '.join(FAULT_KINDS)}.", field="kinds")
+            raise InputError(
+                "name kinds of faults", cure=f"There are: {', '.join(FAULT_KINDS)}.", field="kinds"
+            )
         seed = secrets.randbits(32) if seed is None else seed
         draw = random.Random(f"planted:{seed}")
         sound = self._sound(case_filter)
         if not sound:
             raise InputError(
                 "there is no sound answer to copy",
-                cure="Approve some first: a copy is made of an answer that a person approved as it is.",
+                cure=(
+                    "Approve some first: a copy is made of an answer that a person approved as"
+                    " it is."
+                ),
             )
         draw.shuffle(sound)
         planted: Counter[FaultKind] = Counter()
@@ -183,9 +201,11 @@ class PlantedService(Service):
         return Planting(dict(planted), seed, len(sound), dict(refused))
 
     def withdraw(self, actor: Actor) -> int:
-        """Take back every copy that nobody has decided; returns how many. Their texts are removed for good.
+        """Take back every copy that nobody has decided; returns how many. Their texts are removed
+        for good.
 
-        One that is being audited just now stays. Raises NotAllowed, and InputError where the actor has no name.
+        One that is being audited just now stays. Raises NotAllowed, and InputError where the actor
+        has no name.
         """
         self._access.require(actor, "oversee")
         by, done = name_of(actor), list[str]()
@@ -203,10 +223,11 @@ class PlantedService(Service):
         return len(done)
 
     def recall(self, actor: Actor) -> RecallReport:
-        """Return how many planted faults were found: the actor's own figures, for a lead those of all and the audit's.
+        """Return how many planted faults were found: the actor's own figures, for a lead those of
+        all and the audit's.
 
-        Only copies whose decisions are all made count for people, and all that were audited for the audit. Decisions
-        that the demo simulated are nobody's.
+        Only copies whose decisions are all made count for people, and all that were audited for the
+        audit. Decisions that the demo simulated are nobody's.
         """
         lead = self._access.allows(actor, "oversee")
         copies = {copy.case_id: copy for copy in self._store.planted.copies()}
@@ -217,9 +238,15 @@ class PlantedService(Service):
         if lead and len(names) > 1:
             reviewers.insert(0, _of_reviewer("", mine, copies))
         # of a copy with a newer version the newest one counts
-        measured = [copy for copy in copies.values() if copy.withdrawn_at is None and copy.state != "superseded"]
+        measured = [
+            copy
+            for copy in copies.values()
+            if copy.withdrawn_at is None and copy.state != "superseded"
+        ]
         outcomes = {copy.case_id: self._audit_outcome(copy) for copy in measured}
-        shown = [copy for copy in copies.values() if copy.decided and (lead or _decided(copy, mine))]
+        shown = [
+            copy for copy in copies.values() if copy.decided and (lead or _decided(copy, mine))
+        ]
         return RecallReport(
             _of_audit(copies, outcomes) if lead else None,
             tuple(reviewers),
@@ -228,7 +255,11 @@ class PlantedService(Service):
 
     def _audit_outcome(self, copy: PlantedCopy) -> AuditOutcome | None:
         try:
-            return audit_outcome(self._store.runs.get(copy.run_id), copy.fault) if copy.run_id else None
+            return (
+                audit_outcome(self._store.runs.get(copy.run_id), copy.fault)
+                if copy.run_id
+                else None
+            )
         except Removed:
             return None
 
@@ -255,7 +286,9 @@ class PlantedService(Service):
 
 
 def _first_fault(case: Case, kinds: Sequence[FaultKind], seed: int) -> FaultyAnswer | str:
-    """Return the first fault of these kinds that can be planted in a case, or why the last one can't be."""
+    """Return the first fault of these kinds that can be planted in a case, or why the last one
+    can't be.
+    """
     reason = "it has no answer"
     for kind in kinds if case.answer else ():
         found = plant_fault(case.answer or "", case.evidence, kind, seed=seed, question=case.query)
@@ -266,10 +299,12 @@ def _first_fault(case: Case, kinds: Sequence[FaultKind], seed: int) -> FaultyAns
 
 
 def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
-    """Return the copy of a case with a faulty answer, without what would tell it from others or says what is right.
+    """Return the copy of a case with a faulty answer, without what would tell it from others or
+    says what is right.
 
-    What came beside the answer is about the sound one: labels, what the model thought, and the turn of the
-    conversation that holds the answer are left out. Citations given beside the answer move with its words.
+    What came beside the answer is about the sound one: labels, what the model thought, and the turn
+    of the conversation that holds the answer are left out. Citations given beside the answer move
+    with its words.
     """
     left_out = {"labels", "supersedes", "reasoning", "reasoning_steps"}
     record = {name: value for name, value in case.to_json_dict().items() if name not in left_out}
@@ -287,7 +322,10 @@ def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
 
 
 def _says_answer(turn: Any, case: Case) -> bool:
-    return isinstance(turn, Mapping) and str(turn.get("content", "")).strip() == (case.answer or "").strip()
+    return (
+        isinstance(turn, Mapping)
+        and str(turn.get("content", "")).strip() == (case.answer or "").strip()
+    )
 
 
 def _moved(citation: GivenCitation, fault: PlantedFault) -> GivenCitation:
@@ -304,8 +342,11 @@ _NUMBER = re.compile(r"\d+")
 _HEXADECIMAL = re.compile(r"(?<![0-9a-z])[0-9a-f-]{8,}(?![0-9a-z])")
 
 
-def alike_ids(case: Case, answer: str, taken: Callable[[str], Sequence[str]], draw: random.Random) -> Iterator[str]:
-    """Yield ids for a copy that look like the id of its source: the next number where ids count, else other digits.
+def alike_ids(
+    case: Case, answer: str, taken: Callable[[str], Sequence[str]], draw: random.Random
+) -> Iterator[str]:
+    """Yield ids for a copy that look like the id of its source: the next number where ids count,
+    else other digits.
 
     Args:
         case: The source.
@@ -318,13 +359,19 @@ def alike_ids(case: Case, answer: str, taken: Callable[[str], Sequence[str]], dr
         yield content_id({**case.to_json_dict(), "answer": answer})
     if found := _HEXADECIMAL.search(case.id):
         while any(character in "abcdef" for character in found.group()):
-            drawn = "".join(draw.choice("0123456789abcdef") if each != "-" else each for each in found.group())
+            drawn = "".join(
+                draw.choice("0123456789abcdef") if each != "-" else each for each in found.group()
+            )
             yield case.id[: found.start()] + drawn + case.id[found.end() :]
     numbers = list(_NUMBER.finditer(case.id))
     if numbers:
         last = numbers[-1]
         beginning, width = case.id[: last.start()], len(last.group())
-        used = [int(found.group()) for each in taken(beginning) if (found := _NUMBER.match(each, len(beginning)))]
+        used = [
+            int(found.group())
+            for each in taken(beginning)
+            if (found := _NUMBER.match(each, len(beginning)))
+        ]
         number = max(used, default=0)
         while True:
             number += 1
@@ -336,9 +383,14 @@ def alike_ids(case: Case, answer: str, taken: Callable[[str], Sequence[str]], dr
 # figures
 
 
-def _of_reviewer(name: str, decisions: Sequence[PlantedDecision], copies: Mapping[str, PlantedCopy]) -> ReviewerRecall:
+def _of_reviewer(
+    name: str, decisions: Sequence[PlantedDecision], copies: Mapping[str, PlantedCopy]
+) -> ReviewerRecall:
     own = [each for each in decisions if name in ("", each.reviewer)]
-    found = [(copies[each.case_id], reviewer_found(each.decision, copies[each.case_id].fault)) for each in own]
+    found = [
+        (copies[each.case_id], reviewer_found(each.decision, copies[each.case_id].fault))
+        for each in own
+    ]
     return ReviewerRecall(
         name,
         recall_of((copy.kind, hit) for copy, hit in found if hit is not None),
@@ -347,7 +399,9 @@ def _of_reviewer(name: str, decisions: Sequence[PlantedDecision], copies: Mappin
     )
 
 
-def _of_audit(copies: Mapping[str, PlantedCopy], outcomes: Mapping[str, AuditOutcome | None]) -> AuditRecall:
+def _of_audit(
+    copies: Mapping[str, PlantedCopy], outcomes: Mapping[str, AuditOutcome | None]
+) -> AuditRecall:
     known = {case_id: outcome for case_id, outcome in outcomes.items() if outcome is not None}
     counted = Counter(known.values())
     hits = ((copies[case_id].kind, outcome == "flagged") for case_id, outcome in known.items())
@@ -358,9 +412,13 @@ def _decided(copy: PlantedCopy, decisions: Sequence[PlantedDecision]) -> bool:
     return any(each.case_id == copy.case_id for each in decisions)
 
 
-def _with_finders(copy: PlantedCopy, audit: AuditOutcome | None, decisions: Sequence[PlantedDecision]) -> DecidedCopy:
+def _with_finders(
+    copy: PlantedCopy, audit: AuditOutcome | None, decisions: Sequence[PlantedDecision]
+) -> DecidedCopy:
     own = [
-        (each.reviewer, reviewer_found(each.decision, copy.fault)) for each in decisions if each.case_id == copy.case_id
+        (each.reviewer, reviewer_found(each.decision, copy.fault))
+        for each in decisions
+        if each.case_id == copy.case_id
     ]
     found = tuple(name for name, hit in own if hit)
     return DecidedCopy(copy, audit, found, tuple(name for name, hit in own if hit is False))

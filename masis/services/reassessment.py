@@ -1,8 +1,10 @@
-"""Reassessment: what the current acceptance rule makes of stored runs, from their stored iterations.
+"""Reassessment: what the current acceptance rule makes of stored runs, from their stored
+iterations.
 
-Nothing is audited again and nothing that was stored is rewritten. A run that the current rule no longer accepts gets an
-entry that undoes its acceptance, one that it accepts now gets an entry of acceptance, both signed by the policy and
-naming the rule and who asked. What a person has decided or undone is left alone.
+Nothing is audited again and nothing that was stored is rewritten. A run that the current rule no
+longer accepts gets an entry that undoes its acceptance, one that it accepts now gets an entry of
+acceptance, both signed by the policy and naming the rule and who asked. What a person has decided
+or undone is left alone.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ BATCH = 50
 
 @dataclass
 class Reassessment:
-    """What the current rule changes: counts, and for what it no longer accepts how often each reason is given.
+    """What the current rule changes: counts, and for what it no longer accepts how often each
+    reason is given.
 
-    ``left`` are runs that could not be read or that somebody changed meanwhile; each comes again the next time.
+    ``left`` are runs that could not be read or that somebody changed meanwhile; each comes again
+    the next time.
     """
 
     total: int
@@ -55,7 +59,9 @@ class Reassessment:
 
 
 class ReassessmentService:
-    """The use cases of recomputing acceptance on one database, by the thresholds of these settings."""
+    """The use cases of recomputing acceptance on one database, by the thresholds of
+    these settings.
+    """
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._settings, self._access = store, settings, access
@@ -79,10 +85,11 @@ class ReassessmentService:
     ) -> Reassessment:
         """Reassess the runs that cases without a person's decision stand by, and say what changes.
 
-        Nothing is written without ``apply``, whose entries name the actor. With ``again`` also runs are reassessed that
-        the current rule has judged, for thresholds that were changed since. ``on_progress`` hears after each batch how
-        far it has come; ``stopped`` is asked between batches: what is written by then stays, and the next call goes on
-        behind it. Raises NotAllowed, and InputError where the actor has no name and ``apply`` is asked.
+        Nothing is written without ``apply``, whose entries name the actor. With ``again`` also runs
+        are reassessed that the current rule has judged, for thresholds that were changed since.
+        ``on_progress`` hears after each batch how far it has come; ``stopped`` is asked between
+        batches: what is written by then stays, and the next call goes on behind it. Raises
+        NotAllowed, and InputError where the actor has no name and ``apply`` is asked.
         """
         self._access.require(actor, "oversee")
         name = name_of(actor) if apply else actor.name
@@ -117,7 +124,9 @@ class ReassessmentService:
             unexamined=unexamined_name(examinee_of_run(run, self._settings), self._settings),
         )
         assessed = self._guarantees.assessed(found, run, case, review_settings(self._settings))
-        drawn = assessed.acceptance.passed and acceptance.drawn_for_spot_check(case.id, self._settings)
+        drawn = assessed.acceptance.passed and acceptance.drawn_for_spot_check(
+            case.id, self._settings
+        )
         waits = not each.accepted and not each.touched
         entry: Decision | None = None
         if each.accepted and not assessed.acceptance.passed:
@@ -144,7 +153,9 @@ class ReassessmentService:
 
 
 def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:
-    """Return the entry that undoes an acceptance; it names no run, so that retention counts it as nobody's decision."""
+    """Return the entry that undoes an acceptance; it names no run, so that retention counts it as
+    nobody's decision.
+    """
     reasons = " ".join(reason.message for reason in assessed.reasons)
     return Decision(
         kind="undo",
@@ -155,7 +166,11 @@ def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:
         undoes=each.entry_id,
         reason=f"Acceptance rule {RULE_VERSION} does not accept it: {reasons}",
         token=f"reassess:{each.run_id}:{each.version}",
-        extra={"rule": RULE_VERSION, "by": name, "reasons": sorted({reason.code for reason in assessed.reasons})},
+        extra={
+            "rule": RULE_VERSION,
+            "by": name,
+            "reasons": sorted({reason.code for reason in assessed.reasons}),
+        },
     )
 
 
@@ -176,7 +191,10 @@ def in_words(found: Reassessment) -> list[str]:
     if not found.applied:
         review, accepted = "would now need review", "would now be auto-accepted"
     lines = [
-        f"{counted(found.done, 'case')} of {found.total:,} reassessed by acceptance rule {found.rule}.",
+        (
+            f"{counted(found.done, 'case')} of {found.total:,} reassessed by acceptance rule"
+            f" {found.rule}."
+        ),
         f"{counted(found.to_review, 'auto-accepted answer')} {review}.",
         f"{counted(found.to_accepted, 'answer')} that needed review {accepted}.",
     ]

@@ -1,4 +1,6 @@
-"""Reports of cases in the database: of one as a page, of several as a folder that opens from disk."""
+"""Reports of cases in the database: of one as a page, of several as a folder that opens
+from disk.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,32 @@ INDEX = "index.html"
 _AT_ONCE = 100
 
 
-def case_report(view: CaseView, head: LogHead | None, run: Run | None = None, index: str = "") -> str:
-    """Return the report of a case as HTML; of its newest finished run unless another one of the case is given.
+def case_report(
+    view: CaseView, head: LogHead | None, run: Run | None = None, index: str = ""
+) -> str:
+    """Return the report of a case as HTML; of its newest finished run unless another one of the
+    case is given.
 
     ``index`` is the address of a page that lists this report beside others.
     """
-    shown = Reported(view.case, view.state, view.summary.flags, run or view.run, view.decision, view.history)
+    shown = Reported(
+        view.case, view.state, view.summary.flags, run or view.run, view.decision, view.history
+    )
     return report.case_report(shown, head, index)
 
 
 def write_reports(
-    workbench: Workbench, folder: Path, cases: Sequence[str] | CaseFilter, on_case: Callable[[int], None] | None = None
+    workbench: Workbench,
+    folder: Path,
+    cases: Sequence[str] | CaseFilter,
+    on_case: Callable[[int], None] | None = None,
 ) -> int:
-    """Write a folder of reports that opens from disk: ``index.html`` and a page for each case; returns how many.
+    """Write a folder of reports that opens from disk: ``index.html`` and a page for each case;
+    returns how many.
 
-    ``cases`` are ids of cases, or a filter, whose order holds. The folder appears whole or not at all; one that holds
-    other files is refused. ``on_case`` hears how many are done. Raises InputError and UnknownRecord.
+    ``cases`` are ids of cases, or a filter, whose order holds. The folder appears whole or not at
+    all; one that holds other files is refused. ``on_case`` hears how many are done. Raises
+    InputError and UnknownRecord.
     """
     head = workbench.store.decisions.head()
     rows: list[tuple[str, Reported]] = []

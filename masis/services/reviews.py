@@ -32,7 +32,8 @@ from masis.store.reviews.states import WORK, answer_decided
 
 
 class Outcome(NamedTuple):
-    """A decision that stands, when it was made, and the answer it leaves standing (None: there is none).
+    """A decision that stands, when it was made, and the answer it leaves standing (None: there is
+    none).
 
     ``seq`` and ``entry_id`` name the entry of the decision log.
     """
@@ -45,28 +46,42 @@ class Outcome(NamedTuple):
 
 
 SIGNED_IN_BY = "signed_in_by"
-"""In an entry's ``extra``: who vouched for the reviewer's name. Without it the name is what a person typed."""
+"""In an entry's ``extra``: who vouched for the reviewer's name. Without it the name is what a
+person typed.
+"""
 
 
 class ReviewService(Service):
     """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes.
 
-    ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read what needs no check, as the log has them.
+    ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read what needs no check, as
+    the log has them.
     """
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         super().__init__(store, access)
         log = store.decisions
-        self.get, self.current, self.individual, self.entries = log.get, log.current, log.individual, log.entries
+        self.get, self.current, self.individual, self.entries = (
+            log.get,
+            log.current,
+            log.individual,
+            log.entries,
+        )
         self.iterate, self.check_signatures = log.iterate, store.check_signatures
 
     def submit(
-        self, actor: Actor, decision: Decision, *, seen_version: int | None = None, shown: str | None = None
+        self,
+        actor: Actor,
+        decision: Decision,
+        *,
+        seen_version: int | None = None,
+        shown: str | None = None,
     ) -> LogEntry:
         """Append a decision under the actor's name and remove its draft, both or neither.
 
-        The same token again returns the first entry. ``seen_version`` is the version of the case that the actor looked
-        at, ``shown`` the ``answer_digest`` of the answer that they were shown; pages always give it.
+        The same token again returns the first entry. ``seen_version`` is the version of the case
+        that the actor looked at, ``shown`` the ``answer_digest`` of the answer that they were
+        shown; pages always give it.
 
         Raises:
             NotAllowed: The actor's role does not grant deciding.
@@ -74,8 +89,8 @@ class ReviewService(Service):
             AnotherAnswer: The answer that the decision names is not the one shown; the draft stays.
             StaleVersion: The case has changed since it was looked at; the draft stays.
             CaseHeld: Another reviewer has taken the case; the draft stays.
-            InputError: The actor has no name; or a reported issue quotes words that don't stand at its place in the
-                answer, or has a type that the team does not have.
+            InputError: The actor has no name; or a reported issue quotes words that don't stand at
+                its place in the answer, or has a type that the team does not have.
             UnknownRecord: There is no such case, run or iteration.
             StoreError: The run is of another case, or every decision that the case wants is made.
 
@@ -88,8 +103,9 @@ class ReviewService(Service):
                 self._store.team.assert_free(own.case_id, actor.name)
                 if shown is not None and shown != answer_digest(self.answer_of(own)):
                     raise AnotherAnswer(
-                        f"{answer_name(own.iteration)} of case {own.case_id!r} is not the answer that was shown: "
-                        "nothing was recorded. Read the answer on the page, then decide."
+                        f"{answer_name(own.iteration)} of case {own.case_id!r} is not the answer"
+                        " that was shown: nothing was recorded. Read the answer on the page, then"
+                        " decide."
                     )
                 self._assert_valid(actor, own)
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
@@ -103,7 +119,8 @@ class ReviewService(Service):
     def answer_of(self, decision: Decision) -> str:
         """Return the text a decision is about: of its iteration, else of the original answer.
 
-        Raises UnknownRecord, StoreError where the run is of another case, and Removed where its answer is gone.
+        Raises UnknownRecord, StoreError where the run is of another case, and Removed where its
+        answer is gone.
         """
         return self._answer_and_iteration(decision)[0]
 
@@ -128,19 +145,26 @@ class ReviewService(Service):
             raise problem.as_error()
 
     def _answer_and_iteration(self, decision: Decision) -> tuple[str, Iteration | None]:
-        """Return the text a decision is about, and its audited iteration; None where that wasn't audited.
+        """Return the text a decision is about, and its audited iteration; None where that wasn't
+        audited.
 
-        A decision that names no run is about the original answer, as the newest finished run audited it.
+        A decision that names no run is about the original answer, as the newest finished run
+        audited it.
         """
         if decision.run_id is None:
-            case, newest = self._store.cases.get(decision.case_id), self._newest_run(decision.case_id)
+            case, newest = (
+                self._store.cases.get(decision.case_id),
+                self._newest_run(decision.case_id),
+            )
             original = self._store.runs.get(newest).iterations[0] if newest else None
             if original is not None and case.answer in (None, original.answer):
                 return original.answer, original
             return case.answer or "", None
         run = self._store.runs.get(decision.run_id)
         if run.case_id != decision.case_id:
-            raise StoreError(f"run {run.id!r} is of case {run.case_id!r}, not of {decision.case_id!r}.")
+            raise StoreError(
+                f"run {run.id!r} is of case {run.case_id!r}, not of {decision.case_id!r}."
+            )
         if decision.iteration is None and not run.iterations:
             return run.final_answer, None
         number = decision.iteration or 1
@@ -154,16 +178,24 @@ class ReviewService(Service):
         return next((run.id for run in runs if run.readable and run.iterations), None)
 
     def _with_seconds(self, decision: Decision) -> Decision:
-        """Add how long the reviewer had taken the case for; nothing where nobody knows, as for a file of decisions."""
+        """Add how long the reviewer had taken the case for; nothing where nobody knows, as for a
+        file of decisions.
+        """
         leases = self._store.team.work(decision.case_id).leases
-        begun = next((lease.taken_at for lease in leases if lease.reviewer == decision.reviewer), None)
+        begun = next(
+            (lease.taken_at for lease in leases if lease.reviewer == decision.reviewer), None
+        )
         if begun is None or "seconds" in decision.extra:
             return decision
         taken = datetime.fromisoformat(self._store.database.now()) - datetime.fromisoformat(begun)
-        return decision.model_copy(update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}})
+        return decision.model_copy(
+            update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}}
+        )
 
     def _with_label_types(self, decision: Decision) -> Decision:
-        """Check the issues a decision reports, and name the version of the label types. Raises InputError."""
+        """Check the issues a decision reports, and name the version of the label types. Raises
+        InputError.
+        """
         if not decision.reported:
             return decision
         answer, types = self.answer_of(decision), self._store.team.in_force(LabelTypes)
@@ -171,15 +203,21 @@ class ReviewService(Service):
             if label.label not in types.names:
                 raise InputError(
                     f"{label.label!r} is no label type of version {types.version}",
-                    cure=f"There are: {', '.join(types.names)}. Load the page again: they may have changed.",
+                    cure=(
+                        f"There are: {', '.join(types.names)}. Load the page again: they may have"
+                        " changed."
+                    ),
                     field="labels",
                 )
             if label.start is not None and label.end is not None:
                 _assert_quoted(label, answer)
-        return decision.model_copy(update={"versions": decision.versions | {"label_types": str(types.version)}})
+        return decision.model_copy(
+            update={"versions": decision.versions | {"label_types": str(types.version)}}
+        )
 
     def _as_the_rules_say(self, actor: Actor, decision: Decision) -> dict[str, Any]:
-        """What policy and rubric add to a decision: that nothing of the machine was shown, and the rubric's version.
+        """What policy and rubric add to a decision: that nothing of the machine was shown, and the
+        rubric's version.
 
         Raises InputError where a score is not one of the rubric's.
         """
@@ -187,7 +225,8 @@ class ReviewService(Service):
         if machine_hidden(self._store, actor, decision.case_id):
             if SHOWN_UNKNOWN not in decision.machine_shown:
                 update["machine_shown"] = ()
-            if decision.run_id is None:  # pages that hide the run can't name it: the original answer is its first
+            # pages that hide the run can't name it: the original answer is its first
+            if decision.run_id is None:
                 newest = self._newest_run(decision.case_id)
                 update |= {"run_id": newest, "iteration": 1} if newest else {}
         if decision.rubric_scores:
@@ -196,42 +235,61 @@ class ReviewService(Service):
             for name, value in decision.rubric_scores.items():
                 if name not in scores or not scores[name].accepts(value):
                     raise InputError(
-                        f"{value!r} is no value of the score {name!r} in version {rubric.version} of the rubric",
+                        f"{value!r} is no value of the score {name!r} in version {rubric.version}"
+                        " of the rubric",
                         cure="Load the page again: the rubric may have changed.",
                         field="rubric_scores",
                     )
             update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
         return update
 
-    def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
-        """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
+    def adjudicate(
+        self, actor: Actor, decision: Decision, *, seen_version: int | None = None
+    ) -> LogEntry:
+        """Append the final verdict on a case of several reviewers; every individual decision stays
+        in the log.
 
-        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate, lacks some, or one of
-        them is the actor's.
+        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate,
+        lacks some, or one of them is the actor's.
         """
         self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
         if work.policy is None or not work.decided_by:
-            raise StoreError(f"case {decision.case_id!r} has no decisions of several reviewers to adjudicate.")
+            raise StoreError(
+                f"case {decision.case_id!r} has no decisions of several reviewers to adjudicate."
+            )
         if work.pending:
             raise StoreError(
-                f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers} decisions."
+                f"case {decision.case_id!r} still lacks {work.pending} of {work.policy.reviewers}"
+                " decisions."
             )
         if actor.name in work.decided_by:
-            raise StoreError("you are one of the reviewers who differ: somebody else adjudicates this case.")
-        final = with_reason_code(signed(actor, decision.model_copy(update={"kind": "adjudication"})))
+            raise StoreError(
+                "you are one of the reviewers who differ: somebody else adjudicates this case."
+            )
+        final = with_reason_code(
+            signed(actor, decision.model_copy(update={"kind": "adjudication"}))
+        )
         self._assert_valid(actor, final)
-        return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)
+        return self._store.decisions.append(
+            self._with_label_types(final), seen_version=seen_version
+        )
 
     def settled_by(self, case_id: str) -> tuple[str, ...]:
-        """Return whose decision stands on a case; where agreement settled it, all who agree. Raises UnknownRecord."""
+        """Return whose decision stands on a case; where agreement settled it, all who agree. Raises
+        UnknownRecord.
+        """
         entry = self._store.decisions.current(case_id)
         final = entry.decision if entry else None
         if final is None:
             return ()
         if final.kind != "decision" or final.policy is None or final.policy.rule == "first":
             return (final.reviewer,)
-        decisions = [each.decision for each in self._store.decisions.individual(case_id) if each.decision is not None]
+        decisions = [
+            each.decision
+            for each in self._store.decisions.individual(case_id)
+            if each.decision is not None
+        ]
         return tuple(
             each.reviewer
             for each in decisions
@@ -240,7 +298,8 @@ class ReviewService(Service):
         )
 
     def why_reason(self, case_id: str, verdict: Verdict | None) -> str:
-        """Say why a final verdict on a case has to give a reason; "" where it need not. Raises UnknownRecord.
+        """Say why a final verdict on a case has to give a reason; "" where it need not. Raises
+        UnknownRecord.
 
         It need not where reviewers differ and it approves as one of them did.
         """
@@ -249,22 +308,32 @@ class ReviewService(Service):
         if self._store.cases.summary(case_id).state != "needs_adjudication":
             return "it replaces a verdict that stands"
         sides = [
-            entry.decision.verdict for entry in self._store.decisions.individual(case_id) if entry.decision is not None
+            entry.decision.verdict
+            for entry in self._store.decisions.individual(case_id)
+            if entry.decision is not None
         ]
         return "" if verdict in (*sides, None) else "no reviewer approved the answer"
 
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
-        """Undo one entry by a further one; asked again, that one is returned and nothing else is undone.
+        """Undo one entry by a further one; asked again, that one is returned and nothing else is
+        undone.
 
-        The entry is named because a second press on "undo the current decision" would undo the one before it, too.
-        Raises UnknownRecord, StoreError where the entry does not decide its case any more, and NotAllowed where it is
-        another person's and the actor's role grants undoing only one's own.
+        The entry is named because a second press on "undo the current decision" would undo the one
+        before it, too. Raises UnknownRecord, StoreError where the entry does not decide its case
+        any more, and NotAllowed where it is another person's and the actor's role grants undoing
+        only one's own.
         """
         entry = self._store.decisions.get(entry_id)
-        own = entry.decision is None or entry.decision.reviewer == actor.name or entry.decision.source == "CODE"
+        own = (
+            entry.decision is None
+            or entry.decision.reviewer == actor.name
+            or entry.decision.source == "CODE"
+        )
         self._access.require(actor, "decide" if own else "oversee")
         if entry.decision is None:
-            raise StoreError(f"what entry {entry_id} decided was redacted, so it can't be undone: decide again.")
+            raise StoreError(
+                f"what entry {entry_id} decided was redacted, so it can't be undone: decide again."
+            )
         if entry.decision.kind in WORK:
             raise StoreError(f"entry {entry_id} decides nothing: add another one in its place.")
         undo = Decision(
@@ -278,22 +347,25 @@ class ReviewService(Service):
         return self._store.decisions.append(signed(actor, undo))
 
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
-        """Remove what was written in an entry of the decision log or the screening log, for good; returns its record.
+        """Remove what was written in an entry of the decision log or the screening log, for good;
+        returns its record.
 
-        Verdict and place in the chain stay. Raises InputError where name or reason is missing, NotAllowed,
-        UnknownRecord, and StoreError where the entry is redacted already or is a redaction itself.
+        Verdict and place in the chain stay. Raises InputError where name or reason is missing,
+        NotAllowed, UnknownRecord, and StoreError where the entry is redacted already or is a
+        redaction itself.
         """
         self._access.require(actor, "redact")
         return self._store.redactions.redact_entry(entry_id, by=name_of(actor), reason=reason)
 
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
-        """Remove every text of a case, of its runs, drafts and decisions, for good; id, verdicts and figures stay.
+        """Remove every text of a case, of its runs, drafts and decisions, for good; id, verdicts
+        and figures stay.
 
-        Its other versions, and copies of it with a planted fault, hold the same question and answer, so they are
-        redacted with it; the counts are of all. Saved
-        views that search for words which no other case has go too.
-        Raises InputError where name or reason is missing, NotAllowed, UnknownRecord, and StoreError where the case is
-        redacted already or is being audited.
+        Its other versions, and copies of it with a planted fault, hold the same question and
+        answer, so they are redacted with it; the counts are of all. Saved views that search for
+        words which no other case has go too. Raises InputError where name or reason is missing,
+        NotAllowed, UnknownRecord, and StoreError where the case is redacted already or is being
+        audited.
         """
         self._access.require(actor, "redact")
         by = name_of(actor)
@@ -306,18 +378,26 @@ class ReviewService(Service):
             # copies with a planted fault hold its question and evidence, and most of its answer
             copies = [copy for each in versions for copy in self._store.planted.copies_of(each)]
             others = [each for each in (*versions, *copies) if each != case_id]
-            searches = {seq: words for seq, words in self._store.team.searches().items() if found(words)}
+            searches = {
+                seq: words for seq, words in self._store.team.searches().items() if found(words)
+            }
             done = self._store.redactions.redact_case(case_id, by=by, reason=reason)
             for each in others:
                 if self._store.cases.summary(each).state != "redacted":
                     also = self._store.redactions.redact_case(each, by=by, reason=reason)
-                    counts = {name: getattr(done, name) + getattr(also, name) for name in ("entries", "runs", "drafts")}
+                    counts = {
+                        name: getattr(done, name) + getattr(also, name)
+                        for name in ("entries", "runs", "drafts")
+                    }
                     done = done.model_copy(update=counts)
-            self._store.team.forget_views(seq for seq, words in searches.items() if not found(words))
+            self._store.team.forget_views(
+                seq for seq, words in searches.items() if not found(words)
+            )
         return done
 
     def sign(self, actor: Actor, key: bytes) -> int:
-        """Sign every entry of both logs that has no signature; returns how many. What was forged before is signed too.
+        """Sign every entry of both logs that has no signature; returns how many. What was forged
+        before is signed too.
 
         Raises NotAllowed, and InputError where the actor has no name.
         """
@@ -332,25 +412,34 @@ class ReviewService(Service):
         undos = self._store.decisions.entries(
             DecisionFilter(case_id=entry.decision.case_id, kinds=("undo",), size=200)
         ).rows
-        return next((undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None)
+        return next(
+            (undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None
+        )
 
     def outcome(self, case_id: str, after: int = 0) -> Outcome | None:
-        """Return what a person or the acceptance policy decided about a case; None while nothing is decided.
+        """Return what a person or the acceptance policy decided about a case; None while nothing is
+        decided.
 
-        An entry up to number ``after`` is passed over, and an undone decision does not stand. Raises UnknownRecord, and
-        StoreError where what was decided has been redacted.
+        An entry up to number ``after`` is passed over, and an undone decision does not stand.
+        Raises UnknownRecord, and StoreError where what was decided has been redacted.
         """
         with self._store.database.reading():
             entry = self._store.decisions.current(case_id)
             if entry is None or entry.seq <= after:
                 return None
             if entry.decision is None:
-                raise StoreError(f"what was decided about case {case_id!r} has been redacted: decide it again.")
+                raise StoreError(
+                    f"what was decided about case {case_id!r} has been redacted: decide it again."
+                )
             run = self._run_of(entry.decision)
-        return Outcome(entry.seq, entry.id, entry.at, entry.decision, settled_answer(entry.decision, run))
+        return Outcome(
+            entry.seq, entry.id, entry.at, entry.decision, settled_answer(entry.decision, run)
+        )
 
     def _run_of(self, decision: Decision) -> Run | None:
-        """Return the run decided about, the newest finished one where none is named; None where it was removed."""
+        """Return the run decided about, the newest finished one where none is named; None where it
+        was removed.
+        """
         run_id = decision.run_id or self._store.cases.summary(decision.case_id).run_id
         try:
             return self._store.runs.get(run_id) if run_id else None
@@ -365,7 +454,10 @@ def _assert_quoted(label: TargetLabel, answer: str) -> None:
     if not 0 <= start < end <= len(answer):
         raise InputError(
             f"{where} are no words of the answer, which has {len(answer):,} characters",
-            cure="Give start and end in characters of the answer that is decided about, start before end.",
+            cure=(
+                "Give start and end in characters of the answer that is decided about, start before"
+                " end."
+            ),
             field="labels",
         )
     if answer[start:end] != label.text:
@@ -377,12 +469,16 @@ def _assert_quoted(label: TargetLabel, answer: str) -> None:
 
 
 def signed(actor: Actor, decision: Decision) -> Decision:
-    """Return the decision under the actor's name, with who vouches for it and the versions that it was made with."""
+    """Return the decision under the actor's name, with who vouches for it and the versions that it
+    was made with.
+    """
     versions = decision.versions or {"app": version.APP, "rubric": version.RUBRIC}
     extra = {key: value for key, value in decision.extra.items() if key != SIGNED_IN_BY}
     if actor.authenticated:
         extra[SIGNED_IN_BY] = actor.signed_in_by
-    return decision.model_copy(update={"reviewer": name_of(actor), "versions": versions, "extra": extra})
+    return decision.model_copy(
+        update={"reviewer": name_of(actor), "versions": versions, "extra": extra}
+    )
 
 
 def entry_on_case(actor: Actor, case_id: str, kind: EntryKind, **content: Any) -> Decision:

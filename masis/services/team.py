@@ -1,4 +1,6 @@
-"""Reviewing as a team: leases, assignments, tags, skips, comments, policies, rubrics, label types, views, progress."""
+"""Reviewing as a team: leases, assignments, tags, skips, comments, policies, rubrics, label types,
+views, progress.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ MOST_AT_ONCE = 1_000
 class EmptyQueue(NamedTuple):
     """Why a reviewer finds no case to decide in a queue: how many there are of each kind.
 
-    ``waiting`` cases of the queue wait for somebody. Of these the reviewer has decided ``decided`` and skipped
-    ``skipped``; ``held`` are leased to others, who are named with the leases that end first, ``assigned`` to others.
-    ``elsewhere`` cases wait that the filter leaves out.
+    ``waiting`` cases of the queue wait for somebody. Of these the reviewer has decided ``decided``
+    and skipped ``skipped``; ``held`` are leased to others, who are named with the leases that end
+    first, ``assigned`` to others. ``elsewhere`` cases wait that the filter leaves out.
     """
 
     waiting: int
@@ -40,8 +42,8 @@ class EmptyQueue(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Who gets which cases, by name; of each case that somebody is not given, who has decided it; and which cases have
-    as many reviewers already as their policy asks for.
+    """Who gets which cases, by name; of each case that somebody is not given, who has decided it;
+    and which cases have as many reviewers already as their policy asks for.
     """
 
     given: Mapping[str, list[str]] = {}
@@ -57,9 +59,13 @@ class TeamService(Service):
     def claim(self, actor: Actor, case_id: str) -> Lease:
         """Take a case for decision, or extend the lease on it. Raises CaseHeld and NotAllowed."""
         self._access.require(actor, "decide")
-        return self._store.team.claim(case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes)
+        return self._store.team.claim(
+            case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes
+        )
 
-    def claim_next(self, actor: Actor, case_filter: CaseFilter, after: str | None = None) -> Lease | None:
+    def claim_next(
+        self, actor: Actor, case_filter: CaseFilter, after: str | None = None
+    ) -> Lease | None:
         """Take the next case of a queue that this reviewer may decide; None where there is none.
 
         What another person takes in the meantime is passed over.
@@ -81,11 +87,14 @@ class TeamService(Service):
         self._access.require(actor, "decide")
         self._store.team.release(case_id, name_of(actor))
 
-    def rename(self, actor: Actor, name: str, *, cases: Iterable[str], subjects: Iterable[str]) -> None:
-        """Hand the work that is open to the name that a person goes by from now on: leases and drafts.
+    def rename(
+        self, actor: Actor, name: str, *, cases: Iterable[str], subjects: Iterable[str]
+    ) -> None:
+        """Hand the work that is open to the name that a person goes by from now on: leases and
+        drafts.
 
-        Only what is named moves: another browser may go by the same name, and what it has open stays
-        there. What was decided before stays under the name that it was decided under.
+        Only what is named moves: another browser may go by the same name, and what it has open
+        stays there. What was decided before stays under the name that it was decided under.
 
         Args:
             actor: The person, by the name so far.
@@ -102,27 +111,33 @@ class TeamService(Service):
         taker = name_of(Actor(name=name))
         with self._store.transaction():
             for case_id in cases:
-                with contextlib.suppress(UnknownRecord):  # of another database: its leases run out by themselves
+                # of another database: its leases run out by themselves
+                with contextlib.suppress(UnknownRecord):
                     self._store.team.hand_over(case_id, actor.name, taker)
             self._store.drafts.hand_over(actor.name, taker, subjects)
 
     def hides_counts_from(self, actor: Actor) -> bool:
-        """Return whether the length of the log could say that others have decided a case that is not settled.
+        """Return whether the length of the log could say that others have decided a case that is
+        not settled.
 
         Who has signed in as a lead sees it all the same.
         """
         return not actor.may("oversee") and self._store.decisions.several_decide()
 
     def leases(self, actor: Actor) -> tuple[Lease, ...]:
-        """Return the leases that this person may see: their own; those of all for who has signed in as a lead."""
+        """Return the leases that this person may see: their own; those of all for who has signed in
+        as a lead.
+        """
         every = actor.may("oversee")
-        return tuple(lease for lease in self._store.team.leases() if every or lease.reviewer == actor.name)
+        return tuple(
+            lease for lease in self._store.team.leases() if every or lease.reviewer == actor.name
+        )
 
     def work(self, actor: Actor, case_id: str) -> CaseWork:
         """Return what the team knows about one case. Raises UnknownRecord.
 
-        While decisions of a shared case are missing, it is not said that anybody else has decided it: ``pending`` is
-        then how many others are asked.
+        While decisions of a shared case are missing, it is not said that anybody else has decided
+        it: ``pending`` is then how many others are asked.
         """
         work = self._store.team.work(case_id)
         if not work.pending:
@@ -132,11 +147,17 @@ class TeamService(Service):
         return work.model_copy(update={"decided_by": mine, "pending": others})
 
     def next_open(
-        self, actor: Actor, case_filter: CaseFilter, after: str | None = None, without: Iterable[str] = ()
+        self,
+        actor: Actor,
+        case_filter: CaseFilter,
+        after: str | None = None,
+        without: Iterable[str] = (),
     ) -> str | None:
-        """Return the next case of a queue that this reviewer may decide, behind ``after`` or from the start.
+        """Return the next case of a queue that this reviewer may decide, behind ``after`` or from
+        the start.
 
-        Cases that they skipped come last, the one skipped longest ago first. None where there is none.
+        Cases that they skipped come last, the one skipped longest ago first. None where there is
+        none.
         """
         open_ones = self.open_to(actor, case_filter)
         left_out = {*without, *([after] if after else [])}
@@ -151,14 +172,17 @@ class TeamService(Service):
         return self._store.team.oldest_skipped(actor.name, skipped)
 
     def open_to(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
-        """Return the filter of the cases of a queue that wait and that this reviewer may take now."""
+        """Return the filter of the cases of a queue that wait and that this reviewer
+        may take now.
+        """
         return self._waiting(actor, case_filter).model_copy(update={"open_to": actor.name})
 
     def _waiting(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter of the cases of a queue that wait.
 
-        A list of auto-accepted cases is a queue, too: who opened it looks at them one after the other. Where the policy
-        hides what audits found, those cases are in every queue: which ones are accepted must not show.
+        A list of auto-accepted cases is a queue, too: who opened it looks at them one after the
+        other. Where the policy hides what audits found, those cases are in every queue: which ones
+        are accepted must not show.
         """
         cases = CaseService(self._store)
         kept = ("accepted",) if case_filter.states == ("accepted",) else ()
@@ -167,24 +191,32 @@ class TeamService(Service):
         return waiting.model_copy(update={"states": (*WAITING, "accepted")}) if blind else waiting
 
     def count_open(self, actor: Actor, case_filter: CaseFilter) -> int:
-        """Count the cases of a queue that this reviewer may decide now, those that they skipped among them."""
+        """Count the cases of a queue that this reviewer may decide now, those that they skipped
+        among them.
+        """
         open_ones = self.open_to(actor, case_filter).model_copy(update={"skipped_too": True})
         return self._store.cases.count_matching(open_ones)
 
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
-        """Return the filter of the cases whose reviewers differ, this person not among them, in a queue's order."""
+        """Return the filter of the cases whose reviewers differ, this person not among them, in a
+        queue's order.
+        """
         case_filter = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
         return CaseService(self._store).blinded(actor, case_filter)
 
     def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
-        """Return the cases that wait for this person's adjudication; none for who may not adjudicate."""
+        """Return the cases that wait for this person's adjudication; none for who may not
+        adjudicate.
+        """
         if not actor.name or not self._access.allows(actor, "oversee"):
             return CasePage(rows=(), total=0)
         return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
 
     def why_empty(self, actor: Actor, case_filter: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
-        page = self._store.cases.search(self._waiting(actor, case_filter).model_copy(update={"page": 1, "size": 1000}))
+        page = self._store.cases.search(
+            self._waiting(actor, case_filter).model_copy(update={"page": 1, "size": 1000})
+        )
         everywhere = self._store.cases.count_matching(self._waiting(actor, CaseFilter()))
         works = [self._store.team.work(row.id) for row in page.rows]
         leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
@@ -204,21 +236,36 @@ class TeamService(Service):
     # entries about the work on cases: one transaction, all of them or none
 
     def assign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
-        """Assign cases to reviewers; returns how many. Raises InputError, UnknownRecord and NotAllowed."""
+        """Assign cases to reviewers; returns how many. Raises InputError, UnknownRecord and
+        NotAllowed.
+        """
         self._require_over(actor, reviewers)
-        return self._enter(actor, case_ids, "assign", assignees=_names(reviewers, "a reviewer", 200))
+        return self._enter(
+            actor, case_ids, "assign", assignees=_names(reviewers, "a reviewer", 200)
+        )
 
     def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
-        """Take assignments back; returns how many cases. Raises InputError, UnknownRecord and NotAllowed."""
+        """Take assignments back; returns how many cases. Raises InputError, UnknownRecord and
+        NotAllowed.
+        """
         self._require_over(actor, reviewers)
-        return self._enter(actor, case_ids, "unassign", assignees=_names(reviewers, "a reviewer", 200))
+        return self._enter(
+            actor, case_ids, "unassign", assignees=_names(reviewers, "a reviewer", 200)
+        )
 
     def share_out(
-        self, actor: Actor, case_ids: Iterable[str], reviewers: Iterable[str], *, one_each: bool = False
+        self,
+        actor: Actor,
+        case_ids: Iterable[str],
+        reviewers: Iterable[str],
+        *,
+        one_each: bool = False,
     ) -> Shares:
-        """Say who would be given which cases: each reviewer all of them, or each case to one of them, in turn.
+        """Say who would be given which cases: each reviewer all of them, or each case to one of
+        them, in turn.
 
-        Left out is what somebody has already, and a case for those who have decided it: it waits for somebody else.
+        Left out is what somebody has already, and a case for those who have decided it: it waits
+        for somebody else.
         """
         given: dict[str, list[str]] = {" ".join(name.split()): [] for name in reviewers}
         decided: dict[str, tuple[str, ...]] = {}
@@ -232,20 +279,28 @@ class TeamService(Service):
             if len(free) < len(given):
                 decided[case_id] = tuple(name for name in given if name in work.decided_by)
             if one_each:
-                free = [] if set(free) & set(work.assignees) else sorted(free, key=lambda name: len(given[name]))[:1]
+                free = (
+                    []
+                    if set(free) & set(work.assignees)
+                    else sorted(free, key=lambda name: len(given[name]))[:1]
+                )
             for name in free:
                 if name not in work.assignees:
                     given[name].append(case_id)
         return Shares({name: cases for name, cases in given.items() if cases}, decided, tuple(full))
 
     def give(self, actor: Actor, given: Mapping[str, Sequence[str]], *, back: bool = False) -> None:
-        """Assign each reviewer their cases, or take just these assignments back: all of them or none."""
+        """Assign each reviewer their cases, or take just these assignments back: all of them or
+        none.
+        """
         with self._store.transaction():
             for name, cases in given.items():
                 (self.unassign if back else self.assign)(actor, cases, [name])
 
     def _require_over(self, actor: Actor, reviewers: Sequence[str]) -> None:
-        """Require the role that assigns work to these people: whoever decides may take work on themselves."""
+        """Require the role that assigns work to these people: whoever decides may take work on
+        themselves.
+        """
         self._access.require(actor, "decide" if set(reviewers) == {actor.name} else "oversee")
 
     def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
@@ -257,7 +312,9 @@ class TeamService(Service):
         return self._enter(actor, case_ids, "untag", tags=_names(tags, "a tag", LONGEST_TAG))
 
     def skip(self, actor: Actor, case_ids: Sequence[str]) -> int:
-        """Leave cases undecided and give them back; they come last for this reviewer, and others see nothing of it."""
+        """Leave cases undecided and give them back; they come last for this reviewer, and others
+        see nothing of it.
+        """
         with self._store.transaction():
             done = self._enter(actor, case_ids, "skip")
             for case_id in case_ids:
@@ -270,7 +327,9 @@ class TeamService(Service):
         text = text.strip()
         if not text or len(text) > LONGEST_COMMENT:
             raise InputError(
-                f"a comment has 1 to {LONGEST_COMMENT:,} characters", cure="Shorten it, or write one.", field="comment"
+                f"a comment has 1 to {LONGEST_COMMENT:,} characters",
+                cure="Shorten it, or write one.",
+                field="comment",
             )
         return self._store.decisions.append(entry_on_case(actor, case_id, "comment", note=text))
 
@@ -297,7 +356,10 @@ class TeamService(Service):
         self._access.require(actor, "decide")
         named = list(dict.fromkeys(case_ids))
         if len(named) > MOST_AT_ONCE:
-            raise InputError(f"{len(named):,} cases are too many for once", cure=f"Choose up to {MOST_AT_ONCE:,}.")
+            raise InputError(
+                f"{len(named):,} cases are too many for once",
+                cure=f"Choose up to {MOST_AT_ONCE:,}.",
+            )
         with self._store.transaction():
             for case_id in named:
                 entry = entry_on_case(actor, case_id, kind, assignees=assignees, tags=tags)
@@ -307,9 +369,11 @@ class TeamService(Service):
     # policies, rubrics, label types, views
 
     def set(self, actor: Actor, record: T) -> T:
-        """Set a policy, a rubric or label types from now on; what was decided before keeps those it was begun under.
+        """Set a policy, a rubric or label types from now on; what was decided before keeps those it
+        was begun under.
 
-        What is in force already is not set again: no version would differ from the one before. Raises NotAllowed.
+        What is in force already is not set again: no version would differ from the one before.
+        Raises NotAllowed.
         """
         self._access.require(actor, "oversee")
         now = self._store.team.in_force(type(record))
@@ -318,15 +382,23 @@ class TeamService(Service):
         return self._store.team.put(name_of(actor), record)
 
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:
-        """Return whether the machine's verdict on a case is hidden from this reviewer now. Raises UnknownRecord."""
+        """Return whether the machine's verdict on a case is hidden from this reviewer now. Raises
+        UnknownRecord.
+        """
         return machine_hidden(self._store, actor, case_id)
 
-    def save_view(self, actor: Actor, name: str, parameters: dict[str, str], *, shared: bool = False) -> None:
-        """Save a filter of the queue under a name, for oneself or the whole team. Raises InputError, NotAllowed."""
+    def save_view(
+        self, actor: Actor, name: str, parameters: dict[str, str], *, shared: bool = False
+    ) -> None:
+        """Save a filter of the queue under a name, for oneself or the whole team. Raises
+        InputError, NotAllowed.
+        """
         self._access.require(actor, "decide")
         (title,) = _names([name], "a view", LONGEST_TAG)
         owner = "" if shared else name_of(actor)
-        self._store.team.save_view(name_of(actor), SavedView(name=title, owner=owner, parameters=parameters))
+        self._store.team.save_view(
+            name_of(actor), SavedView(name=title, owner=owner, parameters=parameters)
+        )
 
     def remove_view(self, actor: Actor, view: SavedView) -> None:
         """Take a saved view away. Raises NotAllowed."""
@@ -337,11 +409,17 @@ class TeamService(Service):
 
     def reviewers(self) -> tuple[str, ...]:
         """Return everybody who has decided, skipped or been assigned a case, by name."""
-        names = {name for kind in ("decided", "assigned", "skipped") for name in self._store.team.counted(kind)}
+        names = {
+            name
+            for kind in ("decided", "assigned", "skipped")
+            for name in self._store.team.counted(kind)
+        }
         return tuple(sorted((name for name in names if not name.startswith("(")), key=str.casefold))
 
     def loads(self) -> dict[str, int]:
-        """Count the cases that each reviewer has been given and that are not settled, as the queue lists them."""
+        """Count the cases that each reviewer has been given and that are not settled, as the queue
+        lists them.
+        """
         given = self._store.team.counted("assigned", undecided=True)
         return {name: given.get(name, 0) for name in self.reviewers()}
 
@@ -353,6 +431,7 @@ def _names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
     for name in names:
         if len(name) > longest or "\x00" in name:
             raise InputError(
-                f"the name of {noun} is too long or can't be stored", cure=f"Use up to {longest} characters."
+                f"the name of {noun} is too long or can't be stored",
+                cure=f"Use up to {longest} characters.",
             )
     return names

@@ -31,13 +31,16 @@ from masis.store import Store
 
 
 class Workbench:
-    """The use cases on one database with one set of settings, a service a subject: ``workbench.reviews.submit(...)``.
+    """The use cases on one database with one set of settings, a service a subject:
+    ``workbench.reviews.submit(...)``.
 
-    Pages, commands and integrations write through the services; of ``store``, ``runs`` and ``metrics`` they use reads
-    that need no check.
+    Pages, commands and integrations write through the services; of ``store``, ``runs`` and
+    ``metrics`` they use reads that need no check.
     """
 
-    def __init__(self, store: Store, settings: Settings, database: Path, access: Access = OPEN) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, database: Path, access: Access = OPEN
+    ) -> None:
         self.store, self.database, self.access = store, database, access
         self.cases, self.runs = CaseService(store, access), store.runs
         self.reviews, self.drafts = ReviewService(store, access), DraftService(store, access)
@@ -51,7 +54,9 @@ class Workbench:
         self._work_with(settings)
 
     def _work_with(self, settings: Settings) -> None:
-        """Make the services that work with settings: all of them here, so that none keeps old ones."""
+        """Make the services that work with settings: all of them here, so that none
+        keeps old ones.
+        """
         store, access = self.store, self.access
         self.settings = settings
         self.audits = AuditService(store, settings, access)
@@ -71,17 +76,19 @@ class Workbench:
     ) -> Workbench:
         """Open the workbench on the database at this path, which is made or migrated where need be.
 
-        ``settings`` are those of audits and screenings. ``unguarded`` says what to do where a log has lost its guards:
-        refuse, open all the same, or rearm it.
+        ``settings`` are those of audits and screenings. ``unguarded`` says what to do where a log
+        has lost its guards: refuse, open all the same, or rearm it.
 
-        Raises StoreError where the file is no database of ours, is newer than this version or can't be read, and
-        SettingsError where ``MASIS_LOG_KEY`` names a file that holds no key.
+        Raises StoreError where the file is no database of ours, is newer than this version or can't
+        be read, and SettingsError where ``MASIS_LOG_KEY`` names a file that holds no key.
         """
         store = Store.open(database, unguarded=unguarded, log_key=log_key())
         return cls(store, settings or Settings(), database, access)
 
     def use_settings(self, actor: Actor, settings: Settings) -> None:
-        """Use these settings from now on, until the workbench is opened again. Raises NotAllowed."""
+        """Use these settings from now on, until the workbench is opened again. Raises
+        NotAllowed.
+        """
         self.access.require(actor, "configure")
         self._work_with(settings)
 
@@ -90,7 +97,9 @@ class Workbench:
         self.store.close()
 
     def health(self, settings: Settings | None = None, *, ask_models: bool = False) -> HealthReport:
-        """Check everything that an audit and a decision need; models are asked only on request, since that may cost."""
+        """Check everything that an audit and a decision need; models are asked only on request,
+        since that may cost.
+        """
         settings = settings or self.settings
         of_database = (*health.of_store(self.store), *health.of_backups(self.backups, settings))
         return health.report(of_database, self.database, settings, ask_models=ask_models)

@@ -1,7 +1,8 @@
 """All settings, and the only place that reads the environment and the configuration file.
 
-A value comes, strongest first, from a flag, the environment (``MASIS_MAX_ITERATIONS``), the file ``masis.toml``, or the
-default, which is the spec's constant where a spec has one. ``load()`` remembers which.
+A value comes, strongest first, from a flag, the environment (``MASIS_MAX_ITERATIONS``), the file
+``masis.toml``, or the default, which is the spec's constant where a spec has one. ``load()``
+remembers which.
 """
 
 from masis.settings.environment import (
@@ -18,7 +19,17 @@ from masis.settings.environment import (
     sources_file,
     variable,
 )
-from masis.settings.fields import GROUPS, OFFLINE, ROLES, UNCHECKED, Depth, Group, Role, Seconds, Settings
+from masis.settings.fields import (
+    GROUPS,
+    OFFLINE,
+    ROLES,
+    UNCHECKED,
+    Depth,
+    Group,
+    Role,
+    Seconds,
+    Settings,
+)
 from masis.settings.origins import Loaded, Origin
 from masis.settings.secrecy import may_be_a_key, shown
 from masis.settings.sources import load

@@ -28,36 +28,47 @@ def read_file(file: Path, named_by: str = "MASIS_CONFIG") -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise SettingsError(f"{file}: can't be read ({error.strerror}). Check {named_by}.") from error
+        raise SettingsError(
+            f"{file}: can't be read ({error.strerror}). Check {named_by}."
+        ) from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{file}: is no text in UTF-8 (byte {error.start + 1}).") from error
 
 
 def toml(text: str, file: Path) -> dict[str, Any]:
-    """Return the text of a file as TOML. Raises SettingsError naming the line; no value of the text is repeated."""
+    """Return the text of a file as TOML. Raises SettingsError naming the line; no value of the text
+    is repeated.
+    """
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         cure = "Text stands in quotes, true and false in small letters; one KEY = VALUE a line."
         if file.suffix.casefold() in (".yaml", ".yml"):
             cure = (
-                "This is a YAML file; settings are TOML: a table such as [retrieval.critique], then lines KEY = VALUE."
+                "This is a YAML file; settings are TOML: a table such as [retrieval.critique], then"
+                " lines KEY = VALUE."
             )
         raise SettingsError(f"{file}: is no valid TOML: {error}. {cure}") from error
     except RecursionError as error:
-        raise SettingsError(f"{file}: is no valid TOML: its tables lie too deep in each other.") from error
+        raise SettingsError(
+            f"{file}: is no valid TOML: its tables lie too deep in each other."
+        ) from error
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
-    """A variable of the environment that belongs to a provider, such as ``OPENAI_BASE_URL``; None where it is empty."""
+    """A variable of the environment that belongs to a provider, such as ``OPENAI_BASE_URL``; None
+    where it is empty.
+    """
     return environment_or(environment).get(name, "").strip() or None
 
 
 def secret(name: str, environment: Mapping[str, str] | None = None) -> SecretStr | None:
-    """A key by its name: from the environment, else from the secrets file; None where neither has it.
+    """A key by its name: from the environment, else from the secrets file; None where neither has
+    it.
 
-    The secrets file is ``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, with lines such as
-    ``OPENAI_API_KEY = "..."``. Raises SettingsError for a file that can't be read, and for a key that is no text.
+    The secrets file is ``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, with
+    lines such as ``OPENAI_API_KEY = "..."``. Raises SettingsError for a file that can't be read,
+    and for a key that is no text.
     """
     environment = environment_or(environment)
     if value := environment.get(name, "").strip():
@@ -70,16 +81,25 @@ def secret(name: str, environment: Mapping[str, str] | None = None) -> SecretStr
 
 
 def secrets_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, else in the user's configuration folder."""
+    """``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, else in the user's
+    configuration folder.
+    """
     return _found("MASIS_SECRETS", "masis.secrets.toml", environment_or(environment))
 
 
-def log_key(named: str | Path | None = None, environment: Mapping[str, str] | None = None) -> bytes | None:
-    """Return the key that signs the logs, from the file named or from ``MASIS_LOG_KEY``; None where neither names one.
+def log_key(
+    named: str | Path | None = None, environment: Mapping[str, str] | None = None
+) -> bytes | None:
+    """Return the key that signs the logs, from the file named or from ``MASIS_LOG_KEY``; None where
+    neither names one.
 
     Raises SettingsError where the file can't be read or holds less than 32 characters.
     """
-    file = str(named) if named is not None else environment_or(environment).get("MASIS_LOG_KEY", "").strip()
+    file = (
+        str(named)
+        if named is not None
+        else environment_or(environment).get("MASIS_LOG_KEY", "").strip()
+    )
     if not file:
         return None
     text = read_file(Path(file).expanduser(), "--key or MASIS_LOG_KEY").strip()
@@ -91,18 +111,26 @@ def log_key(named: str | Path | None = None, environment: Mapping[str, str] | No
     return text.encode()
 
 
-def sources_file(named: str | Path | None = None, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the file of sources as it is written: the one named, else ``MASIS_SOURCES``, else ``masis.sources.toml``.
+def sources_file(
+    named: str | Path | None = None, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the file of sources as it is written: the one named, else ``MASIS_SOURCES``, else
+    ``masis.sources.toml``.
 
     Raises SettingsError where there is none, or it can't be read.
     """
-    given = named or environment_or(environment).get("MASIS_SOURCES", "").strip() or "masis.sources.toml"
+    given = (
+        named
+        or environment_or(environment).get("MASIS_SOURCES", "").strip()
+        or "masis.sources.toml"
+    )
     file = Path(given).expanduser()
     return toml(read_file(file, "--sources or MASIS_SOURCES"), file)
 
 
 def config_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """``MASIS_CONFIG``, else ``masis.toml`` in the working folder, else in the user's configuration folder.
+    """``MASIS_CONFIG``, else ``masis.toml`` in the working folder, else in the user's configuration
+    folder.
 
     The first that is there is the file; they are not merged.
     """
@@ -154,9 +182,17 @@ def data_folder() -> Path:
     return user_data_path("masis", appauthor=False)
 
 
-def database_path(named: str | Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the database file: ``--db``, else ``MASIS_DB``, else ``masis.db`` in the user's data folder."""
-    found = named if named is not None else environment_or(environment).get("MASIS_DB") or data_folder() / "masis.db"
+def database_path(
+    named: str | Path | None = None, environment: Mapping[str, str] | None = None
+) -> Path:
+    """Return the database file: ``--db``, else ``MASIS_DB``, else ``masis.db`` in the user's data
+    folder.
+    """
+    found = (
+        named
+        if named is not None
+        else environment_or(environment).get("MASIS_DB") or data_folder() / "masis.db"
+    )
     return Path(found).expanduser()
 
 
@@ -166,10 +202,12 @@ def demo_database_path() -> Path:
 
 
 def quiet_ray() -> None:
-    """Keep Ray, which is started after this, from sending usage statistics and from writing its own log to stderr.
+    """Keep Ray, which is started after this, from sending usage statistics and from writing its own
+    log to stderr.
 
     What it starts inherits that.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of tasks without an accelerator
+    # else it warns of tasks without an accelerator
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")

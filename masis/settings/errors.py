@@ -1,4 +1,6 @@
-"""The message about a wrong name or value: its place, what is allowed there, and the nearest right one."""
+"""The message about a wrong name or value: its place, what is allowed there, and the nearest right
+one.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ _KEYS = "Keys stand in the environment or a secrets file: name the variable with
 
 
 def no_such_setting(name: Name, place: str) -> str:
-    """Return the error for an unknown name. What was given for it is not repeated: it may be a key."""
+    """Return the error for an unknown name. What was given for it is not repeated: it
+    may be a key.
+    """
     if any(map(may_be_a_key, name)):
         return f"{place}: there is no setting of that name."
     paths = (*sorted(TABLES), *SPELLINGS)
@@ -52,10 +56,22 @@ def not_a_table(table: str, place: str) -> str:
 
 
 def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str]:
-    """Return whether a variable of ours that nothing reads is an error, and the message: a warning if like none."""
-    if table := next((table for table in TABLES_OF_TABLES if variable.startswith(f"MASIS_{table.upper()}_")), None):
-        example = "MASIS_PROVIDERS__VLLM__ADDRESS" if table == "providers" else f"[{table}.NAME] in masis.toml"
-        return True, f"{variable}: names no key of a table. Two underscores part the names: {example}."
+    """Return whether a variable of ours that nothing reads is an error, and the message: a warning
+    if like none.
+    """
+    if table := next(
+        (table for table in TABLES_OF_TABLES if variable.startswith(f"MASIS_{table.upper()}_")),
+        None,
+    ):
+        example = (
+            "MASIS_PROVIDERS__VLLM__ADDRESS"
+            if table == "providers"
+            else f"[{table}.NAME] in masis.toml"
+        )
+        return (
+            True,
+            f"{variable}: names no key of a table. Two underscores part the names: {example}.",
+        )
     if near := nearest(variable, [*variables, *OTHER_VARIABLES], SURE):
         return True, f"{variable}: there is no such variable. Did you mean {near!r}?"
     cure = "'masis config show' names those that are read."
@@ -83,7 +99,10 @@ def wrong_value(error: ErrorDetails, found: Mapping[Name, Given]) -> tuple[Given
         near = CALLED_ELSEWHERE.get(path[-1].casefold()) or nearest(path[-1], known)
         hint = f" Did you mean {near!r}?" if near in known else ""
         cure = f" {_KEYS}" if path[0] == "providers" else ""
-        return given, f"{given.place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}"
+        return (
+            given,
+            f"{given.place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}",
+        )
     if path[-1] == "key_env":
         cure = "The key itself does not belong here."
         return given, f"{given.place}: is no name of a variable, such as OPENAI_API_KEY. {cure}"
@@ -94,10 +113,16 @@ def not_allowed(path: Name, given: Given) -> str:
     """Return the error for a value that is not of its kind or out of its range."""
     schema, value = schema_of(path), given.value
     words = schema.get("enum", ())
-    repeated = "this" if path[0] == "providers" and not words and not is_number(schema) else shown(value)
+    repeated = (
+        "this" if path[0] == "providers" and not words and not is_number(schema) else shown(value)
+    )
     message = f"{given.place}: {repeated} is not {described(schema)}."
     if isinstance(value, str) and (near := nearest(value, words)):
         message += f" Did you mean {near!r}?"
     if path[0] in TABLES_OF_TABLES and len(path) < 3:
         return f"{message} Write [{path[0]}.NAME], and KEY = VALUE below."
-    return message if len(path) > 1 else f"{message} The default is {spelled(Settings.model_fields[path[0]].default)}."
+    return (
+        message
+        if len(path) > 1
+        else f"{message} The default is {spelled(Settings.model_fields[path[0]].default)}."
+    )

@@ -1,8 +1,8 @@
 """Which host names a server of ours answers to: loopback names, and those that somebody allowed.
 
-A page on another site whose name is made to resolve to 127.0.0.1 (DNS rebinding) is to the browser a page of that site:
-it may read whatever this machine answers under that name. Its requests carry the foreign name as their host, and no
-answer but a refusal keeps it out.
+A page on another site whose name is made to resolve to 127.0.0.1 (DNS rebinding) is to the browser
+a page of that site: it may read whatever this machine answers under that name. Its requests carry
+the foreign name as their host, and no answer but a refusal keeps it out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def is_loopback(host: str) -> bool:
 
 
 def is_every_address(host: str) -> bool:
-    """Return whether an address to listen on stands for all of the machine's: ``0.0.0.0`` or ``::``."""
+    """Return whether an address to listen on stands for all of the machine's: ``0.0.0.0`` or
+    ``::``.
+    """
     address = _address(host)
     return address is not None and address.is_unspecified
 
@@ -51,19 +53,20 @@ class AllowedHosts:
         self._names = frozenset(_checked(name) for name in allowed)
 
     def refusal(self, hosts: Sequence[str], origins: Sequence[str]) -> Refusal | None:
-        """Return why a request with these ``Host`` and ``Origin`` headers is refused; None where it is not.
+        """Return why a request with these ``Host`` and ``Origin`` headers is refused; None where it
+        is not.
 
-        One host is needed, and it must be allowed (else 421). An origin, where one is given, must be the very host and
-        port that the request is addressed to (else 403): no other site's page has business here, an allowed name's
-        neither.
+        One host is needed, and it must be allowed (else 421). An origin, where one is given, must
+        be the very host and port that the request is addressed to (else 403): no other site's page
+        has business here, an allowed name's neither.
         """
         if len(hosts) != 1 or not self._allows(hosts[0]):
             return Refusal(421, "This server does not answer to that host name.")
         if len(origins) > 1 or not all(_is_origin_of(origin, hosts[0]) for origin in origins):
             return Refusal(
                 403,
-                "Pages of other sites have no access. Behind a proxy, the Host header must name the port that browsers "
-                "use: in nginx, proxy_set_header Host $http_host.",
+                "Pages of other sites have no access. Behind a proxy, the Host header must name the"
+                " port that browsers use: in nginx, proxy_set_header Host $http_host.",
             )
         return None
 
@@ -73,7 +76,9 @@ class AllowedHosts:
 
 
 def _name(header: str) -> str | None:
-    """Return the name in a ``Host`` header, in lower case, without brackets, port and final dot; None if malformed."""
+    """Return the name in a ``Host`` header, in lower case, without brackets, port and final dot;
+    None if malformed.
+    """
     found = _HOST.fullmatch(header)
     if found is None or (found.group(2) and int(found.group(2)) > 65535):
         return None
@@ -86,19 +91,29 @@ def _is_origin_of(origin: str, host: str) -> bool:
         default = {"http": 80, "https": 443}[parts.scheme]
         own = urlsplit(f"//{host}")
         same_port = (parts.port or default) == (own.port or default)
-    except (ValueError, KeyError):  # "null" of a sandboxed page, another scheme, or no address at all
+    # "null" of a sandboxed page, another scheme, or no address at all
+    except (ValueError, KeyError):
         return False
     bare = not (parts.path or parts.query or parts.fragment or parts.username or parts.password)
-    return bare and same_port and _name(parts.netloc) is not None and _name(parts.netloc) == _name(host)
+    return (
+        bare
+        and same_port
+        and _name(parts.netloc) is not None
+        and _name(parts.netloc) == _name(host)
+    )
 
 
 def _checked(name: str) -> str:
     bare = _canonical(name.strip().strip("[]"))
     if not (re.fullmatch(r"[a-z0-9._-]{1,253}", bare) or _address(bare)):
-        raise SettingsError(f"--allow-host {name!r}: give a host name or address alone, such as audits.example.org.")
+        raise SettingsError(
+            f"--allow-host {name!r}: give a host name or address alone, such as audits.example.org."
+        )
     return bare
 
 
 def _canonical(name: str) -> str:
-    """Return a name as it is compared: in lower case and without its final dot; an address in its shortest form."""
+    """Return a name as it is compared: in lower case and without its final dot; an address in its
+    shortest form.
+    """
     return str(_address(name) or name.lower().rstrip("."))

@@ -1,7 +1,8 @@
 """Under which names a setting may be written in the file, with ``--set`` and in the environment.
 
-A setting has one name. It may also stand in the table of its group, and those of DRAFT-CRITIQUE-CONFIG may be written
-as that rule names them: in ``[retrieval.critique]`` and above all tables.
+A setting has one name. It may also stand in the table of its group, and those of
+DRAFT-CRITIQUE-CONFIG may be written as that rule names them: in ``[retrieval.critique]`` and above
+all tables.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ YAML_KEYS = {
 OPTION_NAMES = {name: field for name, field in YAML_KEYS.items() if name != "enabled"} | {
     "enableCritique": "draft_critique"
 }
-"""Options (CritiqueOptions, PipelineOptions) that may stand above all tables too; ``strictness`` is ours already."""
+"""Options (CritiqueOptions, PipelineOptions) that may stand above all tables too; ``strictness`` is
+ours already.
+"""
 
 TABLES_OF_TABLES = frozenset(
     name for name, field in Settings.model_fields.items() if get_origin(field.annotation) is dict
@@ -45,9 +48,13 @@ OTHER_VARIABLES = {
     "MASIS_CONFIG": "The configuration file.",
     "MASIS_DB": "The database.",
     "MASIS_SECRETS": "The file with the keys of providers.",
-    "MASIS_SOURCES": "The file of the programs that may send cases over HTTP, with the digests of their tokens.",
+    "MASIS_SOURCES": (
+        "The file of the programs that may send cases over HTTP, with the digests of their tokens."
+    ),
     "MASIS_LOG_KEY": "The file with the key that signs the decision log and the screening log.",
-    "MASIS_COOKIE_SECRET": "Signs the sessions of `masis serve --sign-in`; without it they end when the server stops.",
+    "MASIS_COOKIE_SECRET": (
+        "Signs the sessions of `masis serve --sign-in`; without it they end when the server stops."
+    ),
     "MASIS_OIDC_CLIENT_SECRET": "The secret that the sign-in provider knows this server by.",
     "MASIS_WEBHOOK_SECRET": "Signs what the webhook of `masis ingest` sends.",
     "MASIS_MCP_TOKEN": "The secret that clients of the MCP server send, over HTTP.",
@@ -74,13 +81,23 @@ TABLES = {path[:length] for path in SPELLINGS for length in range(1, len(path))}
 
 
 def variable_of(path: Name) -> str:
-    """Return the variable of the environment for a name: ``MASIS_RETRIEVAL__CRITIQUE__AUTO_REVISE``."""
+    """Return the variable of the environment for a name:
+    ``MASIS_RETRIEVAL__CRITIQUE__AUTO_REVISE``.
+    """
     return "MASIS_" + "__".join(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", part).upper() for part in path)
 
 
 def written(path: Name) -> str:
-    """Return a name as the file has it, with quotes where TOML wants them; a part that may be a key is left out."""
+    """Return a name as the file has it, with quotes where TOML wants them; a part that may be a key
+    is left out.
+    """
     return ".".join(
-        HIDDEN if may_be_a_key(part) else part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
+        (
+            HIDDEN
+            if may_be_a_key(part)
+            else part
+            if re.fullmatch(r"[A-Za-z0-9_-]+", part)
+            else json.dumps(part)
+        )
         for part in path
     )

@@ -13,14 +13,18 @@ Kind = Literal["default", "file", "environment", "flag"]
 
 
 class Origin(NamedTuple):
-    """Which source has a setting: ``place`` is the file, the variable or the option; empty for a default."""
+    """Which source has a setting: ``place`` is the file, the variable or the option; empty for a
+    default.
+    """
 
     kind: Kind = "default"
     place: str = ""
 
 
 class Given(NamedTuple):
-    """A value, where it came from, and the name it was written under: ``loop.max_iterations`` in a file."""
+    """A value, where it came from, and the name it was written under: ``loop.max_iterations`` in a
+    file.
+    """
 
     value: Any
     origin: Origin
@@ -28,15 +32,18 @@ class Given(NamedTuple):
 
     @property
     def place(self) -> str:
-        """How errors begin: ``masis.toml, loop.max_iterations``, ``MASIS_STRICTNESS``, ``--set strictness``."""
+        """How errors begin: ``masis.toml, loop.max_iterations``, ``MASIS_STRICTNESS``, ``--set
+        strictness``.
+        """
         return ", ".join(filter(None, (self.origin.place, self.name)))
 
 
 class Loaded(NamedTuple):
     """Settings with the origin of each value.
 
-    ``origins`` has every setting by its name, and each value inside of a table (``providers.vllm.address``). ``file``
-    is the configuration file that was read, ``warnings`` is what a person should know though nothing is wrong.
+    ``origins`` has every setting by its name, and each value inside of a table
+    (``providers.vllm.address``). ``file`` is the configuration file that was read, ``warnings`` is
+    what a person should know though nothing is wrong.
     """
 
     settings: Settings

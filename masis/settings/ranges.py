@@ -19,7 +19,9 @@ def _schema() -> Schema:
 
 
 def schema_of(path: Name) -> Schema:
-    """Return the JSON schema of a setting, or of a key inside of its tables; empty where there is none."""
+    """Return the JSON schema of a setting, or of a key inside of its tables; empty where there is
+    none.
+    """
     found: Schema = _schema()
     for part in path:
         found = found.get("properties", {}).get(part) or found.get("additionalProperties") or {}
@@ -46,7 +48,12 @@ def described(schema: Schema) -> str:
     """Return what a value may be: ``a whole number from 1 to 5``."""
     if words := schema.get("enum"):
         return f"one of {', '.join(words)}"
-    kinds = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
+    kinds = {
+        "integer": "a whole number",
+        "number": "a number",
+        "string": "text",
+        "boolean": "true or false",
+    }
     return kinds.get(schema.get("type", ""), "a table") + _bounds(schema)
 
 
@@ -61,7 +68,9 @@ def _bounds(schema: Schema) -> str:
 
 
 def spelled(value: object) -> str:
-    """Return a value as people read it, secrets left out: ``90``, ``true``, ``strict``; of tables, their names."""
+    """Return a value as people read it, secrets left out: ``90``, ``true``, ``strict``; of tables,
+    their names.
+    """
     if isinstance(value, Mapping | list | tuple):
         return ", ".join(map(str, value)) or "none"
     if isinstance(value, bool):

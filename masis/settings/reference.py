@@ -1,4 +1,6 @@
-"""All settings as rows, for page, command line and docs, and the file to begin with. Nothing secret is in either."""
+"""All settings as rows, for page, command line and docs, and the file to begin with. Nothing secret
+is in either.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,12 @@ WIDTH = 100
 
 
 class Row(NamedTuple):
-    """One setting, or one value inside of a table such as ``providers.vllm.address``, which has no default.
+    """One setting, or one value inside of a table such as ``providers.vllm.address``, which has no
+    default.
 
-    ``name`` is as it is written in the file, ``value`` and ``default`` are JSON-ready: of tables, their names.
-    ``meaning``, ``allowed`` (what the value may be) and ``rule`` (or reason) are in words.
+    ``name`` is as it is written in the file, ``value`` and ``default`` are JSON-ready: of tables,
+    their names. ``meaning``, ``allowed`` (what the value may be) and ``rule`` (or reason) are in
+    words.
     """
 
     name: str
@@ -41,7 +45,11 @@ class Row(NamedTuple):
 def rows(loaded: Loaded, group: Group) -> Iterator[Row]:
     """Yield the settings of a group, each followed by what is inside of it where it is a table."""
     for name in group.settings:
-        value, default, schema = getattr(loaded.settings, name), Settings.model_fields[name].default, schema_of((name,))
+        value, default, schema = (
+            getattr(loaded.settings, name),
+            Settings.model_fields[name].default,
+            schema_of((name,)),
+        )
         origin = loaded.origins.get(name, Origin())
         words = (schema["description"], described(schema), schema["rule"])
         yield Row(name, _plain(value), _plain(default), value != default, origin, *words)
@@ -59,7 +67,9 @@ def all_rows(loaded: Loaded) -> tuple[Row, ...]:
 
 
 def option_help(name: str, meaning: str = "") -> str:
-    """Return the help of an option that gives a setting: what it does, or another meaning, and the default."""
+    """Return the help of an option that gives a setting: what it does, or another meaning, and the
+    default.
+    """
     field = Settings.model_fields[name]
     return f"{meaning or field.description} Default: the setting {name} ({spelled(field.default)})."
 
@@ -81,7 +91,8 @@ of providers do not belong here: they come from the environment or from masis.se
 """
 
 EXAMPLES = {
-    "providers": """\
+    "providers": (
+        """\
 [providers.vllm]
 kind = "openai"
 address = "http://127.0.0.1:8000/v1"
@@ -89,14 +100,17 @@ key_env = "VLLM_API_KEY"
 concurrency = 8
 mode = "json_schema"
 effort = "low"
-""",
-    "prices": """\
+"""
+    ),
+    "prices": (
+        """\
 [prices."vllm:llama-3.3-70b"]
 input = 0.2
 output = 0.6
 cached_input = 0.1
 cache_write = 0.2
-""",
+"""
+    ),
 }
 
 
@@ -121,11 +135,16 @@ def _lines() -> Iterator[str]:
                 yield from _prose(f"{row.meaning} ({row.rule}) For example:")
                 yield from (f"#     {line}".rstrip() for line in EXAMPLES[row.name].splitlines())
             else:
-                allowed = f" {row.allowed.capitalize()}." if not row.allowed.startswith("text") else ""
+                allowed = (
+                    f" {row.allowed.capitalize()}." if not row.allowed.startswith("text") else ""
+                )
                 yield from _prose(f"{row.meaning}{allowed} ({row.rule})")
                 yield f"#{row.name} = {json.dumps(row.value)}"
     yield from ("", f"[{written(CRITIQUE)}]")
-    yield from _prose("The names of DRAFT-CRITIQUE-CONFIG (docs/CONFORMANCE.md); each means the setting beside it.")
+    yield from _prose(
+        "The names of DRAFT-CRITIQUE-CONFIG (docs/CONFORMANCE.md); each means the setting"
+        " beside it."
+    )
     for key, name in YAML_KEYS.items():
         yield f"#{key} = {json.dumps(getattr(default.settings, name))}  # {name}"
 

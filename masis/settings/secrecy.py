@@ -18,14 +18,21 @@ _LONG_AND_MIXED = re.compile(r"[A-Za-z0-9_+=]{28,}")
 
 
 def may_be_a_key(text: str) -> bool:
-    """Whether a text looks like a key: it begins as keys do, or is long and unbroken, with letters and digits."""
+    """Whether a text looks like a key: it begins as keys do, or is long and unbroken, with letters
+    and digits.
+    """
     if _BEGINS_LIKE_A_KEY.search(text):
         return True
-    return any(re.search(r"\d", run) and re.search("[A-Za-z]", run) for run in _LONG_AND_MIXED.findall(text))
+    return any(
+        re.search(r"\d", run) and re.search("[A-Za-z]", run)
+        for run in _LONG_AND_MIXED.findall(text)
+    )
 
 
 def shown(value: Any) -> str:
-    """A value as an error may repeat it: on one line, cut where it is long, and nothing that may be a secret."""
+    """A value as an error may repeat it: on one line, cut where it is long, and nothing that may be
+    a secret.
+    """
     if isinstance(value, dict | list | tuple):
         return "a table" if isinstance(value, dict) else "a list"
     if isinstance(value, bool):

@@ -1,7 +1,8 @@
 """The sign-in file: who may sign in, how, and with which role.
 
-Either people with a secret each, of which the file holds the digest, or an OpenID Connect provider, whose claims (or
-the same list of people) give the roles. The file is read again when it has changed, so that who is removed is out.
+Either people with a secret each, of which the file holds the digest, or an OpenID Connect provider,
+whose claims (or the same list of people) give the roles. The file is read again when it has
+changed, so that who is removed is out.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from masis.settings.hosts import is_loopback
 OIDC_SECRET = "MASIS_OIDC_CLIENT_SECRET"  # noqa: S105 (a name)
 COOKIE_SECRET = "MASIS_COOKIE_SECRET"  # noqa: S105 (a name)
 
-RESERVED = frozenset({"acceptance policy", "retention", "backup", "mcp", "langgraph", "masis.audited"})
+RESERVED = frozenset(
+    {"acceptance policy", "retention", "backup", "mcp", "langgraph", "masis.audited"}
+)
 """Names that programs sign with; nobody signs in under one."""
 
 LONGEST_NAME = 80
@@ -42,7 +45,9 @@ class _Part(BaseModel):
 
 
 class Person(_Part):
-    """A person who may sign in: the role, and the digest of the secret where there is no provider."""
+    """A person who may sign in: the role, and the digest of the secret where there is
+    no provider.
+    """
 
     role: Role
     secret: str | None = Field(default=None, pattern=f"^{_DIGEST}$")
@@ -51,8 +56,8 @@ class Person(_Part):
 class Oidc(_Part):
     """An OpenID Connect provider. The client's secret comes from ``MASIS_OIDC_CLIENT_SECRET``.
 
-    ``name_claim`` must be a claim that is unique and that people can't choose for themselves: it is their name in the
-    decision log. ``roles_claim`` may lead into objects (``realm_access.roles``).
+    ``name_claim`` must be a claim that is unique and that people can't choose for themselves: it is
+    their name in the decision log. ``roles_claim`` may lead into objects (``realm_access.roles``).
     """
 
     server_metadata_url: str
@@ -81,15 +86,29 @@ class SignInFile(_Part):
         if len({name.casefold() for name in self.people}) < len(self.people):
             raise ValueError("people: two names differ only in capitals")
         if self.oidc is None and not any(person.secret for person in self.people.values()):
-            raise ValueError("there is neither a provider (oidc) nor a person with a secret: `masis person` makes one")
-        if self.oidc is not None and not (self.oidc.roles_claim and self.oidc.roles) and not self.people:
-            raise ValueError("oidc: nobody would have a role: set roles_claim and roles, or list people")
+            raise ValueError(
+                "there is neither a provider (oidc) nor a person with a secret: `masis person`"
+                " makes one"
+            )
+        if (
+            self.oidc is not None
+            and not (self.oidc.roles_claim and self.oidc.roles)
+            and not self.people
+        ):
+            raise ValueError(
+                "oidc: nobody would have a role: set roles_claim and roles, or list people"
+            )
         return self
 
 
 def name_problem(name: str) -> str | None:
     """Return why nobody can sign in under a name; None where somebody can."""
-    if not name or len(name) > LONGEST_NAME or " ".join(name.split()) != name or not name.isprintable():
+    if (
+        not name
+        or len(name) > LONGEST_NAME
+        or " ".join(name.split()) != name
+        or not name.isprintable()
+    ):
         return f"a name has 1 to {LONGEST_NAME} printable characters, without blanks at its ends"
     return "a program signs with this name" if name.casefold() in RESERVED else None
 
@@ -102,7 +121,9 @@ class NewSecret(NamedTuple):
 
 
 def new_secret() -> NewSecret:
-    """Return a secret of 192 random bits; against so many a plain digest is enough, and checking costs nothing."""
+    """Return a secret of 192 random bits; against so many a plain digest is enough, and checking
+    costs nothing.
+    """
     text = secrets.token_urlsafe(24)
     return NewSecret(text, digest_of(text))
 
@@ -116,7 +137,9 @@ class SignIn:
     """The sign-in of one server, by its file."""
 
     def __init__(self, file: Path) -> None:
-        """Read the file. Raises SettingsError where it can't be used, MissingExtra where Authlib is not installed."""
+        """Read the file. Raises SettingsError where it can't be used, MissingExtra where Authlib is
+        not installed.
+        """
         self._file, self._lock = file, threading.Lock()
         self._content = _read(file)
         self._seen = _stamp(file)
@@ -125,12 +148,19 @@ class SignIn:
         given = secret(COOKIE_SECRET)
         self.cookie_secret = given.get_secret_value() if given else secrets.token_hex(32)
         if len(self.cookie_secret) < 32:
-            raise SettingsError(f"{COOKIE_SECRET}: has fewer than 32 characters. Leave it out, or take a random one.")
+            raise SettingsError(
+                f"{COOKIE_SECRET}: has fewer than 32 characters. Leave it out, or take a random"
+                " one."
+            )
         self._oidc_secret = secret(OIDC_SECRET)
         if self._content.oidc is not None and not (find_spec("authlib") and find_spec("httpx")):
-            raise MissingExtra("Sign-in with a provider needs Authlib: pip install 'masis-workbench[auth]'")
+            raise MissingExtra(
+                "Sign-in with a provider needs Authlib: pip install 'masis-workbench[auth]'"
+            )
         if self._content.oidc is not None and self._oidc_secret is None:
-            raise SettingsError(f"{file}, oidc: put the client's secret into the variable {OIDC_SECRET}.")
+            raise SettingsError(
+                f"{file}, oidc: put the client's secret into the variable {OIDC_SECRET}."
+            )
 
     @property
     def kind(self) -> Literal["oidc", "team"]:
@@ -161,9 +191,13 @@ class SignIn:
         return {"auth": section}
 
     def knows(self, name: str, typed: str) -> bool:
-        """Return whether this is the secret of the person of this name; takes as long for a name that nobody has."""
+        """Return whether this is the secret of the person of this name; takes as long for a name
+        that nobody has.
+        """
         person = self._now().people.get(name)
-        expected = person.secret if person is not None and person.secret else digest_of(self.cookie_secret)
+        expected = (
+            person.secret if person is not None and person.secret else digest_of(self.cookie_secret)
+        )
         same = hmac.compare_digest(digest_of(typed), expected)
         return same and person is not None and person.secret is not None
 
@@ -174,15 +208,22 @@ class SignIn:
     def claims_of(self, name: str) -> dict[str, Any]:
         """Return the claims of a person who has given the right secret, as of now."""
         person = self._now().people.get(name)  # None: removed since, and nobody's claims then
-        session = {"sid": secrets.token_hex(16), "secret": digest_of(person.secret if person and person.secret else "")}
+        session = {
+            "sid": secrets.token_hex(16),
+            "secret": digest_of(person.secret if person and person.secret else ""),
+        }
         return {"provider": TEAM, "preferred_username": name, "iat": int(time.time()), **session}
 
     def keep_ended(self, known: Mapping[str, float], keep: Callable[[str, float], object]) -> None:
-        """Name the sessions that have ended before, and where further ones are kept: by digest, until when."""
+        """Name the sessions that have ended before, and where further ones are kept: by digest,
+        until when.
+        """
         self._ended, self._keep = dict(known), keep
 
     def end(self, claims: Mapping[str, Any]) -> None:
-        """End the session of these claims: whoever holds a copy of its cookie, or another tab of it, is nobody."""
+        """End the session of these claims: whoever holds a copy of its cookie, or another tab of
+        it, is nobody.
+        """
         if self.actor(claims) is None:
             return
         until = float(claims["iat"]) + self.session_s
@@ -191,7 +232,8 @@ class SignIn:
         self._keep(_session(claims), until)
 
     def actor(self, claims: Mapping[str, Any], now: float | None = None) -> Actor | None:
-        """Return who has signed in with these claims; None where nobody has, or the session is over.
+        """Return who has signed in with these claims; None where nobody has, or the session is
+        over.
 
         Somebody without a role is returned without one: they have signed in and may do nothing.
         """
@@ -200,42 +242,59 @@ class SignIn:
         if isinstance(begun, bool) or not isinstance(begun, int | float):
             return None
         age = (time.time() if now is None else now) - begun
-        if not -300 <= age <= content.session_hours * 3600:  # clocks of provider and server differ by minutes at most
+        # clocks of provider and server differ by minutes at most
+        if not -300 <= age <= content.session_hours * 3600:
             return None
         if _session(claims) in self._ended:
             return None
         oidc = content.oidc
-        if (claims.get("provider") == TEAM) is (oidc is not None):  # signed in before the file was changed
+        # signed in before the file was changed
+        if (claims.get("provider") == TEAM) is (oidc is not None):
             return None
         name = claims.get(oidc.name_claim if oidc else "preferred_username")
         if not isinstance(name, str) or name_problem(name) is not None:
             return None
         person = content.people.get(name)
         if oidc is None:
-            if person is None or person.secret is None or claims.get("secret") != digest_of(person.secret):
+            if (
+                person is None
+                or person.secret is None
+                or claims.get("secret") != digest_of(person.secret)
+            ):
                 return None
             return Actor(name=name, roles=(person.role,), authenticated=True, signed_in_by=TEAM)
-        roles = {oidc.roles[value] for value in _values(claims, oidc.roles_claim) if value in oidc.roles}
+        roles = {
+            oidc.roles[value] for value in _values(claims, oidc.roles_claim) if value in oidc.roles
+        }
         if person is not None:
             roles.add(person.role)
         by = f"{claims.get('iss', '')}#{claims.get('sub', '')}"
         return Actor(name=name, roles=tuple(sorted(roles)), authenticated=True, signed_in_by=by)
 
     def _now(self) -> SignInFile:
-        """Return the file's content, read again where it has changed; one that can't be read lets nobody in."""
+        """Return the file's content, read again where it has changed; one that can't be read lets
+        nobody in.
+        """
         with self._lock:
             if (stamp := _stamp(self._file)) != self._seen:
                 try:
                     self._content = _read(self._file)
                 except SettingsError:
-                    self._content = self._content.model_copy(update={"people": {}, "session_hours": 1e-9})
+                    self._content = self._content.model_copy(
+                        update={"people": {}, "session_hours": 1e-9}
+                    )
                 self._seen = stamp
             return self._content
 
 
 def _session(claims: Mapping[str, Any]) -> str:
-    """Return what names a session: who vouched for whom, when, and the session's own number where it has one."""
-    named = [str(claims.get(name)) for name in ("provider", "iss", "sub", "preferred_username", "iat", "exp", "sid")]
+    """Return what names a session: who vouched for whom, when, and the session's own number where
+    it has one.
+    """
+    named = [
+        str(claims.get(name))
+        for name in ("provider", "iss", "sub", "preferred_username", "iat", "exp", "sid")
+    ]
     return hashlib.sha256("\n".join(named).encode()).hexdigest()
 
 
@@ -259,11 +318,18 @@ def _read(file: Path) -> SignInFile:
     try:
         content = SignInFile.model_validate(toml(read_file(file, "--sign-in"), file))
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}" for each in error.errors()]
+        lines = [
+            f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}"
+            for each in error.errors()
+        ]
         raise SettingsError(f"{file}: " + "; ".join(lines)) from None
     oidc = content.oidc
     for address in (oidc.server_metadata_url, oidc.redirect_uri) if oidc else ():
         parts = urlsplit(address)
-        if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.hostname or "")):
-            raise SettingsError(f"{file}, oidc: {address} must be an https address, or one of this machine.")
+        if parts.scheme != "https" and not (
+            parts.scheme == "http" and is_loopback(parts.hostname or "")
+        ):
+            raise SettingsError(
+                f"{file}, oidc: {address} must be an https address, or one of this machine."
+            )
     return content

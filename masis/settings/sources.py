@@ -1,7 +1,8 @@
 """Reading the settings: flags over environment over file over defaults.
 
-Each source gives its values by the path of the setting they mean, whatever name they were written under. Stronger
-sources win key by key, pydantic checks the result, and where a value came from is which source has its key.
+Each source gives its values by the path of the setting they mean, whatever name they were written
+under. Stronger sources win key by key, pydantic checks the result, and where a value came from is
+which source has its key.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from masis.errors import SettingsError
 from masis.settings import errors
 from masis.settings.environment import config_file, environment_or, read_file, toml
 from masis.settings.fields import Settings
-from masis.settings.names import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, Name, variable_of, written
+from masis.settings.names import (
+    OTHER_VARIABLES,
+    SPELLINGS,
+    TABLES,
+    TABLES_OF_TABLES,
+    Name,
+    variable_of,
+    written,
+)
 from masis.settings.origins import Given, Kind, Loaded, Origin
 from masis.settings.ranges import is_number, schema_of
 from masis.settings.secrecy import may_be_a_key
@@ -49,13 +58,15 @@ def load(
 ) -> Loaded:
     """Return settings from flags over environment over file over defaults.
 
-    ``models`` are those that ``--model`` gave by role. Raises SettingsError naming everything that is wrong, each with
-    its place and the nearest right name or value.
+    ``models`` are those that ``--model`` gave by role. Raises SettingsError naming everything that
+    is wrong, each with its place and the nearest right name or value.
     """
     environment = environment_or(environment)
     file = file or config_file(environment)
     of_file = TomlFile(file)
-    return _merged((of_file, Variables(environment, of_file), Flags(flags or {}, models or {})), file)
+    return _merged(
+        (of_file, Variables(environment, of_file), Flags(flags or {}, models or {})), file
+    )
 
 
 class Source:
@@ -68,13 +79,18 @@ class Source:
         self.warnings: list[str] = []
 
     def add(self, path: Name, given: Given) -> None:
-        """Take a value for the setting, or the key inside of a setting's tables, that ``path`` names.
+        """Take a value for the setting, or the key inside of a setting's tables, that ``path``
+        names.
 
         A whole table is taken key by key; outside of the file it is written as JSON.
         """
         is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < DEEPEST
         for leaf, value in _leaves(path, _from_json(given.value) if is_json else given.value):
-            one = Given(value, given.origin, ".".join(filter(None, (given.name, written(leaf[len(path) :])))))
+            one = Given(
+                value,
+                given.origin,
+                ".".join(filter(None, (given.name, written(leaf[len(path) :])))),
+            )
             other = self.given.setdefault(leaf, one)
             if other is not one and (other.value != value or type(other.value) is not type(value)):
                 self.problems.append(errors.says_two_things(leaf, other, one))
@@ -104,13 +120,16 @@ class TomlFile(Source):
 class Variables(Source):
     """The variables that begin with ``MASIS_``. An empty one counts as not set.
 
-    ``MASIS_PROVIDERS__MY_SERVER__ADDRESS`` means ``my-server`` where the file has a table of that name.
+    ``MASIS_PROVIDERS__MY_SERVER__ADDRESS`` means ``my-server`` where the file has a table of that
+    name.
     """
 
     def __init__(self, environment: Mapping[str, str], file: Source) -> None:
         super().__init__("environment")
         tables = {
-            (path[0], re.sub(r"[^A-Z0-9]", "_", path[1].upper())): path[1] for path in file.given if len(path) > 1
+            (path[0], re.sub(r"[^A-Z0-9]", "_", path[1].upper())): path[1]
+            for path in file.given
+            if len(path) > 1
         }
         for variable, text in environment.items():
             if not variable.startswith("MASIS_") or variable in OTHER_VARIABLES:
@@ -151,7 +170,9 @@ def _leaves(path: Name, value: Any) -> Iterator[tuple[Name, Any]]:
 
 
 def _from_json(value: Any) -> Any:
-    """Return the table that a text means as JSON; any other value as it is, to be refused as a table."""
+    """Return the table that a text means as JSON; any other value as it is, to be refused as a
+    table.
+    """
     try:
         decoded = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
@@ -160,7 +181,9 @@ def _from_json(value: Any) -> Any:
 
 
 def _inside(variable: str, tables: Mapping[tuple[str, str], str]) -> Name | None:
-    """Return the path inside of a table that a variable stands for; None where it names no such table."""
+    """Return the path inside of a table that a variable stands for; None where it names no such
+    table.
+    """
     table, *parts = variable.removeprefix("MASIS_").split("__")
     if table.lower() not in TABLES_OF_TABLES or not 1 <= len(parts) <= 2 or not all(parts):
         return None
@@ -182,14 +205,20 @@ def _dotted(key: str) -> Name:
 
 
 def _merged(sources: tuple[Source, ...], file: Path | None) -> Loaded:
-    """Return the settings that sources give, weakest first. Raises SettingsError naming everything that is wrong."""
+    """Return the settings that sources give, weakest first. Raises SettingsError naming everything
+    that is wrong.
+    """
     found: dict[Name, Given] = {}
     origins = dict.fromkeys(Settings.model_fields, Origin())
     for source in sources:
         for path, given in source.given.items():
             found[path] = given
             origins[path[0]] = origins[written(path)] = given.origin
-    wrong = [(given, errors.not_allowed(path, given)) for path, given in found.items() if _of_another_kind(path, given)]
+    wrong = [
+        (given, errors.not_allowed(path, given))
+        for path, given in found.items()
+        if _of_another_kind(path, given)
+    ]
     settings = None
     try:
         settings = Settings.model_validate(_nested(found))
@@ -200,11 +229,16 @@ def _merged(sources: tuple[Source, ...], file: Path | None) -> Loaded:
     problems = []
     for source in sources:
         problems += source.problems
-        problems += dict.fromkeys(message for given, message in wrong if given.origin.kind == source.kind)
+        problems += dict.fromkeys(
+            message for given, message in wrong if given.origin.kind == source.kind
+        )
     if problems or settings is None:
         more = [f"and {len(problems) - SHOWN} more."] if len(problems) > SHOWN else []
-        raise SettingsError("\n".join([*problems[:SHOWN], *more])) from None  # pydantic's own error repeats values
-    return Loaded(settings, origins, file, tuple(warning for source in sources for warning in source.warnings))
+        # pydantic's own error repeats values
+        raise SettingsError("\n".join([*problems[:SHOWN], *more])) from None
+    return Loaded(
+        settings, origins, file, tuple(warning for source in sources for warning in source.warnings)
+    )
 
 
 def _nested(found: Mapping[Name, Given]) -> dict[str, Any]:
@@ -220,9 +254,11 @@ def _nested(found: Mapping[Name, Given]) -> dict[str, Any]:
 
 
 def _of_another_kind(path: Name, given: Given) -> bool:
-    """Return whether a value is of a kind that pydantic would convert into the right one: true into 1.
+    """Return whether a value is of a kind that pydantic would convert into the right one: true into
+    1.
 
-    A file has kinds of its own, so that a number in quotes there is a slip; the environment and flags have text alone.
+    A file has kinds of its own, so that a number in quotes there is a slip; the environment and
+    flags have text alone.
     """
     schema = schema_of(path)
     if isinstance(given.value, bool):
@@ -238,5 +274,8 @@ def _together(settings: Settings, found: Mapping[Name, Given]) -> Iterator[tuple
     if given and abs(sum(weights.values()) - 1) > ROUNDING:
         last = max(given, key=lambda each: get_args(Kind).index(each.origin.kind))
         listed = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
-        message = f"the weights of the overall score add up to {sum(weights.values()):g}, not to 1 ({listed})."
+        message = (
+            f"the weights of the overall score add up to {sum(weights.values()):g}, not to 1"
+            f" ({listed})."
+        )
         yield last, f"{last.place}: {message}"

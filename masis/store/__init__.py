@@ -1,4 +1,5 @@
-"""SQLite: cases, runs, the decision log, drafts; corpora and screenings. All SQL of the product lives in this package.
+"""SQLite: cases, runs, the decision log, drafts; corpora and screenings. All SQL of the product
+lives in this package.
 
     store = Store.open(path)
     store.cases.add(case)
@@ -6,8 +7,8 @@
     store.decisions.append(decision)
     store.drafts.save(reviewer, "case:1", {"note": "..."})
 
-A store may be shared between threads; each gets a connection of its own. Other processes may use the same file at the
-same time.
+A store may be shared between threads; each gets a connection of its own. Other processes may use
+the same file at the same time.
 """
 
 from __future__ import annotations
@@ -48,17 +49,34 @@ from masis.store.screening.screenings import Screenings
 
 
 class Store:
-    """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``outcomes``,
-    ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``;
-    ``retention``, ``purges``, ``redactions``, ``team``, ``trust``, ``planted``.
+    """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``,
+    ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
+    ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
+    ``trust``, ``planted``.
     """
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.cases, self.evidence, self.inbox = Cases(database), EvidenceOfCases(database), Inbox(database)
-        self.runs, self.executions, self.measures = Runs(database), Executions(database), Measures(database)
-        self.decisions, self.drafts, self.team = Decisions(database), Drafts(database), Team(database)
-        self.outcomes, self.datasets, self.trust = Outcomes(database), Datasets(database), TrustReads(database)
+        self.cases, self.evidence, self.inbox = (
+            Cases(database),
+            EvidenceOfCases(database),
+            Inbox(database),
+        )
+        self.runs, self.executions, self.measures = (
+            Runs(database),
+            Executions(database),
+            Measures(database),
+        )
+        self.decisions, self.drafts, self.team = (
+            Decisions(database),
+            Drafts(database),
+            Team(database),
+        )
+        self.outcomes, self.datasets, self.trust = (
+            Outcomes(database),
+            Datasets(database),
+            TrustReads(database),
+        )
         self.corpora, self.screenings = Corpora(database), Screenings(database)
         self.screening_log, self.acceptances = ScreeningLog(database), Acceptances(database)
         self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
@@ -74,12 +92,13 @@ class Store:
         unguarded: Unguarded = "refuse",
         log_key: bytes | None = None,
     ) -> Self:
-        """Open a database, creating or migrating it; runs and screenings whose process is gone become
-        interrupted.
+        """Open a database, creating or migrating it; runs and screenings whose process is gone
+        become interrupted.
 
-        ``unguarded`` says what to do where the log has lost a guard: refuse (UnguardedLog), open all the same (to look
-        what was altered), or rearm. With ``log_key`` entries of the logs are signed as they are appended. Raises
-        NotADatabase, NewerDatabase, OtherSchema and StoreError too.
+        ``unguarded`` says what to do where the log has lost a guard: refuse (UnguardedLog), open
+        all the same (to look what was altered), or rearm. With ``log_key`` entries of the logs are
+        signed as they are appended. Raises NotADatabase, NewerDatabase, OtherSchema and StoreError
+        too.
         """
         opened = open_database(Path(path), now=now, unguarded=unguarded, log_key=log_key)
         store = cls(opened)
@@ -103,7 +122,9 @@ class Store:
             yield
 
     def check(self) -> StoreCheck:
-        """Whether file, schema, guards and log are in order. Raises StoreError where the file can't even be read."""
+        """Whether file, schema, guards and log are in order. Raises StoreError where the file can't
+        even be read.
+        """
         return check(self.database)
 
     def check_signatures(self, key: bytes) -> SignatureCheck:
@@ -112,19 +133,25 @@ class Store:
             return signatures.check(connection, key)
 
     def sign_logs(self, key: bytes) -> Signed:
-        """Sign every entry of both logs that has no signature; what was forged before is signed with it."""
+        """Sign every entry of both logs that has no signature; what was forged before is signed
+        with it.
+        """
         with self.database.transaction() as connection:
             return signatures.sign_unsigned(connection, key)
 
     def settle(self) -> bool:
-        """Carry the write-ahead log into the file; False where another program still reads an old state."""
+        """Carry the write-ahead log into the file; False where another program still reads an old
+        state.
+        """
         return shrinking.settle(self.database)
 
     def try_writing(self) -> Tried:
         """Whether the database takes a write: one is made, and stays."""
         return try_writing(self.database)
 
-    def shrink(self, stopped: Callable[[], bool] | None = None, *, freed: int | None = None) -> Shrunk:
+    def shrink(
+        self, stopped: Callable[[], bool] | None = None, *, freed: int | None = None
+    ) -> Shrunk:
         """Give the free space in the file back to the disk, or say why that can't be.
 
         ``freed`` says how many bytes were just removed: for hardly any the file is not rewritten.

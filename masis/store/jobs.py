@@ -1,8 +1,9 @@
 """Jobs: audits and screenings, stored as they go, so that a killed one is resumed where it stopped.
 
-A job is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for good: what the
-machine said is never overwritten. ``audits.runs`` and ``screening.screenings`` add what only runs and only screenings
-have; both write the tables ``jobs`` and ``job_parts``, and read the views ``runs`` and ``screenings``.
+A job is ``running`` (its owner lives), ``interrupted`` (cut short, resumable) or ``finished``, for
+good: what the machine said is never overwritten. ``audits.runs`` and ``screening.screenings`` add
+what only runs and only screenings have; both write the tables ``jobs`` and ``job_parts``, and read
+the views ``runs`` and ``screenings``.
 """
 
 from __future__ import annotations
@@ -52,13 +53,15 @@ def assert_not_removed(connection: sqlite3.Connection, job: sqlite3.Row) -> None
     """Raise Removed where the content of a job was removed."""
     if job["removed_by"] is None:
         return
-    at, how = connection.execute("SELECT at, how FROM purges WHERE seq = ?", [job["removed_by"]]).fetchone()
+    at, how = connection.execute(
+        "SELECT at, how FROM purges WHERE seq = ?", [job["removed_by"]]
+    ).fetchone()
     gone = f"the content of {job['kind']} {job['id']!r} was removed on {at[:10]}"
     if how == "redaction":
         raise Removed(f"{gone}: its case was redacted.")
     raise Removed(
-        f"{gone} by retention. {_AGAIN[job['kind']]} to replace it; `masis purge --history` says what was removed, and "
-        "by whom."
+        f"{gone} by retention. {_AGAIN[job['kind']]} to replace it; `masis purge --history` says"
+        " what was removed, and by whom."
     )
 
 
@@ -71,14 +74,20 @@ def update_job(connection: sqlite3.Connection, seq: int, **columns: Any) -> None
     )
 
 
-def save_part(connection: sqlite3.Connection, seq: int, kind: PartKind, number: int, payload: bytes) -> None:
+def save_part(
+    connection: sqlite3.Connection, seq: int, kind: PartKind, number: int, payload: bytes
+) -> None:
     """Write a part of a job, in place of the one with its number."""
-    connection.execute("INSERT OR REPLACE INTO job_parts VALUES (?, ?, ?, ?)", [seq, kind, number, payload])
+    connection.execute(
+        "INSERT OR REPLACE INTO job_parts VALUES (?, ?, ?, ?)", [seq, kind, number, payload]
+    )
 
 
 def drop_parts(connection: sqlite3.Connection, seq: int, kind: PartKind, above: int = -1) -> None:
     """Remove the parts of a kind whose numbers are above this one."""
-    connection.execute("DELETE FROM job_parts WHERE job_seq = ? AND kind = ? AND number > ?", [seq, kind, above])
+    connection.execute(
+        "DELETE FROM job_parts WHERE job_seq = ? AND kind = ? AND number > ?", [seq, kind, above]
+    )
 
 
 def last_part(connection: sqlite3.Connection, seq: int, kind: PartKind) -> int:
@@ -87,7 +96,9 @@ def last_part(connection: sqlite3.Connection, seq: int, kind: PartKind) -> int:
     return connection.execute(sql, [seq, kind]).fetchone()[0] or 0
 
 
-def read_parts(connection: sqlite3.Connection, job: JobKind, seq: int, kind: PartKind, model: type[M]) -> tuple[M, ...]:
+def read_parts(
+    connection: sqlite3.Connection, job: JobKind, seq: int, kind: PartKind, model: type[M]
+) -> tuple[M, ...]:
     """Return the packed parts of a kind, in order. Raises RecordDamaged."""
     sql = "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = ? ORDER BY number"
     rows = connection.execute(sql, [seq, kind])
@@ -106,12 +117,19 @@ def unpack(packed: bytes) -> str:
 
 
 @contextlib.contextmanager
-def readable(connection: sqlite3.Connection, kind: JobKind, seq: int, cure: str | None = None) -> Iterator[None]:
-    """Raise RecordDamaged, naming the run and its case or the screening, where what is stored of it can't be read."""
+def readable(
+    connection: sqlite3.Connection, kind: JobKind, seq: int, cure: str | None = None
+) -> Iterator[None]:
+    """Raise RecordDamaged, naming the run and its case or the screening, where what is stored of it
+    can't be read.
+    """
     try:
         yield
     except (zlib.error, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
-        named = "SELECT jobs.id, cases.id FROM jobs LEFT JOIN cases ON cases.seq = case_seq WHERE jobs.seq = ?"
+        named = (
+            "SELECT jobs.id, cases.id FROM jobs LEFT JOIN cases ON cases.seq = case_seq WHERE"
+            " jobs.seq = ?"
+        )
         job, case = connection.execute(named, [seq]).fetchone() or (f"number {seq}", None)
         what = f"{kind} {job!r}" + (f" of case {case or 'unknown'!r}" if kind == "run" else "")
         why = type(error).__name__
@@ -129,7 +147,9 @@ def readable(connection: sqlite3.Connection, kind: JobKind, seq: int, cure: str 
 
 
 _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND state = ?"
-"""Says ``!= 'finished'`` besides, since only what an index says of its rows, word for word, has SQLite use it."""
+"""Says ``!= 'finished'`` besides, since only what an index says of its rows, word for word, has
+SQLite use it.
+"""
 
 
 class StoredJobs(Part, Generic[E, P]):
@@ -139,7 +159,9 @@ class StoredJobs(Part, Generic[E, P]):
     event_type: type[E]
 
     def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
-        """Bring up to date what follows from the state of a job. Inside the transaction that changed it."""
+        """Bring up to date what follows from the state of a job. Inside the transaction that
+        changed it.
+        """
 
     def on_interrupted(self, connection: sqlite3.Connection, job: sqlite3.Row, at: str) -> None:
         """Note that a job was cut short. Inside the transaction that says so."""
@@ -149,18 +171,27 @@ class StoredJobs(Part, Generic[E, P]):
         return job_row(connection, self.kind, job_id)
 
     def unfinished(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
-        """Return the row of a job that may still be written to. Raises UnknownRecord, and StoreError if finished."""
+        """Return the row of a job that may still be written to. Raises UnknownRecord, and
+        StoreError if finished.
+        """
         row = self.row(connection, job_id)
         if row["state"] == "finished":
-            raise StoreError(f"{self.kind} {job_id!r} is finished: what it said is never overwritten.")
+            raise StoreError(
+                f"{self.kind} {job_id!r} is finished: what it said is never overwritten."
+            )
         return row
 
     def finished(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
-        """Return the row of a job with a result. Raises UnknownRecord, Removed, and StoreError if it has none."""
+        """Return the row of a job with a result. Raises UnknownRecord, Removed, and StoreError if
+        it has none.
+        """
         row = self.row(connection, job_id)
         assert_not_removed(connection, row)
         if row["payload"] is None:
-            raise StoreError(f"{self.kind} {job_id!r} is {row['state']}, not finished: only its progress can be read.")
+            raise StoreError(
+                f"{self.kind} {job_id!r} is {row['state']}, not finished: only its progress can be"
+                " read."
+            )
         return row
 
     def begin(
@@ -175,8 +206,12 @@ class StoredJobs(Part, Generic[E, P]):
 
         Raises StoreError where the id is taken.
         """
-        if connection.execute("SELECT 1 FROM jobs WHERE id = ? AND kind = ?", [job_id, self.kind]).fetchone():
-            raise StoreError(f"{self.kind} {job_id!r} has been started before. Resume it, or take a new id.")
+        if connection.execute(
+            "SELECT 1 FROM jobs WHERE id = ? AND kind = ?", [job_id, self.kind]
+        ).fetchone():
+            raise StoreError(
+                f"{self.kind} {job_id!r} has been started before. Resume it, or take a new id."
+            )
         at = at or self._database.now()
         values: dict[str, Any] = {
             "kind": self.kind,
@@ -197,18 +232,22 @@ class StoredJobs(Part, Generic[E, P]):
     def resume(self, job_id: str) -> P:
         """Resume an interrupted job in this process, and return how far it had come.
 
-        Raises UnknownRecord, Removed, and StoreError where it is under way in a living process, or finished.
+        Raises UnknownRecord, Removed, and StoreError where it is under way in a living process, or
+        finished.
         """
         with self._database.transaction(durable=False) as connection:
             job = self.row(connection, job_id)
             assert_not_removed(connection, job)
             if job["state"] == "finished":
-                raise StoreError(f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new one.")
+                raise StoreError(
+                    f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new"
+                    " one."
+                )
             if job["state"] == "running" and not self._lost(job):
                 holder = Owner(*json.loads(job["owner"]))
                 raise StoreError(
-                    f"{self.kind} {job_id!r} is under way in process {holder.pid} on {holder.host}. Wait for it, or "
-                    "cancel it."
+                    f"{self.kind} {job_id!r} is under way in process {holder.pid} on {holder.host}."
+                    " Wait for it, or cancel it."
                 )
             update_job(
                 connection,
@@ -225,7 +264,9 @@ class StoredJobs(Part, Generic[E, P]):
         return self.progress(job_id)
 
     def append_event(self, event: E) -> E:
-        """Store an event; returned with the number it got, which follows the last one where its own was taken."""
+        """Store an event; returned with the number it got, which follows the last one where its own
+        was taken.
+        """
         return self.append_events([event])[0]
 
     def append_events(self, events: Iterable[E]) -> list[E]:
@@ -237,7 +278,9 @@ class StoredJobs(Part, Generic[E, P]):
                 last = last_part(connection, seq, "event")
                 for event in of_job:
                     last = max(event.seq, last + 1)
-                    stored.append(event if event.seq == last else event.model_copy(update={"seq": last}))
+                    stored.append(
+                        event if event.seq == last else event.model_copy(update={"seq": last})
+                    )
                     save_part(connection, seq, "event", last, stored[-1].model_dump_json().encode())
                 self.seen(connection, seq)
         return stored
@@ -246,7 +289,8 @@ class StoredJobs(Part, Generic[E, P]):
         """Return the events of a job, in order. Raises UnknownRecord."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'event' ORDER BY number",
+                "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'event' ORDER BY"
+                " number",
                 [self.row(connection, job_id)["seq"]],
             )
             return tuple(self.event_type.model_validate_json(row[0]) for row in rows)
@@ -259,8 +303,14 @@ class StoredJobs(Part, Generic[E, P]):
                 self._interrupt(connection, job, why)
 
     def mark_lost(self) -> tuple[str, ...]:
-        """Mark jobs whose process is gone as interrupted, and return their ids; a living process keeps its own."""
-        lost = [row["id"] for row in self._database.execute(_UNFINISHED, [self.kind, "running"]) if self._lost(row)]
+        """Mark jobs whose process is gone as interrupted, and return their ids; a living process
+        keeps its own.
+        """
+        lost = [
+            row["id"]
+            for row in self._database.execute(_UNFINISHED, [self.kind, "running"])
+            if self._lost(row)
+        ]
         if lost:
             with self._database.transaction(durable=False) as connection:
                 for job_id in lost:
@@ -272,7 +322,9 @@ class StoredJobs(Part, Generic[E, P]):
 
     def in_state(self, state: Literal["running", "interrupted"]) -> tuple[str, ...]:
         """Return the ids of the jobs in a state whose content is there, newest first."""
-        rows = self._database.execute(f"{_UNFINISHED} AND removed_by IS NULL ORDER BY seq DESC", [self.kind, state])
+        rows = self._database.execute(
+            f"{_UNFINISHED} AND removed_by IS NULL ORDER BY seq DESC", [self.kind, state]
+        )
         return tuple(row["id"] for row in rows)
 
     def request_cancel(self, job_id: str) -> None:
@@ -285,7 +337,9 @@ class StoredJobs(Part, Generic[E, P]):
         """Return whether somebody asked the job to stop. Raises UnknownRecord."""
         with self._database.reading() as connection:
             sql = "SELECT cancel_requested FROM jobs WHERE id = ? AND kind = ?"
-            row = connection.execute(sql, [job_id, self.kind]).fetchone() or self.row(connection, job_id)
+            row = connection.execute(sql, [job_id, self.kind]).fetchone() or self.row(
+                connection, job_id
+            )
             return bool(row["cancel_requested"])
 
     def seen(self, connection: sqlite3.Connection, seq: int) -> None:
@@ -296,7 +350,9 @@ class StoredJobs(Part, Generic[E, P]):
         alive = process_owner.is_alive(Owner(*json.loads(job["owner"])))
         if alive is not None:
             return not alive
-        silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(job["seen_at"])
+        silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(
+            job["seen_at"]
+        )
         return silence.total_seconds() > process_owner.SILENCE_S
 
     def _interrupt(self, connection: sqlite3.Connection, job: sqlite3.Row, why: str) -> None:

@@ -11,7 +11,15 @@ from masis.schema.audit import Draft
 from masis.schema.base import Page, Record, Share
 from masis.schema.case import Severity
 from masis.schema.display import OneLine
-from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Standing, Verdict
+from masis.schema.review import (
+    CaseState,
+    EntryKind,
+    EntrySource,
+    LogCheck,
+    LogEntry,
+    Standing,
+    Verdict,
+)
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
 from masis.schema.team import MachineShown
@@ -19,35 +27,48 @@ from masis.schema.wording import counted
 
 RunState = Literal["running", "finished", "interrupted"]
 QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newest", "random"]
-"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the severity of the worst
-issue, then by the estimated probability that the answer is faulty; ``disagreement``: where citation engine, critic and
-judge disagree most; ``least_confident``: lowest confidence in the answer, unscored ones first; ``oldest``, ``newest``:
-by import; ``random``: drawn with a seed. In the first three, cases not yet audited come last, and behind them what the
-viewer has decided and others are still to settle."""
+"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the
+severity of the worst issue, then by the estimated probability that the answer is faulty;
+``disagreement``: where citation engine, critic and judge disagree most; ``least_confident``: lowest
+confidence in the answer, unscored ones first; ``oldest``, ``newest``: by import; ``random``: drawn
+with a seed. In the first three, cases not yet audited come last, and behind them what the viewer
+has decided and others are still to settle."""
 
 PageSize = Annotated[int, Field(ge=1, le=1000)]
 RISK_OF_FITTED = 3.0
-"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on one scale."""
+"""What a fitted probability is multiplied with in ``risk``: cases with and without one are then on
+one scale.
+"""
 TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
-SEVERITY_RANK: dict[Severity | None, int] = {"critical": 4, "high": 3, "medium": 2, "low": 1, None: 0}
+SEVERITY_RANK: dict[Severity | None, int] = {
+    "critical": 4,
+    "high": 3,
+    "medium": 2,
+    "low": 1,
+    None: 0,
+}
 
 
 def risk_of(tier: ReviewTier | None, severity: Severity | None, likely: float) -> float:
-    """Return what the order ``risk`` goes by: tier, then severity of the worst issue, then probability of fault."""
+    """Return what the order ``risk`` goes by: tier, then severity of the worst issue, then
+    probability of fault.
+    """
     return TIER_RANK[tier] + (SEVERITY_RANK[severity] + likely) / len(SEVERITY_RANK)
 
 
 class CaseFilter(Record):
     """Which cases, in which order, which page of them. Empty fields don't filter.
 
-    Values within one field are alternatives (any of these states); fields narrow each other. ``text`` finds cases that
-    hold all its words in id, question, answer or evidence; if none does, the last one, from three letters on, is taken
-    as the beginning of a word. ``flags`` are issues found in the original answer, ``reasons`` why its run needs
-    review, ``tiers`` how pressing the most pressing of these reasons is, ``severities`` how severe the worst issue is
-    (``none``: an audit found none). ``standings`` is where cases stand for people, ``viewer`` who they stand so for: a
-    shared case that this reviewer has decided ``waits`` for the others, for nobody else. ``open_to`` names a reviewer:
-    cases whose decision they have made or skipped (unless ``skipped_too``), that others have taken, or that are
-    assigned to as many others as are wanted, don't match. ``undecided_by`` leaves out what one person has decided.
+    Values within one field are alternatives (any of these states); fields narrow each other.
+    ``text`` finds cases that hold all its words in id, question, answer or evidence; if none does,
+    the last one, from three letters on, is taken as the beginning of a word. ``flags`` are issues
+    found in the original answer, ``reasons`` why its run needs review, ``tiers`` how pressing the
+    most pressing of these reasons is, ``severities`` how severe the worst issue is (``none``: an
+    audit found none). ``standings`` is where cases stand for people, ``viewer`` who they stand so
+    for: a shared case that this reviewer has decided ``waits`` for the others, for nobody else.
+    ``open_to`` names a reviewer: cases whose decision they have made or skipped (unless
+    ``skipped_too``), that others have taken, or that are assigned to as many others as are wanted,
+    don't match. ``undecided_by`` leaves out what one person has decided.
     """
 
     text: str = ""
@@ -78,13 +99,15 @@ class CaseFilter(Record):
 
 
 class CaseSummary(OneLine, Record):
-    """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the newest finished run;
-    ``revised_quality`` is that of its best revision, None where there is none. ``headline``: in a line what is worst
-    about the answer, in words from outside; where there are more issues, a second line counts them by kind.
-    ``severity`` is that of its worst issue; within it the order ``risk`` goes by the estimated ``fault_probability``.
-    ``disagreement`` is how far citation engine, critic and evaluator differ, from 0 to 1.
+    """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the
+    newest finished run; ``revised_quality`` is that of its best revision, None where there is none.
+    ``headline``: in a line what is worst about the answer, in words from outside; where there are
+    more issues, a second line counts them by kind. ``severity`` is that of its worst issue; within
+    it the order ``risk`` goes by the estimated ``fault_probability``. ``disagreement`` is how far
+    citation engine, critic and evaluator differ, from 0 to 1.
 
-    ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
+    ``version`` changes whenever state, run or decision changes; hand it in with a decision, which
+    is refused if it has.
     """
 
     id: str
@@ -122,14 +145,19 @@ class CaseSummary(OneLine, Record):
     def __repr__(self) -> str:
         quality = "no quality" if self.quality is None else f"quality {self.quality:.2f}"
         worst = f": {self.headline.splitlines()[0]}" if self.headline else ""
-        return f"<CaseSummary of {self.id[:80]!r}: {self.standing.replace('_', ' ')}, {quality}{worst}>"
+        return (
+            f"<CaseSummary of {self.id[:80]!r}: {self.standing.replace('_', ' ')},"
+            f" {quality}{worst}>"
+        )
 
 
 CasePage = Page[CaseSummary]
 
 
 class Facets(Record):
-    """How many cases have which value, over the whole store; ``lesser`` of those in ``nothing_found`` have an issue."""
+    """How many cases have which value, over the whole store; ``lesser`` of those in
+    ``nothing_found`` have an issue.
+    """
 
     standings: dict[str, int]
     lesser: int
@@ -141,7 +169,8 @@ class Facets(Record):
 class Assessed(NamedTuple):
     """A case that stands by a finished run and by no person's decision.
 
-    ``accepted``: the policy accepts it by entry ``entry_id``; ``touched``: a person has an entry on it.
+    ``accepted``: the policy accepts it by entry ``entry_id``; ``touched``: a person has an entry on
+        it.
     """
 
     case_seq: int
@@ -169,10 +198,12 @@ class Found(NamedTuple):
 
 
 class RunSummary(Record):
-    """A run in a list; ``why`` says why it was interrupted, ``asked_by`` who asked for it ("" where nobody is known).
+    """A run in a list; ``why`` says why it was interrupted, ``asked_by`` who asked for it ("" where
+    nobody is known).
 
-    Figures are None until it is finished, and the original answer's; ``revised_quality`` is that of the best revision.
-    Of a run that retention has removed (``removed_at``) the figures stand; its content and its settings are gone.
+    Figures are None until it is finished, and the original answer's; ``revised_quality`` is that of
+    the best revision. Of a run that retention has removed (``removed_at``) the figures stand; its
+    content and its settings are gone.
     """
 
     id: str
@@ -235,8 +266,9 @@ class LogFilter(Record):
 class DecisionFilter(LogFilter):
     """Which entries of the decision log. Times are ISO 8601; ``until`` is excluded.
 
-    ``blind_to`` names a reviewer: what others wrote about a case whose decisions are not all made does not match.
-    Unless ``machine_shown`` is "first", neither do acceptances by the policy whose cases are hidden from them.
+    ``blind_to`` names a reviewer: what others wrote about a case whose decisions are not all made
+    does not match. Unless ``machine_shown`` is "first", neither do acceptances by the policy whose
+    cases are hidden from them.
     """
 
     case_id: str | None = None
@@ -269,10 +301,12 @@ class LogHead(NamedTuple):
 
 
 class DatasetVersion(Record):
-    """A data set frozen under a name: when, by whom, of what, and the manifest that it was made with.
+    """A data set frozen under a name: when, by whom, of what, and the manifest that it was made
+    with.
 
-    ``form`` and ``encoding`` are those of an export, ``selection`` the filter, split and shares as the manifest has
-    them; ``log_length`` and ``log_digest`` say where the decision log ended, ``app`` which version of MASIS made it.
+    ``form`` and ``encoding`` are those of an export, ``selection`` the filter, split and shares as
+    the manifest has them; ``log_length`` and ``log_digest`` say where the decision log ended,
+    ``app`` which version of MASIS made it.
     """
 
     name: str
@@ -299,7 +333,9 @@ class DatasetVersion(Record):
 
 
 class LostFromDataset(NamedTuple):
-    """Cases of a dataset version that can't be read as they were: redacted since, or their audit removed."""
+    """Cases of a dataset version that can't be read as they were: redacted since, or their audit
+    removed.
+    """
 
     redacted: int
     removed: int
@@ -307,13 +343,19 @@ class LostFromDataset(NamedTuple):
     def __str__(self) -> str:
         parts = [
             *([f"{counted(self.redacted, 'case')} redacted"] if self.redacted else []),
-            *([f"the audits of {counted(self.removed, 'case')} removed by retention"] if self.removed else []),
+            *(
+                [f"the audits of {counted(self.removed, 'case')} removed by retention"]
+                if self.removed
+                else []
+            ),
         ]
         return f"not rebuildable: {' and '.join(parts)}" if parts else "rebuildable"
 
 
 class StoreCheck(Record):
-    """The health of a database: ``problems`` of file, schema and the states kept, and the checks of both logs."""
+    """The health of a database: ``problems`` of file, schema and the states kept, and the checks of
+    both logs.
+    """
 
     path: str
     bytes: int

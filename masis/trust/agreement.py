@@ -1,8 +1,9 @@
 """Agreement coefficients and intervals, computed from counted tables.
 
-Units (cases, claims) are counted by cell first, so that a bootstrap resamples a few hundred counts and not 100,000
-rows, and every coefficient works on a stack of tables at once. That is why they are written here and not called from a
-library once a resample; the tests hold them to scikit-learn, krippendorff and published examples, degenerate ones too.
+Units (cases, claims) are counted by cell first, so that a bootstrap resamples a few hundred counts
+and not 100,000 rows, and every coefficient works on a stack of tables at once. That is why they are
+written here and not called from a library once a resample; the tests hold them to scikit-learn,
+krippendorff and published examples, degenerate ones too.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ MOST_PAIRS = 60
 MOST_UNDEFINED = 0.02
 """Share of resamples in which a coefficient may be undefined and its interval still be shown."""
 LEAST_CLUSTERS, LEAST_RARE, LEAST_DIFFERING = 50, 40, 15
-"""A bootstrap interval is shown from so many questions on, with so many ratings outside the most frequent category, and
-so many units on which raters differ.
+"""A bootstrap interval is shown from so many questions on, with so many ratings outside the most
+frequent category, and so many units on which raters differ.
 
-Chosen by simulation (``benchmarks/trust_simulation.py``, docs/trust.md): with fewer the interval covers the truth less
-often than 92 times in 100 at some prevalence, mostly because what is rare is missing from the sample altogether.
+Chosen by simulation (``benchmarks/trust_simulation.py``, docs/trust.md): with fewer the interval
+covers the truth less often than 92 times in 100 at some prevalence, mostly because what is rare is
+missing from the sample altogether.
 """
 
 
 class Estimate(NamedTuple):
     """A figure with its 95% interval; ``n`` is what it rests on.
 
-    ``value`` is None where the figure is undefined, ``low`` and ``high`` where no honest interval can be given; ``why``
-    says why in words.
+    ``value`` is None where the figure is undefined, ``low`` and ``high`` where no honest interval
+    can be given; ``why`` says why in words.
     """
 
     value: float | None
@@ -52,10 +54,11 @@ class Estimate(NamedTuple):
 
 
 def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
-    """Return a share with its exact (Clopper-Pearson) interval, widened where units of a question resemble each other.
+    """Return a share with its exact (Clopper-Pearson) interval, widened where units of a question
+    resemble each other.
 
-    With ``clusters``, the question of each unit, the interval is that of as many independent units as carry the same
-    information: their number divided by the design effect (never below 1).
+    With ``clusters``, the question of each unit, the interval is that of as many independent units
+    as carry the same information: their number divided by the design effect (never below 1).
     """
     has = np.asarray(hit, dtype=float)
     of = len(has)
@@ -67,25 +70,30 @@ def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
 
 
 def _design_effect(hit: Floats, member: Ints) -> float:
-    """Return how much more a share varies than that of independent units, from its variance between questions."""
+    """Return how much more a share varies than that of independent units, from its variance between
+    questions.
+    """
     count, mean = int(member.max()) + 1, float(hit.mean())
     if count == len(hit) or count < 2 or mean in (0.0, 1.0):
-        # without variation the data don't show whether units are alike: each question then counts once
+        # without variation the data don't show whether units are alike: each question then counts
+        # once
         return len(hit) / count
     residual = np.bincount(member, hit - mean)
     variance = count / (count - 1) * float((residual**2).sum()) / len(hit) ** 2
     return max(1.0, variance / (mean * (1 - mean) / len(hit)))
 
 
-# --- from units to counted tables ---------------------------------------------------------------------------------
+# --- from units to counted tables
+# ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Counted:
     """Units counted by cell, with what a bootstrap over their questions needs.
 
-    ``table`` holds how many units each cell has. ``rare`` counts the ratings outside the most frequent category and
-    ``differing`` the units on which raters differ: few of either make an interval unreliable.
+    ``table`` holds how many units each cell has. ``rare`` counts the ratings outside the most
+    frequent category and ``differing`` the units on which raters differ: few of either make an
+    interval unreliable.
     """
 
     table: Floats
@@ -108,7 +116,8 @@ class Counted:
     def resampled(self) -> Floats:
         """Tables of resamples of the questions, shape (``RESAMPLES``, cells).
 
-        Questions with the same counts are drawn together: there are few kinds of them however many questions there are.
+        Questions with the same counts are drawn together: there are few kinds of them however many
+        questions there are.
         """
         size, order = len(self.table), np.lexsort((self.cells, self.clusters))
         starts = np.flatnonzero(np.r_[True, np.diff(self.clusters[order]) > 0])
@@ -126,7 +135,9 @@ class Counted:
         return np.asarray(drawn.astype(float) @ np.array(kinds), dtype=float)
 
     def estimate(self, statistic: Callable[[Floats], Floats]) -> Estimate:
-        """Return a statistic with its interval; it maps tables of shape (..., cells) to values, NaN where undefined."""
+        """Return a statistic with its interval; it maps tables of shape (..., cells) to values, NaN
+        where undefined.
+        """
         n = len(self.cells)
         if not n:
             return Estimate(None, why="no decision")
@@ -137,9 +148,15 @@ class Counted:
         if questions < LEAST_CLUSTERS:
             return Estimate(value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions")
         if self.rare < LEAST_RARE:
-            return Estimate(value, n=n, why=f"no interval under {LEAST_RARE} ratings other than the most frequent")
+            return Estimate(
+                value,
+                n=n,
+                why=f"no interval under {LEAST_RARE} ratings other than the most frequent",
+            )
         if self.differing < LEAST_DIFFERING:
-            return Estimate(value, n=n, why=f"no interval under {LEAST_DIFFERING} on which raters differ")
+            return Estimate(
+                value, n=n, why=f"no interval under {LEAST_DIFFERING} on which raters differ"
+            )
         values = statistic(self.resampled)
         if np.isnan(values).mean() > MOST_UNDEFINED:
             return Estimate(value, n=n, why="no interval: undefined in many resamples")
@@ -154,27 +171,34 @@ def codes(names: ArrayLike) -> Ints:
     return pd.factorize(np.asarray(names).ravel())[0].astype(np.int64)
 
 
-# --- two raters: tables of shape (..., k, k) ------------------------------------------------------------------------
+# --- two raters: tables of shape (..., k, k)
+# ------------------------------------------------------------------------
 
 
 def cohen_kappa(tables: Floats, weights: str = "") -> Floats:
-    """Return Cohen's kappa; with ``weights`` "linear" or "quadratic" the weighted one, of ordered categories.
+    """Return Cohen's kappa; with ``weights`` "linear" or "quadratic" the weighted one, of ordered
+    categories.
 
     NaN where chance alone gives full agreement: both raters used one and the same category.
     """
     k = tables.shape[-1]
     distance = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(float)
-    penalty = {"": (distance > 0).astype(float), "linear": distance, "quadratic": distance**2}[weights]
+    penalty = {"": (distance > 0).astype(float), "linear": distance, "quadratic": distance**2}[
+        weights
+    ]
     total = tables.sum((-2, -1))
     by_chance = np.einsum("...i,...j,ij->...", tables.sum(-1), tables.sum(-2), penalty)
     return 1 - _ratio((tables * penalty).sum((-2, -1)) * total, by_chance)
 
 
-# --- any number of raters: counts of categories by unit, as patterns -------------------------------------------------
+# --- any number of raters: counts of categories by unit, as patterns
+# -------------------------------------------------
 
 
 class Patterns(NamedTuple):
-    """Units with equal ratings counted together: ``counts`` has a row a pattern, a column a category."""
+    """Units with equal ratings counted together: ``counts`` has a row a pattern, a column a
+    category.
+    """
 
     counts: Floats
     member: Ints
@@ -186,17 +210,23 @@ class Patterns(NamedTuple):
         # one number for each row of counts: sorting rows takes ten times as long
         keys = counts @ ((ratings.shape[1] + 1) ** np.arange(categories, dtype=np.int64))
         _, first, member = np.unique(keys, return_index=True, return_inverse=True)
-        return cls(counts[first].astype(float).reshape(-1, categories), member.astype(np.int64).ravel())
+        return cls(
+            counts[first].astype(float).reshape(-1, categories), member.astype(np.int64).ravel()
+        )
 
 
 def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = False) -> Floats:
-    """Return Krippendorff's alpha of tables of pattern counts, shape (..., patterns); NaN where nothing varies.
+    """Return Krippendorff's alpha of tables of pattern counts, shape (..., patterns); NaN where
+    nothing varies.
 
-    ``ordered`` uses the ordinal distance, else categories are nominal. Units with fewer than two ratings don't count.
+    ``ordered`` uses the ordinal distance, else categories are nominal. Units with fewer than two
+    ratings don't count.
     """
     counts = patterns.counts
     rated = counts.sum(1)
-    pairs = np.einsum("pi,pj->pij", counts, counts) - np.einsum("pi,ij->pij", counts, np.eye(counts.shape[1]))
+    pairs = np.einsum("pi,pj->pij", counts, counts) - np.einsum(
+        "pi,ij->pij", counts, np.eye(counts.shape[1])
+    )
     pairs = np.where(rated[:, None, None] > 1, pairs / np.maximum(rated - 1, 1)[:, None, None], 0.0)
     coincidences = np.tensordot(weights, pairs, 1)
     totals = coincidences.sum(-1)
@@ -210,11 +240,17 @@ def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = Fals
 
 
 def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
-    """Return Gwet's AC1 of tables of pattern counts: it stays high where one category is rare and raters agree."""
+    """Return Gwet's AC1 of tables of pattern counts: it stays high where one category is rare and
+    raters agree.
+    """
     counts = patterns.counts
     rated = counts.sum(1)
     observed = pairwise_agreement(patterns, weights)
-    shares = weights @ (counts / np.maximum(rated, 1)[:, None]) / (weights @ (rated > 0).astype(float))[..., None]
+    shares = (
+        weights
+        @ (counts / np.maximum(rated, 1)[:, None])
+        / (weights @ (rated > 0).astype(float))[..., None]
+    )
     k = counts.shape[1]
     chance = (shares * (1 - shares)).sum(-1) / (k - 1)
     return _ratio(observed - chance, 1 - chance)
@@ -233,11 +269,14 @@ def _ratio(part: Any, whole: Any) -> Floats:
         return np.where(np.asarray(whole) == 0, np.nan, np.asarray(part) / np.asarray(whole))
 
 
-# --- reports ---------------------------------------------------------------------------------------------------------
+# --- reports
+# ---------------------------------------------------------------------------------------------------------
 
 
 class Agreement(NamedTuple):
-    """How far reviewers agree on units that at least two of them rated; ``prevalence``: the share of each category."""
+    """How far reviewers agree on units that at least two of them rated; ``prevalence``: the share
+    of each category.
+    """
 
     units: int
     prevalence: dict[str, float]
@@ -250,8 +289,8 @@ class Agreement(NamedTuple):
 def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> Agreement:
     """Measure the agreement of any number of raters, some of whom may not have rated some units.
 
-    ``ratings`` has a row for each unit and a column for each rater: the number of the category, in order from best to
-    worst, -1 for none. ``clusters`` are the questions of the units.
+    ``ratings`` has a row for each unit and a column for each rater: the number of the category, in
+    order from best to worst, -1 for none. ``clusters`` are the questions of the units.
     """
     kept = (ratings >= 0).sum(1) > 1
     ratings, questions = ratings[kept], np.asarray(clusters)[kept]
@@ -262,9 +301,13 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> 
         len(ratings),
         dict(zip(categories, (used / max(1, used.sum())).tolist(), strict=True)),
         # of two verdicts each it is a share, with the interval of one
-        share(ratings.max(1) == np.where(ratings < 0, len(categories), ratings).min(1), questions)
-        if len(ratings) and ((ratings >= 0).sum(1) == 2).all()
-        else counted.estimate(lambda weights: pairwise_agreement(patterns, weights)),
+        (
+            share(
+                ratings.max(1) == np.where(ratings < 0, len(categories), ratings).min(1), questions
+            )
+            if len(ratings) and ((ratings >= 0).sum(1) == 2).all()
+            else counted.estimate(lambda weights: pairwise_agreement(patterns, weights))
+        ),
         counted.estimate(lambda weights: krippendorff_alpha(patterns, weights)),
         counted.estimate(lambda weights: krippendorff_alpha(patterns, weights, ordered=True)),
         counted.estimate(lambda weights: gwet_ac1(patterns, weights)),
@@ -272,10 +315,11 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> 
 
 
 class Pair(NamedTuple):
-    """Two reviewers and how far they agree; ``differ`` are the numbers of the units on which their verdicts don't.
+    """Two reviewers and how far they agree; ``differ`` are the numbers of the units on which their
+    verdicts don't.
 
-    ``apart`` are those of the same verdict with another correction, or about another answer. ``verdicts`` counts the
-    units by the numbers of both verdicts.
+    ``apart`` are those of the same verdict with another correction, or about another answer.
+    ``verdicts`` counts the units by the numbers of both verdicts.
     """
 
     first: str
@@ -294,24 +338,34 @@ class Pair(NamedTuple):
 
 
 def pairs(
-    ratings: Ints, raters: Sequence[str], clusters: ArrayLike, ordered: int, answers: Ints | None = None
+    ratings: Ints,
+    raters: Sequence[str],
+    clusters: ArrayLike,
+    ordered: int,
+    answers: Ints | None = None,
 ) -> list[Pair]:
     """Return every two reviewers who rated the same units, most units first, up to ``MOST_PAIRS``.
 
-    Categories from number ``ordered`` on have no place in the order: weighted kappa leaves them out. ``answers`` has
-    the shape of ``ratings`` and numbers the answer that each lets stand, -1 where that is not known.
+    Categories from number ``ordered`` on have no place in the order: weighted kappa leaves them
+    out. ``answers`` has the shape of ``ratings`` and numbers the answer that each lets stand, -1
+    where that is not known.
     """
     rated, questions = ratings >= 0, codes(clusters)
     together = rated.T.astype(float) @ rated
-    shared = [(float(together[a, b]), a, b) for a in range(len(raters)) for b in range(a + 1, len(raters))]
+    shared = [
+        (float(together[a, b]), a, b) for a in range(len(raters)) for b in range(a + 1, len(raters))
+    ]
     found = sorted((each for each in shared if each[0]), key=lambda each: -each[0])[:MOST_PAIRS]
     answers = np.full_like(ratings, -1) if answers is None else answers
     return [
-        _pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered, answers[:, [a, b]]) for _, a, b in found
+        _pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered, answers[:, [a, b]])
+        for _, a, b in found
     ]
 
 
-def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, answers: Ints) -> Pair:
+def _pair(
+    ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, answers: Ints
+) -> Pair:
     both = np.flatnonzero((ratings >= 0).all(1))
     same = ratings[both, 0] == ratings[both, 1]
     apart = same & (answers[both] >= 0).all(1) & (answers[both, 0] != answers[both, 1])
@@ -320,7 +374,9 @@ def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, 
         kept = ratings[units]
         k = int(kept.max(initial=0)) + 1
         counted = Counted.of(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k)
-        return counted.estimate(lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights))
+        return counted.estimate(
+            lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights)
+        )
 
     return Pair(
         *names,
@@ -337,22 +393,29 @@ Span = tuple[int, int]
 
 
 def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]]) -> Estimate:
-    """Return how far reviewers mark the same words: F1 over characters, pooled over the pairs of reviewers.
+    """Return how far reviewers mark the same words: F1 over characters, pooled over the pairs of
+    reviewers.
 
-    ``marked`` has for each answer the spans that each of its reviewers marked, end excluded; undefined where nobody
-    did.
+    ``marked`` has for each answer the spans that each of its reviewers marked, end excluded;
+    undefined where nobody did.
     """
     rows: list[tuple[float, float]] = []
     for reviewers in marked.values():
         sets = [{at for start, end in spans for at in range(start, end)} for spans in reviewers]
         both = [(one, other) for i, one in enumerate(sets) for other in sets[i + 1 :]]
-        rows.append((2.0 * sum(len(a & b) for a, b in both), float(sum(len(a) + len(b) for a, b in both))))
+        rows.append(
+            (2.0 * sum(len(a & b) for a, b in both), float(sum(len(a) + len(b) for a, b in both)))
+        )
     table = np.array([row for row in rows if row[1]], dtype=float).reshape(-1, 2)
     if not len(table):
         return Estimate(None, n=len(rows), why="undefined: nobody marked words")
     value = float(table[:, 0].sum() / table[:, 1].sum())
     if len(table) < LEAST_CLUSTERS:
-        return Estimate(value, n=len(table), why=f"no interval under {LEAST_CLUSTERS} answers with marks")
-    drawn = np.random.default_rng(SEED).multinomial(len(table), np.full(len(table), 1 / len(table)), size=RESAMPLES)
+        return Estimate(
+            value, n=len(table), why=f"no interval under {LEAST_CLUSTERS} answers with marks"
+        )
+    drawn = np.random.default_rng(SEED).multinomial(
+        len(table), np.full(len(table), 1 / len(table)), size=RESAMPLES
+    )
     low, high = np.percentile((drawn @ table[:, 0]) / (drawn @ table[:, 1]), (2.5, 97.5))
     return Estimate(value, float(low), float(high), len(table))

@@ -1,4 +1,6 @@
-"""Who finds planted faults: what the audit and a reviewer made of one, and how often each finds them."""
+"""Who finds planted faults: what the audit and a reviewer made of one, and how often each finds
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from masis.schema.run import Run
 from masis.trust.agreement import Estimate, share
 
 AuditOutcome = Literal["flagged", "left_to_people", "accepted"]
-"""What an audit made of a planted fault: it flagged the words, flagged others or none and left the answer to people, or
-accepted the answer unread."""
+"""What an audit made of a planted fault: it flagged the words, flagged others or none and left the
+answer to people, or accepted the answer unread."""
 
 NEUTRAL_RULES = frozenset({"unverifiable_claim", "unscored_claim", "uncited_sentence"})
 """Rules whose issues say nothing against the words they are about."""
@@ -39,10 +41,11 @@ def _meet(start: int | None, end: int | None, fault: PlantedFault) -> bool:
 
 
 def reviewer_found(decision: Decision, fault: PlantedFault) -> bool | None:
-    """Return whether a decision shows that its reviewer found a planted fault; None where it decides nothing.
+    """Return whether a decision shows that its reviewer found a planted fault; None where it
+    decides nothing.
 
-    They found it where they rejected the answer, corrected the sentence, or reported an issue in the words. A
-    correction that leaves the sentence as it was has not found it.
+    They found it where they rejected the answer, corrected the sentence, or reported an issue in
+    the words. A correction that leaves the sentence as it was has not found it.
     """
     if decision.verdict == "escalate" or decision.verdict is None:
         return None
@@ -57,7 +60,9 @@ def reviewer_found(decision: Decision, fault: PlantedFault) -> bool | None:
 
 
 class Recall(NamedTuple):
-    """How many of the planted faults were found: in all, and by kind, as the share with its exact 95% interval."""
+    """How many of the planted faults were found: in all, and by kind, as the share with its exact
+    95% interval.
+    """
 
     total: Estimate
     by_kind: Mapping[FaultKind, Estimate]

@@ -1,7 +1,8 @@
-"""The audit compared with people: what it says of answers, claims and references beside what they found.
+"""The audit compared with people: what it says of answers, claims and references beside what they
+found.
 
-``answers`` turns decisions and gold labels into one row an answer; ``compare`` makes the figures of any rows, and
-``missed`` estimates what passes without a person.
+``answers`` turns decisions and gold labels into one row an answer; ``compare`` makes the figures of
+any rows, and ``missed`` estimates what passes without a person.
 """
 
 from __future__ import annotations
@@ -20,26 +21,46 @@ from masis.audit.measures.statistics import exact_bounds
 from masis.schema.trust import FaultScore
 from masis.store.reviews.outcomes import CaseOutcome
 from masis.trust.agreement import Counted, Estimate, codes, cohen_kappa, share
-from masis.trust.score import Reliability, calibration_error, error_floor, probabilities, reliability
+from masis.trust.score import (
+    Reliability,
+    calibration_error,
+    error_floor,
+    probabilities,
+    reliability,
+)
 
-FAULTY_STATES, SETTLED = ("rejected", "overridden"), ("approved", "overridden", "rejected", "escalated")
+FAULTY_STATES, SETTLED = (
+    ("rejected", "overridden"),
+    (
+        "approved",
+        "overridden",
+        "rejected",
+        "escalated",
+    ),
+)
 FORM_ONLY = frozenset({"unclear", "uncited"})
 """Codes of the reasons of an override that say nothing against the facts
 (``masis/services/decision_rules.py``): the answer counts as right. Any other reason, words of the
 reviewer's own included, counts as a factual one."""
 
 FOUND = ("must_look", "not_certified", "nothing found")
-"""What the audit says of an answer: something is wrong, it could not be confirmed, or nothing was found."""
+"""What the audit says of an answer: something is wrong, it could not be confirmed, or nothing was
+found.
+"""
 
 
 def frame_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """Return columns of the store as a table of plain objects: recognising text takes longer than all that follows."""
+    """Return columns of the store as a table of plain objects: recognising text takes longer than
+    all that follows.
+    """
     return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns.items()})
 
 
-ACCUSING = frozenset({"invalid_reference", "contradicted", "unsupported", "partial", "hallucination"})
-"""Flags of the original answer that say something is wrong: people judge that answer, while the tier of a run is about
-the chosen one, in which a revision may have put it right."""
+ACCUSING = frozenset(
+    {"invalid_reference", "contradicted", "unsupported", "partial", "hallucination"}
+)
+"""Flags of the original answer that say something is wrong: people judge that answer, while the
+tier of a run is about the chosen one, in which a revision may have put it right."""
 
 
 def _having(lists: pd.Series[Any], names: frozenset[str]) -> NDArray[np.bool_]:
@@ -56,24 +77,33 @@ def truth_of(state: str, reason_code: str | None) -> bool | None:
 
 
 def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    """Return one row an answer that a decision settles and an audit judged, from the columns of the store.
+    """Return one row an answer that a decision settles and an audit judged, from the columns of the
+    store.
 
-    ``faulty`` is None while a case is escalated; ``blind`` says that none of its decisions saw the machine's verdict;
-    ``original``: decided about the answer that the audit's verdict is about. ``probability`` is by ``score``.
+    ``faulty`` is None while a case is escalated; ``blind`` says that none of its decisions saw the
+    machine's verdict; ``original``: decided about the answer that the audit's verdict is about.
+    ``probability`` is by ``score``.
     """
     cases = codes(decided["case_id"].to_numpy())
     seen = np.bincount(cases, ~decided["blind"].to_numpy(dtype=bool)) > 0
     frame = decided.assign(blind=~seen[cases])
-    settled = frame[frame["settles"].astype(bool) & frame["state"].isin(SETTLED) & frame["auditor"].notna()]
+    settled = frame[
+        frame["settles"].astype(bool) & frame["state"].isin(SETTLED) & frame["auditor"].notna()
+    ]
     codes_given = zip(settled["state"], settled["reason_code"], strict=True)
     truths = [truth_of(state, code) for state, code in codes_given]
     return _judged(
-        settled.assign(faulty=pd.Series(truths, index=settled.index, dtype=object), source="decision"), score
+        settled.assign(
+            faulty=pd.Series(truths, index=settled.index, dtype=object), source="decision"
+        ),
+        score,
     )
 
 
 def gold_answers(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    """Return one row an audited answer with gold or imported labels: ``labels.clean``, else all its claims."""
+    """Return one row an audited answer with gold or imported labels: ``labels.clean``, else all its
+    claims.
+    """
     found = pd.Series([_gold_truth(json.loads(text)) for text in labelled["labels"]], dtype=object)
     frame = labelled.assign(faulty=found, source="gold", blind=True, simulated=False)
     return _judged(frame[frame["faulty"].notna()], score)
@@ -82,10 +112,15 @@ def gold_answers(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
 def _judged(frame: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     accused = _having(frame["flags"], ACCUSING)
     tier = frame["tier"].where(frame["tier"].notna(), FOUND[2]).where(~accused, FOUND[0])
-    columns = {name: frame[name].to_numpy() for name in ("likely", "confidence", "quality", "disagreement", "uncited")}
+    columns = {
+        name: frame[name].to_numpy()
+        for name in ("likely", "confidence", "quality", "disagreement", "uncited")
+    }
     columns |= {"invalid": frame["invalid"].to_numpy(), "tier": frame["tier"].to_numpy()}
     cluster = codes(frame["question"].to_numpy())
-    return frame.assign(found=tier, cluster=cluster, probability=probabilities(score, columns)).reset_index(drop=True)
+    return frame.assign(
+        found=tier, cluster=cluster, probability=probabilities(score, columns)
+    ).reset_index(drop=True)
 
 
 def _gold_truth(labels: Any) -> bool | None:
@@ -93,7 +128,9 @@ def _gold_truth(labels: Any) -> bool | None:
         return None
     if isinstance(labels.get("clean"), bool):
         return not labels["clean"]
-    claims = [_claim_truth(claim) for claim in labels.get("claims") or () if isinstance(claim, dict)]
+    claims = [
+        _claim_truth(claim) for claim in labels.get("claims") or () if isinstance(claim, dict)
+    ]
     known = [truth for truth in claims if truth is not None]
     return any(known) if known else None
 
@@ -101,16 +138,24 @@ def _gold_truth(labels: Any) -> bool | None:
 def _claim_truth(label: Mapping[str, Any]) -> bool | None:
     """Return whether people found a claim not supported; None where they did not say."""
     verdict = label.get("verdict") or label.get("support") or label.get("label")
-    if not isinstance(verdict, str) or verdict.casefold() in ("n/a", "unverifiable", "unscored", ""):
+    if not isinstance(verdict, str) or verdict.casefold() in (
+        "n/a",
+        "unverifiable",
+        "unscored",
+        "",
+    ):
         return None
     return verdict.casefold() not in ("supported", "complete", "attributable")
 
 
-# --- figures -------------------------------------------------------------------------------------------------------
+# --- figures
+# -------------------------------------------------------------------------------------------------------
 
 
 class Flag(NamedTuple):
-    """A flag, reason or verdict: the share of faulty answers where it stands, and the share of faulty ones with it."""
+    """A flag, reason or verdict: the share of faulty answers where it stands, and the share of
+    faulty ones with it.
+    """
 
     name: str
     flagged: int
@@ -121,10 +166,10 @@ class Flag(NamedTuple):
 class Comparison(NamedTuple):
     """The audit beside people on some answers or claims.
 
-    ``confusion`` counts (what the audit says, faulty or right). ``kappa`` is that of "something is wrong" with
-    "faulty"; ``accuracy`` stands beside ``constant``, what always giving the more frequent verdict would reach.
-    ``error_floor`` is the calibration error that chance alone gives a perfect score with so few answers (95th
-    percentile).
+    ``confusion`` counts (what the audit says, faulty or right). ``kappa`` is that of "something is
+    wrong" with "faulty"; ``accuracy`` stands beside ``constant``, what always giving the more
+    frequent verdict would reach. ``error_floor`` is the calibration error that chance alone gives a
+    perfect score with so few answers (95th percentile).
     """
 
     n: int
@@ -144,8 +189,8 @@ class Comparison(NamedTuple):
 def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
     """Compare what the audit found with what people found, over rows whose ``faulty`` is known.
 
-    The columns are ``found`` (``accused`` is its value where something is wrong), ``faulty``, ``question``, and where
-    there are any ``flags`` and ``probability``.
+    The columns are ``found`` (``accused`` is its value where something is wrong), ``faulty``,
+    ``question``, and where there are any ``flags`` and ``probability``.
     """
     frame = frame[frame["faulty"].notna()]
     truth = frame["faulty"].to_numpy(dtype=bool)
@@ -153,18 +198,25 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
     questions = codes((frame["cluster"] if "cluster" in frame else frame["question"]).to_numpy())
     cells = accusing.astype(np.int64) * 2 + truth
     counted = Counted.of(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4)
-    names = list(dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]]))
-    predicted = frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
+    names = list(
+        dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]])
+    )
+    predicted = (
+        frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
+    )
     calibrated = len(predicted) > 0
     return Comparison(
         n=len(frame),
         faulty=share(truth, questions),
         confusion={name: _counts(truth[(frame["found"] == name).to_numpy()]) for name in names},
         precision=share(truth[accusing], questions[accusing]),
-        # where only what is accused was checked, every fault found is an accused one: that says nothing
-        recall=Estimate(None, why="unknown: only what it accuses was checked")
-        if len(truth) and accusing.all()
-        else share(accusing[truth], questions[truth]),
+        # where only what is accused was checked, every fault found is an accused one: that says
+        # nothing
+        recall=(
+            Estimate(None, why="unknown: only what it accuses was checked")
+            if len(truth) and accusing.all()
+            else share(accusing[truth], questions[truth])
+        ),
         kappa=counted.estimate(lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))),
         accuracy=share(accusing == truth, questions),
         constant=max(float(truth.mean()), 1 - float(truth.mean())) if len(truth) else None,
@@ -193,26 +245,36 @@ def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
             found = np.array([name in each for each in lists])[place]
             has[name] = has[name] | found if name in has else found
     for name, found in has.items():
-        yield Flag(name, int(found.sum()), share(truth[found], questions[found]), share(found[truth], questions[truth]))
+        yield Flag(
+            name,
+            int(found.sum()),
+            share(truth[found], questions[found]),
+            share(found[truth], questions[truth]),
+        )
 
 
 def breakdown(frame: pd.DataFrame, by: str) -> dict[str, Comparison]:
-    """Compare by the values of a column, most answers first: auditor, dataset, field, or the month of ``at``."""
-    values = frame["at"].str.slice(0, 7) if by == "month" else frame[by].fillna("(none)").astype(str)
+    """Compare by the values of a column, most answers first: auditor, dataset, field, or the month
+    of ``at``.
+    """
+    values = (
+        frame["at"].str.slice(0, 7) if by == "month" else frame[by].fillna("(none)").astype(str)
+    )
     plain = frame[["found", "faulty", "cluster", "question"]]
     order = sorted(values.unique()) if by == "month" else list(values.value_counts().index[:20])
     return {name: compare(plain[values == name]) for name in order}
 
 
-# --- claims and references ------------------------------------------------------------------------------------------
+# --- claims and references
+# ------------------------------------------------------------------------------------------
 
 
 def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
     """Return the claims and references that people labelled, each with what the audit found in it.
 
-    Labels come with the case (gold, imported) or from a decision. A claim is matched with the audit's claim that shares
-    most of its words in the answer, a reference with the same reference of the same sentence; what the audit has no
-    verdict on is left out.
+    Labels come with the case (gold, imported) or from a decision. A claim is matched with the
+    audit's claim that shares most of its words in the answer, a reference with the same reference
+    of the same sentence; what the audit has no verdict on is left out.
     """
     rows: list[dict[str, Any]] = []
     for outcome in labelled:
@@ -229,18 +291,30 @@ def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
                 continue
             for label in decision.labels:
                 truth = _claim_truth({"label": label.label})
-                if label.target in ("claim", "reference") and label.start is not None and truth is not None:
+                if (
+                    label.target in ("claim", "reference")
+                    and label.start is not None
+                    and truth is not None
+                ):
                     place = label.target, label.start, label.end or 0, truth
                     labels.append(("decision", not decision.machine_shown, each.iteration, *place))
         for source, blind, iteration, level, start, end, faulty in labels:
             if found := _found(level, start, end, iteration):
-                verdicts = {"source": source, "blind": blind, "level": level, "found": found, "faulty": faulty}
+                verdicts = {
+                    "source": source,
+                    "blind": blind,
+                    "level": level,
+                    "found": found,
+                    "faulty": faulty,
+                }
                 rows.append(about | verdicts)
     names = ["case_id", "question", "source", "blind", "level", "found", "faulty"]
     return pd.DataFrame(rows, columns=names)
 
 
-def _gold_items(labels: Mapping[str, Any], outcome: CaseOutcome) -> Iterator[tuple[str, int, int, bool]]:
+def _gold_items(
+    labels: Mapping[str, Any], outcome: CaseOutcome
+) -> Iterator[tuple[str, int, int, bool]]:
     answer = str(outcome.case.get("answer") or "")
     for claim in labels.get("claims") or ():
         truth, start = _claim_truth(claim), answer.find(str(claim.get("text") or "\x00"))
@@ -252,17 +326,35 @@ def _gold_items(labels: Mapping[str, Any], outcome: CaseOutcome) -> Iterator[tup
         inside = sentence.find(str(citation.get("text") or "\x00"))
         if start >= 0 and inside >= 0:
             at = start + inside
-            yield "reference", at, at + len(citation["text"]), citation.get("status") in ("invalid", "misattributed")
+            yield (
+                "reference",
+                at,
+                at + len(citation["text"]),
+                citation.get("status") in ("invalid", "misattributed"),
+            )
 
 
 def _found(level: str, start: int, end: int, iteration: Any) -> str:
-    """Return the audit's verdict on the claim or reference that shares most with this place; "" where it has none."""
+    """Return the audit's verdict on the claim or reference that shares most with this place; ""
+    where it has none.
+    """
     if level == "claim":
-        placed = [(check.verdict, check.claim) for check in iteration.claims if check.claim.start is not None]
+        placed = [
+            (check.verdict, check.claim)
+            for check in iteration.claims
+            if check.claim.start is not None
+        ]
     else:
         accused = [each for each in iteration.issues if each.rule == "misattributed_reference"]
         placed = [
-            ("misattributed" if any(_overlap(citation, each) for each in accused) else citation.status, citation)
+            (
+                (
+                    "misattributed"
+                    if any(_overlap(citation, each) for each in accused)
+                    else citation.status
+                ),
+                citation,
+            )
             for citation in iteration.citation_audit.citations
         ]
     shared = [(min(end, words.end) - max(start, words.start), found) for found, words in placed]
@@ -274,28 +366,40 @@ def _overlap(one: Any, other: Any) -> bool:
     return other.start is not None and one.start < other.end and other.start < one.end
 
 
-ACCUSED = {"claim": ("contradicted", "unsupported", "partial"), "reference": ("invalid", "misattributed")}
+ACCUSED = {
+    "claim": ("contradicted", "unsupported", "partial"),
+    "reference": ("invalid", "misattributed"),
+}
 """Verdicts that say something is wrong."""
 
 
 def compare_items(frame: pd.DataFrame, level: str) -> Comparison:
-    """Compare the verdicts on claims or references with people's; each verdict stands in the table of flags."""
+    """Compare the verdicts on claims or references with people's; each verdict stands in the table
+    of flags.
+    """
     rows = frame[frame["level"] == level]
     accused = rows["found"].isin(ACCUSED[level])
     verdicts = rows["found"].map(lambda verdict: json.dumps([verdict]))
     found = compare(
-        rows.assign(found=accused.map({True: "accused", False: "not accused"}), flags=verdicts), accused="accused"
+        rows.assign(found=accused.map({True: "accused", False: "not accused"}), flags=verdicts),
+        accused="accused",
     )
     truth = rows["faulty"].to_numpy(dtype=bool)
-    by_verdict = {str(name): _counts(truth[(rows["found"] == name).to_numpy()]) for name in rows["found"].unique()}
+    by_verdict = {
+        str(name): _counts(truth[(rows["found"] == name).to_numpy()])
+        for name in rows["found"].unique()
+    }
     return found._replace(confusion=by_verdict)
 
 
-# --- the miss rate -----------------------------------------------------------------------------------------------
+# --- the miss rate
+# -----------------------------------------------------------------------------------------------
 
 
 class Stratum(NamedTuple):
-    """Answers that passed and were drawn with one probability: how many passed, how many of the drawn are decided."""
+    """Answers that passed and were drawn with one probability: how many passed, how many of the
+    drawn are decided.
+    """
 
     name: str
     passed: int
@@ -304,10 +408,12 @@ class Stratum(NamedTuple):
 
 
 def missed(strata: Sequence[Stratum]) -> Estimate:
-    """Return the share of faulty answers among those that pass, from spot checks; strata weigh by what passed in them.
+    """Return the share of faulty answers among those that pass, from spot checks; strata weigh by
+    what passed in them.
 
-    A stratum without a decision says nothing: it is left out, and ``why`` says what share of the answers that is.
-    The interval is the exact one of as many independent draws as give the same variance.
+    A stratum without a decision says nothing: it is left out, and ``why`` says what share of the
+    answers that is. The interval is the exact one of as many independent draws as give the same
+    variance.
     """
     known = [each for each in strata if each.decided]
     passed = sum(each.passed for each in strata)
@@ -317,25 +423,33 @@ def missed(strata: Sequence[Stratum]) -> Estimate:
     value = variance = plain = 0.0
     for each in known:
         weight, rate = each.passed / total, each.faulty / each.decided
-        softened = (each.faulty + 0.5) / (each.decided + 1)  # a stratum without a fault still varies
+        # a stratum without a fault still varies
+        softened = (each.faulty + 0.5) / (each.decided + 1)
         value += weight * rate
         variance += weight**2 * softened * (1 - softened) / each.decided
         plain += weight * softened
     n = sum(each.decided for each in known)
     effective = min(float(n), plain * (1 - plain) / variance) if len(known) > 1 else float(n)
     left = 1 - total / passed if passed else 0.0
-    why = f"{left:.0%} of what passed is in strata without a decision and left out" if left > 0.005 else ""
+    why = (
+        f"{left:.0%} of what passed is in strata without a decision and left out"
+        if left > 0.005
+        else ""
+    )
     return Estimate(value, *exact_bounds(value * effective, effective), n, why)
 
 
 def draws_for_width(rate: Estimate, width: float) -> int | None:
-    """Return how many more decided spot checks bring the interval to this width, if the rate stays as it is.
+    """Return how many more decided spot checks bring the interval to this width, if the rate stays
+    as it is.
 
     None before there is an estimate.
     """
     if (value := rate.value) is None:
         return None
-    return bisect_left(range(1_000_000), True, key=lambda more: _width(value, rate.n + more) <= width)
+    return bisect_left(
+        range(1_000_000), True, key=lambda more: _width(value, rate.n + more) <= width
+    )
 
 
 def _width(rate: float, n: int) -> float:

@@ -1,7 +1,7 @@
 """The probability that an answer is faulty: a small regularised model of what the audit measured.
 
-It is fitted on a team's own decisions and judged on questions it has not seen. Fitting needs scikit-learn; using a
-fitted score needs numpy alone.
+It is fitted on a team's own decisions and judged on questions it has not seen. Fitting needs
+scikit-learn; using a fitted score needs numpy alone.
 """
 
 from __future__ import annotations
@@ -18,30 +18,49 @@ from masis.trust.agreement import SEED, codes
 
 Floats = NDArray[np.float64]
 
-FEATURES = ("built_in", "doubt", "low_quality", "disagreement", "uncited", "invalid", "must_look", "not_certified")
-"""What a run measured, from its columns in the store: the built-in probability (as log odds), 1 - confidence, 1 -
-quality, disagreement of the judges, uncited sentences and invalid references (log of 1 + their number), the tier."""
+FEATURES = (
+    "built_in",
+    "doubt",
+    "low_quality",
+    "disagreement",
+    "uncited",
+    "invalid",
+    "must_look",
+    "not_certified",
+)
+"""What a run measured, from its columns in the store: the built-in probability (as log odds), 1 -
+confidence, 1 - quality, disagreement of the judges, uncited sentences and invalid references (log
+of 1 + their number), the tier."""
 
 FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "invalid", "tier")
 """The columns of runs that the features are computed from."""
 
 LEAST_DECISIONS, LEAST_OF_EACH, FOLDS = 60, 15, 5
 LEAST_ORDERED = 20
-"""Decided answers from which on orders are compared: of fewer, one answer moves a curve by more than 5 points."""
-"""The least to fit a score on: decisions in all, faulty answers and as many right ones; folds of the cross-validation.
+"""Decided answers from which on orders are compared: of fewer, one answer moves a curve by more
+than 5 points.
+"""
+"""The least to fit a score on: decisions in all, faulty answers and as many right ones; folds of
+the cross-validation.
 
-Chosen so that each of the folds holds at least three answers of either kind, not measured: whether a fitted score does
-better than the built-in order is judged on held-out questions, and shown beside it."""
+Chosen so that each of the folds holds at least three answers of either kind, not measured: whether
+a fitted score does better than the built-in order is judged on held-out questions, and shown beside
+it."""
 
 STRENGTHS = (0.01, 0.1, 1.0)
 """Inverse regularisation strengths tried; features are standardised."""
 
 
 def features(columns: Mapping[str, ArrayLike]) -> Floats:
-    """Return the features of runs, shape (runs, features), from their columns; what is unknown counts as doubtful."""
+    """Return the features of runs, shape (runs, features), from their columns; what is unknown
+    counts as doubtful.
+    """
 
     def numbers(name: str, unknown: float) -> Floats:
-        values = np.array([np.nan if each is None else each for each in np.ravel(columns[name]).tolist()], dtype=float)
+        values = np.array(
+            [np.nan if each is None else each for each in np.ravel(columns[name]).tolist()],
+            dtype=float,
+        )
         return np.where(np.isnan(values), unknown, values)
 
     likely = np.clip(numbers("likely", 1.0), 1e-3, 1 - 1e-3)
@@ -61,33 +80,54 @@ def features(columns: Mapping[str, ArrayLike]) -> Floats:
 
 
 def probabilities(score: FaultScore, columns: Mapping[str, ArrayLike]) -> Floats:
-    """Return the probability of fault of runs; the built-in one where no score was fitted (version 0)."""
+    """Return the probability of fault of runs; the built-in one where no score was fitted (version
+    0).
+    """
     if not score.version:
-        return np.array([1.0 if each is None else each for each in np.ravel(columns["likely"]).tolist()], dtype=float)
+        return np.array(
+            [1.0 if each is None else each for each in np.ravel(columns["likely"]).tolist()],
+            dtype=float,
+        )
     standard = (features(columns) - np.array(score.means)) / np.array(score.scales)
-    return np.asarray(1 / (1 + np.exp(-(standard @ np.array(score.weights) + score.intercept))), dtype=float)
+    return np.asarray(
+        1 / (1 + np.exp(-(standard @ np.array(score.weights) + score.intercept))), dtype=float
+    )
 
 
 class Fitted(NamedTuple):
-    """A score, and for each decision the probability that a model gave which had not seen its question."""
+    """A score, and for each decision the probability that a model gave which had not seen its
+    question.
+    """
 
     score: FaultScore
     held_out: Floats
 
 
 def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence[Any]) -> Fitted:
-    """Fit a score on settled decisions, cross-validated by question: one is never on both sides of a split.
+    """Fit a score on settled decisions, cross-validated by question: one is never on both sides of
+    a split.
 
     ``columns`` are those of ``FITTED_ON``, of the runs decided about. Raises
     InputError where there are too few decisions, faulty or right answers, or questions.
     """
-    truth, groups, found = np.asarray(faulty, dtype=bool), codes(np.asarray(questions)), features(columns)
+    truth, groups, found = (
+        np.asarray(faulty, dtype=bool),
+        codes(np.asarray(questions)),
+        features(columns),
+    )
     least = min(int(truth.sum()), int((~truth).sum()))
-    if len(truth) < LEAST_DECISIONS or least < LEAST_OF_EACH or len(set(groups.tolist())) < 2 * FOLDS:
+    if (
+        len(truth) < LEAST_DECISIONS
+        or least < LEAST_OF_EACH
+        or len(set(groups.tolist())) < 2 * FOLDS
+    ):
         raise InputError(
-            f"{len(truth)} settled decisions with {int(truth.sum())} faulty answers are too few for a score",
-            cure=f"It takes {LEAST_DECISIONS}, at least {LEAST_OF_EACH} of them faulty and as many right, on "
-            f"{2 * FOLDS} questions. Until then the built-in order is used.",
+            f"{len(truth)} settled decisions with {int(truth.sum())} faulty answers are too few for"
+            " a score",
+            cure=(
+                f"It takes {LEAST_DECISIONS}, at least {LEAST_OF_EACH} of them faulty and as many"
+                f" right, on {2 * FOLDS} questions. Until then the built-in order is used."
+            ),
         )
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss, roc_auc_score
@@ -96,7 +136,9 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
     means, scales = found.mean(0), found.std(0)
     scales[scales < 1e-9] = 1.0
     standard = (found - means) / scales
-    splits = list(StratifiedGroupKFold(FOLDS, shuffle=True, random_state=SEED).split(standard, truth, groups))
+    splits = list(
+        StratifiedGroupKFold(FOLDS, shuffle=True, random_state=SEED).split(standard, truth, groups)
+    )
 
     def held_out(strength: float, values: Floats) -> Floats:
         predicted = np.empty(len(truth))
@@ -105,7 +147,9 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
             if truth[train].all() or not truth[train].any():
                 predicted[test] = truth[train].mean()
             else:
-                predicted[test] = model.fit(values[train], truth[train]).predict_proba(values[test])[:, 1]
+                predicted[test] = model.fit(values[train], truth[train]).predict_proba(
+                    values[test]
+                )[:, 1]
         return predicted
 
     tried = {strength: held_out(strength, standard) for strength in STRENGTHS}
@@ -131,7 +175,9 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
 
 
 class Reliability(NamedTuple):
-    """Answers of similar probability: the mean predicted, the observed share of faulty ones, how many there are."""
+    """Answers of similar probability: the mean predicted, the observed share of faulty ones, how
+    many there are.
+    """
 
     predicted: float
     observed: float
@@ -142,9 +188,12 @@ MOST_BINS, LEAST_IN_BIN = 10, 10
 
 
 def reliability(truth: NDArray[np.bool_], predicted: Floats) -> list[Reliability]:
-    """Return the reliability curve: bins of equally many answers; equal predictions are never torn apart."""
+    """Return the reliability curve: bins of equally many answers; equal predictions are never torn
+    apart.
+    """
     return [
-        Reliability(float(predicted[part].mean()), float(truth[part].mean()), len(part)) for part in _bins(predicted)
+        Reliability(float(predicted[part].mean()), float(truth[part].mean()), len(part))
+        for part in _bins(predicted)
     ]
 
 
@@ -152,31 +201,46 @@ def _bins(predicted: Floats) -> list[NDArray[np.int64]]:
     bins = max(1, min(MOST_BINS, len(predicted) // LEAST_IN_BIN))
     order = np.argsort(predicted, kind="stable")
     ordered = predicted[order]
-    edges = np.unique(np.searchsorted(ordered, ordered[(np.arange(1, bins) * len(predicted)) // bins]))
+    edges = np.unique(
+        np.searchsorted(ordered, ordered[(np.arange(1, bins) * len(predicted)) // bins])
+    )
     return [part for part in np.split(order, edges) if len(part)]
 
 
 def calibration_error(truth: NDArray[np.bool_], predicted: Floats) -> float:
-    """Return the expected calibration error: the mean distance of predicted and observed over the bins, by size."""
+    """Return the expected calibration error: the mean distance of predicted and observed over the
+    bins, by size.
+    """
     return _distance(_bins(predicted), truth, predicted)
 
 
 def error_floor(predicted: Floats) -> float:
-    """Return the calibration error that a perfect score stays under in 95 of 100 sets of these answers."""
+    """Return the calibration error that a perfect score stays under in 95 of 100 sets of these
+    answers.
+    """
     draws, bins = np.random.default_rng(SEED), _bins(predicted)
-    errors = [_distance(bins, draws.random(len(predicted)) < predicted, predicted) for _ in range(100)]
+    errors = [
+        _distance(bins, draws.random(len(predicted)) < predicted, predicted) for _ in range(100)
+    ]
     return float(np.percentile(errors, 95))
 
 
-def _distance(bins: Sequence[NDArray[np.int64]], truth: NDArray[np.bool_], predicted: Floats) -> float:
+def _distance(
+    bins: Sequence[NDArray[np.int64]], truth: NDArray[np.bool_], predicted: Floats
+) -> float:
     apart = sum(abs(float(predicted[part].sum()) - float(truth[part].sum())) for part in bins)
     return apart / max(1, len(truth))
 
 
 def yield_curve(truth: NDArray[np.bool_], order_by: Floats) -> list[tuple[float, float]]:
-    """Return (share of cases read, share of faults found) reading the highest first; ties are read in random order."""
+    """Return (share of cases read, share of faults found) reading the highest first; ties are read
+    in random order.
+    """
     _, place = np.unique(-order_by, return_inverse=True)
     counts, faults = np.bincount(place).astype(float), np.bincount(place, truth.astype(float))
-    read, found = np.r_[0, np.cumsum(counts)] / len(truth), np.r_[0, np.cumsum(faults)] / max(1, truth.sum())
+    read, found = (
+        np.r_[0, np.cumsum(counts)] / len(truth),
+        np.r_[0, np.cumsum(faults)] / max(1, truth.sum()),
+    )
     at = np.linspace(0, 1, 51)
     return list(zip(at.tolist(), np.interp(at, read, found).tolist(), strict=True))

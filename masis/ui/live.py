@@ -1,4 +1,6 @@
-"""The jobs of this server, and how a page shows one that is under way: drawn again and again until it is over."""
+"""The jobs of this server, and how a page shows one that is under way: drawn again and again until
+it is over.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ def served_jobs() -> Jobs:
 def show_live(draw: Callable[..., bool], *args: Any) -> None:
     """Draw a job under way, again and again.
 
-    ``draw`` is called with ``args`` and returns False, before it draws anything, once the job is over: then the whole
-    page is drawn anew.
+    ``draw`` is called with ``args`` and returns False, before it draws anything, once the job is
+    over: then the whole page is drawn anew.
     """
     if not draw(*args):
         st.rerun()
@@ -49,7 +51,9 @@ def waits_for(what: str, job_id: str, running: bool) -> str:
     return "" if running else "Waiting for a worker to start it."
 
 
-def show_stop(what: str, parts: str, *, stopping: bool, on_click: Callable[[], None], label: str = "Stop") -> None:
+def show_stop(
+    what: str, parts: str, *, stopping: bool, on_click: Callable[[], None], label: str = "Stop"
+) -> None:
     """Draw the button that stops a job which this address leads back to, and what that means.
 
     ``what`` it is (``audit``), and which ``parts`` (``steps``) are stored when it stops.
@@ -66,7 +70,10 @@ def show_stop(what: str, parts: str, *, stopping: bool, on_click: Callable[[], N
     says.caption(
         f"It is about to stop; finished {parts} are stored."
         if stopping
-        else f"You can leave this page or close it: the {what} goes on, and this address leads back to it."
+        else (
+            f"You can leave this page or close it: the {what} goes on, and this address leads back"
+            " to it."
+        )
     )
 
 
@@ -102,5 +109,14 @@ def draw_task(
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(says, width="stretch")
         label = "Stopping" if task.stopping else f"Stop the {what}"
-        action(label, key, "stop_circle", stop, takes=takes, disabled=task.stopping, why=stopped, type="tertiary")
+        action(
+            label,
+            key,
+            "stop_circle",
+            stop,
+            takes=takes,
+            disabled=task.stopping,
+            why=stopped,
+            type="tertiary",
+        )
     return True

@@ -1,4 +1,6 @@
-"""An abstract opened, as plain data: its text with the words its grade rests on, every field with its reason. Pure."""
+"""An abstract opened, as plain data: its text with the words its grade rests on, every field with
+its reason. Pure.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class OpinionRow(TypedDict):
 
 
 class AbstractData(TypedDict):
-    """An abstract opened: its text with the words the grade rests on, every field with its reason."""
+    """An abstract opened: its text with the words the grade rests on, every field with
+    its reason.
+    """
 
     id: str
     title: list[Piece]
@@ -81,7 +85,11 @@ def identifiers(abstract: Abstract) -> list[str]:
     """Return the ids of the abstract elsewhere, and a note where it was written for the demo."""
     named = (("DOI", abstract.doi), ("PMID", abstract.pmid))
     found = [f"{name} {value}" for name, value in named if value]
-    return [*found, "written for the demo"] if (abstract.model_extra or {}).get("written_for_demo") else found
+    return (
+        [*found, "written for the demo"]
+        if (abstract.model_extra or {}).get("written_for_demo")
+        else found
+    )
 
 
 def abstract_data(
@@ -91,8 +99,8 @@ def abstract_data(
     machine: Grade | None = None,
     overrides: Mapping[OverrideField, Override] | None = None,
 ) -> AbstractData:
-    """Return an abstract opened. ``machine`` is the grade before any override, ``overrides`` those in force by
-    field.
+    """Return an abstract opened. ``machine`` is the grade before any override, ``overrides`` those
+    in force by field.
     """
     return {
         "id": abstract.id,
@@ -105,7 +113,9 @@ def abstract_data(
         "scores": _scores(grade),
         "opinions": [_opinion(each) for each in grade.opinions],
         "agreement": grade.agreement,
-        "by": " ".join(part for part in (model_words(grade.judged_by.model), grade.judged_by.version) if part),
+        "by": " ".join(
+            part for part in (model_words(grade.judged_by.model), grade.judged_by.version) if part
+        ),
         "unscored": grade.unscored.reason if grade.unscored else "",
     }
 
@@ -128,13 +138,17 @@ def _spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
 
 def pieces(text: str, spans: Sequence[_Span]) -> list[Piece]:
     """Return the text cut wherever a span begins or ends; the pieces joined are the text."""
-    inside = [span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)]
+    inside = [
+        span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)
+    ]
     cuts = sorted({0, len(text), *(span.start for span in inside), *(span.end for span in inside)})
     return [
         {
             "text": text[start:end],
             "fields": [
-                field for field in FIELD if any(s.field == field and s.start <= start and end <= s.end for s in inside)
+                field
+                for field in FIELD
+                if any(s.field == field and s.start <= start and end <= s.end for s in inside)
             ],
         }
         for start, end in pairwise(cuts)
@@ -142,7 +156,10 @@ def pieces(text: str, spans: Sequence[_Span]) -> list[Piece]:
 
 
 def _reason(
-    grade: Grade, field: GradeField, machine: Grade | None, overrides: Mapping[OverrideField, Override]
+    grade: Grade,
+    field: GradeField,
+    machine: Grade | None,
+    overrides: Mapping[OverrideField, Override],
 ) -> ReasonData:
     reason = grade.reasons.get(field)
     override = overrides.get(field)
@@ -153,7 +170,9 @@ def _reason(
         "field": field,
         "label": label(FIELD[field]),
         "value": value_text(field, getattr(grade, field)),
-        "why": f"{override.reviewer}: {override.reason}" if override else reason.text if reason else "",
+        "why": (
+            f"{override.reviewer}: {override.reason}" if override else reason.text if reason else ""
+        ),
         "words": len(reason.words) if reason else 0,
         "machine": f"the critic graded {value_text(field, before)}" if changed else "",
     }

@@ -1,8 +1,10 @@
-"""What the answer view shows, as plain data: the answer cut into marked pieces, the issues, the evidence.
+"""What the answer view shows, as plain data: the answer cut into marked pieces, the issues, the
+evidence.
 
-Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code points, JavaScript
-as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never as offsets. Nothing is judged here:
-references were resolved by ``masis/audit/markers/resolution.py``, claims checked by the verifier.
+Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code
+points, JavaScript as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never
+as offsets. Nothing is judged here: references were resolved by
+``masis/audit/markers/resolution.py``, claims checked by the verifier.
 """
 
 from __future__ import annotations
@@ -34,7 +36,14 @@ from masis.views.marks import (
 )
 from masis.views.markup import Block, find_markup, with_markup
 from masis.views.story import nothing_found
-from masis.views.verdicts import WITHOUT_PASSAGE, ClaimData, ReferenceData, claims, references, target_key
+from masis.views.verdicts import (
+    WITHOUT_PASSAGE,
+    ClaimData,
+    ReferenceData,
+    claims,
+    references,
+    target_key,
+)
 from masis.views.words import (
     COURSE,
     MARKED_WORDS,
@@ -60,7 +69,8 @@ LONGEST_SENTENCE = 700
 """Characters of an issue's words; the answer beside it has the rest."""
 
 REASON_SHOWN = {
-    "missing_information": "The evidence also says it; the answer does not.",  # not always asked for, as the issue says
+    # not always asked for, as the issue says
+    "missing_information": "The evidence also says it; the answer does not.",
 }
 """The reason that people are shown in place of an issue's own, by its rule."""
 
@@ -78,7 +88,9 @@ CLAIM_RULES = {
 
 
 class RaisedData(TypedDict):
-    """What one check or the critic says of a fault; ``restates``: a check that is named first gives its own reason."""
+    """What one check or the critic says of a fault; ``restates``: a check that is named first gives
+    its own reason.
+    """
 
     label: LabelData
     severity: str
@@ -89,13 +101,15 @@ class RaisedData(TypedDict):
 
 
 class IssueData(RaisedData):
-    """One fault with its number, 1 for the one of the headline; ``also`` is what else was raised about its words.
+    """One fault with its number, 1 for the one of the headline; ``also`` is what else was raised
+    about its words.
 
-    ``quote`` are the words it is about, where no other text has them. ``insert`` is what a correction adds for a
-    missing point, behind the sentence ``after`` where there is one; ``insert_says`` is the same without its markers.
-    ``claim`` is then less than zero, and ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names
-    the row of an uncited sentence among the labels of the form. ``reference`` is what is wrong with a citation, where
-    the fault is about one: a finding as ``Piece.reference`` has it.
+    ``quote`` are the words it is about, where no other text has them. ``insert`` is what a
+    correction adds for a missing point, behind the sentence ``after`` where there is one;
+    ``insert_says`` is the same without its markers. ``claim`` is then less than zero, and
+    ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names the row of an
+    uncited sentence among the labels of the form. ``reference`` is what is wrong with a citation,
+    where the fault is about one: a finding as ``Piece.reference`` has it.
     """
 
     number: int
@@ -120,7 +134,9 @@ class Fixed(TypedDict):
 
 
 class Difference(TypedDict):
-    """The answer of one iteration against that of another, word by word; numbers count iterations from 1."""
+    """The answer of one iteration against that of another, word by word; numbers count iterations
+    from 1.
+    """
 
     left: int
     right: int
@@ -130,7 +146,9 @@ class Difference(TypedDict):
 
 
 class EvidenceCard(TypedDict):
-    """One chunk of evidence, cut where claims bear on it; ``source_against`` are those that its source contradicts."""
+    """One chunk of evidence, cut where claims bear on it; ``source_against`` are those that its
+    source contradicts.
+    """
 
     id: str
     source: str
@@ -159,14 +177,18 @@ class LegendEntry(TypedDict):
 
 
 class ShownAnswer(TypedDict):
-    """The answer that a page shows: a decision carries this back, and is refused where it is about another one."""
+    """The answer that a page shows: a decision carries this back, and is refused where it is about
+    another one.
+    """
 
     place: str
     digest: str
 
 
 def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
-    """Return which answer a page shows for iteration ``index`` (from 0) of ``run``, or of an unaudited case."""
+    """Return which answer a page shows for iteration ``index`` (from 0) of ``run``, or of an
+    unaudited case.
+    """
     text = run.iterations[index].answer if run else case.answer or ""
     place = f"{case.id}/{run.id}/{index + 1}" if run else case.id
     return {"place": place, "digest": answer_digest(text)}
@@ -175,7 +197,8 @@ def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
 class AnswerViewData(TypedDict):
     """Everything the answer view draws.
 
-    ``no_answer`` is said where ``pieces`` is empty. ``corrected`` is the answer of an override that stands, in pieces.
+    ``no_answer`` is said where ``pieces`` is empty. ``corrected`` is the answer of an override that
+    stands, in pieces.
     """
 
     version: str
@@ -201,19 +224,27 @@ class AnswerViewData(TypedDict):
     corrected: NotRequired[list[tuple[str, str]]]
 
 
-def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
-    """Return the answer view of a case without an audit: plain answer and evidence, ``shown`` chunks of it."""
+def unaudited_answer_view(
+    case: Case, version: str, *, shown: int = EVIDENCE_SHOWN
+) -> AnswerViewData:
+    """Return the answer view of a case without an audit: plain answer and evidence, ``shown``
+    chunks of it.
+    """
     plain: list[Piece] = [{"text": case.answer}] if case.answer else []
     cards = [_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
-    return _view(case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False)
+    return _view(
+        case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False
+    )
 
 
 def answer_view(
     case: Case, run: Run, index: int, *, against: int | None = None, shown: int = EVIDENCE_SHOWN
 ) -> AnswerViewData:
-    """Return the answer view of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks of evidence drawn.
+    """Return the answer view of iteration ``index`` (from 0) of a run of the case, ``shown`` chunks
+    of evidence drawn.
 
-    ``against`` is another iteration whose answer is compared with this one's, the earlier one first.
+    ``against`` is another iteration whose answer is compared with this one's, the earlier one
+    first.
     """
     iteration = run.iterations[index]
     followed = follow(run.iterations)
@@ -222,7 +253,12 @@ def answer_view(
     pieces = list(answer_pieces(iteration, marks, spans))
     version = f"{run.id}/{index}/{against}/{shown}"
     view = _view(
-        case, version, shown_answer(case, run, index), pieces, _evidence(case, iteration, issues, shown), audited=True
+        case,
+        version,
+        shown_answer(case, run, index),
+        pieces,
+        _evidence(case, iteration, issues, shown),
+        audited=True,
     )
     revision = run.iterations[index - 1].revision if index else None
     return {
@@ -236,7 +272,12 @@ def answer_view(
         "fixed": list(_fixed(followed, index)),
         "difference": None if against is None else difference(run, index, against),
         "changes": [
-            {"kind": change.kind.replace("_", " "), "before": change.before, "after": change.after, "why": change.why}
+            {
+                "kind": change.kind.replace("_", " "),
+                "before": change.before,
+                "after": change.after,
+                "why": change.why,
+            }
             for change in (revision.changes if revision else ())
         ],
         "changes_made": iteration.changes_made,
@@ -245,7 +286,13 @@ def answer_view(
 
 
 def _view(
-    case: Case, version: str, shown: ShownAnswer, pieces: list[Piece], evidence: list[EvidenceCard], *, audited: bool
+    case: Case,
+    version: str,
+    shown: ShownAnswer,
+    pieces: list[Piece],
+    evidence: list[EvidenceCard],
+    *,
+    audited: bool,
 ) -> AnswerViewData:
     """Return the view of an answer and its evidence, with nothing found in either."""
     markup = find_markup("".join(piece["text"] for piece in pieces))
@@ -298,32 +345,55 @@ def difference(run: Run, index: int, other: int) -> Difference:
 def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
     for each in followed:
         if each.courses[index] == "fixed" and (issue := each.issues[index - 1]):
-            yield {"label": label(rule_word(issue.rule)), "description": shortened(issue.description, LONGEST_SENTENCE)}
+            yield {
+                "label": label(rule_word(issue.rule)),
+                "description": shortened(issue.description, LONGEST_SENTENCE),
+            }
 
 
-def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tuple[list[IssueData], list[list[Span]]]:
-    """Return the faults in the order of their numbers, the one of the headline first, and where each one stands."""
+def _issues(
+    case: Case, iteration: Iteration, courses: dict[str, Course]
+) -> tuple[list[IssueData], list[list[Span]]]:
+    """Return the faults in the order of their numbers, the one of the headline first, and where
+    each one stands.
+    """
     ids = [re.compile(rf"(?<!\w){re.escape(each.id)}(?!\w)") for each in case.evidence]
-    claims = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
-    rejected = {each.issue_id: each.reason for each in (iteration.revision.rejected if iteration.revision else ())}
+    claims = {
+        (check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)
+    }
+    rejected = {
+        each.issue_id: each.reason
+        for each in (iteration.revision.rejected if iteration.revision else ())
+    }
 
     def claim_of(issue: Issue) -> int | None:
         return claims.get((issue.start, issue.end)) if issue.rule in CLAIM_RULES else None
 
     def partly(issue: Issue) -> bool:
-        """Whether the critic doubts a claim that the evidence supports in part: its mark says that, too."""
+        """Whether the critic doubts a claim that the evidence supports in part: its mark says that,
+        too.
+        """
         at = claims.get((issue.start, issue.end)) if issue.rule == "critic_unsupported" else None
         return at is not None and iteration.claims[at].verdict == "partial"
 
     def weight(issue: Issue) -> tuple[int, bool, int, int]:
         claim, span = claim_of(issue), _span(issue) or Span(0, len(iteration.answer) + 1)
-        # by the end, where the number stands in the answer; the narrower of two that end together comes first
-        return *gravity(issue, None if claim is None else iteration.claims[claim]), span.end, -span.start
+        # by the end, where the number stands in the answer; the narrower of two that end together
+        # comes first
+        return (
+            *gravity(issue, None if claim is None else iteration.claims[claim]),
+            span.end,
+            -span.start,
+        )
 
     def sources(issue: Issue) -> Iterable[str]:
         if issue.evidence_ids or issue.rule != "source_conflict":
             return issue.evidence_ids
-        return (each.id for each, name in zip(case.evidence, ids, strict=True) if name.search(issue.reason))
+        return (
+            each.id
+            for each, name in zip(case.evidence, ids, strict=True)
+            if name.search(issue.reason)
+        )
 
     def worded(issue: Issue, first: Issue) -> RaisedData:
         again = issue is not first
@@ -338,14 +408,22 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             "label": label(VERDICT["partial"] if partly(issue) else _word(issue)),
             "severity": issue.severity,
             # the words that the fault is about stand above already
-            "description": "" if quoted else shortened(issue.point or issue.description, LONGEST_SENTENCE),
+            "description": (
+                "" if quoted else shortened(issue.point or issue.description, LONGEST_SENTENCE)
+            ),
             "reason": shortened(reason, LONGEST_SENTENCE),
             "suggestion": "" if point else shortened(suggestion, LONGEST_SENTENCE),
-            "restates": again and issue.source == "critic" and bool(first.reason) and first.source != "critic",
+            "restates": (
+                again
+                and issue.source == "critic"
+                and bool(first.reason)
+                and first.source != "critic"
+            ),
         }
 
     faults = sorted(
-        (sorted(each, key=weight) for each in about_same_words(raised(iteration))), key=lambda each: weight(each[0])
+        (sorted(each, key=weight) for each in about_same_words(raised(iteration))),
+        key=lambda each: weight(each[0]),
     )
     issues: list[IssueData] = []
     for number, (first, *others) in enumerate(faults, 1):
@@ -358,17 +436,28 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             "reason": head["reason"],
             "suggestion": head["suggestion"],
             "also": [worded(each, first) for each in others],
-            "evidence": list(dict.fromkeys(name for each in (first, *others) for name in sources(each))),
+            "evidence": list(
+                dict.fromkeys(name for each in (first, *others) for name in sources(each))
+            ),
             "placed": span is not None,
         }
-        if first.rule == UNCITED and span is not None:  # its texts don't quote the words they are about
-            data["quote"] = shortened(iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE)
+        # its texts don't quote the words they are about
+        if first.rule == UNCITED and span is not None:
+            data["quote"] = shortened(
+                iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE
+            )
             data["target"] = target_key("sentence", *span)
         if (finding := _FINDINGS.get(first.rule)) is not None:
             data["reference"] = finding
-        if (claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)) is not None:
+        if (
+            claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)
+        ) is not None:
             data["claim"] = claim
-        if (point := next((each for each in (first, *others) if each.rule == "missing_information"), None)) is not None:
+        if (
+            point := next(
+                (each for each in (first, *others) if each.rule == "missing_information"), None
+            )
+        ) is not None:
             data["claim"] = -number
             cited = "".join(f" [{name}]" for name in data["evidence"])
             says = worded(point, first)["description"]
@@ -382,12 +471,18 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
 
 
 def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
-    """Return what the check of its claims says of a sentence that cites nothing, and what to do about it.
+    """Return what the check of its claims says of a sentence that cites nothing, and what to do
+    about it.
 
-    That the sentence cites nothing is no doubt of what it says; where it isn't supported, its claims are issues, too.
+    That the sentence cites nothing is no doubt of what it says; where it isn't supported, its
+    claims are issues, too.
     """
     span = issue.start or 0, issue.end or 0
-    inside = [each for each in claims if each.claim.start is not None and span[0] <= each.claim.start < span[1]]
+    inside = [
+        each
+        for each in claims
+        if each.claim.start is not None and span[0] <= each.claim.start < span[1]
+    ]
     if not inside or any(each.verdict != "supported" for each in inside):
         return "", issue.suggestion
     if found := ", ".join(dict.fromkeys(name for each in inside for name in each.sources)):
@@ -400,13 +495,18 @@ def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
 
 
 def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:
-    """Return the sentence of an answer that cites one of these chunks, with its markers; "" where none does.
+    """Return the sentence of an answer that cites one of these chunks, with its markers; "" where
+    none does.
 
-    Of several it is the one that shares most words with the point, the last of those that share as many: a single
-    word in common is chance.
+    Of several it is the one that shares most words with the point, the last of those that share as
+    many: a single word in common is chance.
     """
     audit = iteration.citation_audit
-    found = [each.sentence for each in audit.citations if each.evidence_id in evidence and each.sentence is not None]
+    found = [
+        each.sentence
+        for each in audit.citations
+        if each.evidence_id in evidence and each.sentence is not None
+    ]
     if not found:
         return ""
     said = word_stems(point)
@@ -426,21 +526,28 @@ _FINDINGS = {"misattributed_reference": "misattributed", "redundant_reference": 
 
 
 def _word(issue: Issue) -> Word:
-    """Return the word for an issue; what a critic calls serious is as red as what the evidence contradicts."""
+    """Return the word for an issue; what a critic calls serious is as red as what the evidence
+    contradicts.
+    """
     word = rule_word(issue.rule)
     return word._replace(tone="bad") if issue.source == "critic" and issue.major else word
 
 
 LEAST_SAID = 0.3
-"""Share of the words of a missing point that a sentence must have, so that it is where the evidence says the point."""
+"""Share of the words of a missing point that a sentence must have, so that it is where the evidence
+says the point.
+"""
 
 
 def _said_in(text: str, point: str) -> Iterator[Span]:
-    """Yield the sentences of a chunk that say a missing point, the one that says most of it first."""
+    """Yield the sentences of a chunk that say a missing point, the one that says most
+    of it first.
+    """
     left = word_stems(point)
     least = max(2, LEAST_SAID * len(left))
     sentences = [
-        (Span(each.start, each.end), word_stems(text[each.start : each.end])) for each in split_sentences(text)
+        (Span(each.start, each.end), word_stems(text[each.start : each.end]))
+        for each in split_sentences(text)
     ]
     while sentences:
         span, said = max(sentences, key=lambda each: len(each[1] & left))
@@ -450,7 +557,9 @@ def _said_in(text: str, point: str) -> Iterator[Span]:
         left -= said
 
 
-def _evidence(case: Case, iteration: Iteration, issues: Sequence[IssueData], shown: int) -> list[EvidenceCard]:
+def _evidence(
+    case: Case, iteration: Iteration, issues: Sequence[IssueData], shown: int
+) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
     texts = {chunk.id: chunk.text for chunk in case.evidence}
     for fault in issues:
@@ -476,9 +585,12 @@ def _evidence(case: Case, iteration: Iteration, issues: Sequence[IssueData], sho
             orders[issue.evidence_ids[0]].append(Span(issue.evidence_start, issue.evidence_end))
     chunks = list(case.evidence)
     if len(chunks) > shown:
-        chunks.sort(key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders))
+        chunks.sort(
+            key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders)
+        )
     return [
-        _card(chunk, marked[chunk.id], orders[chunk.id], len(cited[chunk.id])) | {"source_against": sources[chunk.id]}
+        _card(chunk, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
+        | {"source_against": sources[chunk.id]}
         for chunk in chunks[:shown]
     ]
 
@@ -500,8 +612,12 @@ def _card(chunk: Evidence, marked: list[Bearing], orders: list[Span], cited: int
     }
 
 
-def _legend(iteration: Iteration, marks: dict[int, str], pieces: Sequence[Piece]) -> list[LegendEntry]:
-    """Return the kinds of marks with how often each occurs in this answer; kinds that don't occur are left out."""
+def _legend(
+    iteration: Iteration, marks: dict[int, str], pieces: Sequence[Piece]
+) -> list[LegendEntry]:
+    """Return the kinds of marks with how often each occurs in this answer; kinds that don't occur
+    are left out.
+    """
     references = list(marks.values())
     verdicts = [check.verdict for check in iteration.claims]
     statuses = [sentence.status for sentence in iteration.citation_audit.sentences]
@@ -512,4 +628,8 @@ def _legend(iteration: Iteration, marks: dict[int, str], pieces: Sequence[Piece]
         ("fact-figure", MISSING_FIGURE, count_facts(pieces, "figure")),
         ("fact-marked", MARKED_WORDS, count_facts(pieces, "marked")),
     ]
-    return [{"mark": mark, "label": label(word), "count": count} for mark, word, count in entries if count]
+    return [
+        {"mark": mark, "label": label(word), "count": count}
+        for mark, word, count in entries
+        if count
+    ]

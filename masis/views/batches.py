@@ -25,7 +25,9 @@ _FIGURES = re.compile(r"\b[0-9a-f]{12}\b|\d[\d,.]*")
 
 @dataclass
 class BatchSummary:
-    """What became of the cases of one file, what it cost, and how long the steps took against their limits."""
+    """What became of the cases of one file, what it cost, and how long the steps took against their
+    limits.
+    """
 
     audited: int = 0
     skipped: int = 0
@@ -56,14 +58,22 @@ class BatchSummary:
         explained = [call.error for call in run.calls if call.error]
         for call in run.calls:
             if call.error:
-                self._note(self.failures, call.error, f"{call.model}: {call.error.removeprefix(f'{call.model}: ')}")
+                self._note(
+                    self.failures,
+                    call.error,
+                    f"{call.model}: {call.error.removeprefix(f'{call.model}: ')}",
+                )
         for warning in run.warnings:
-            if warning.code != MAX_ITERATIONS_WARNING and not any(error in warning.message for error in explained):
+            if warning.code != MAX_ITERATIONS_WARNING and not any(
+                error in warning.message for error in explained
+            ):
                 self._note(self.warnings, warning.message, warning.message)
         self.unconfirmed += run.unconfirmed_offline
         self.unconfirmed_answers += bool(run.unconfirmed_offline)
         if run.escalation is not None:
-            self.escalation = run.escalation if self.escalation is None else self.escalation.plus(run.escalation)
+            self.escalation = (
+                run.escalation if self.escalation is None else self.escalation.plus(run.escalation)
+            )
         self.usage = self.usage.plus(run.usage)
         self.recorded |= {call.model for call in run.calls if call.source == "replay"}
         self.unpriced += sum(call.cost_usd is None for call in run.calls)
@@ -93,35 +103,45 @@ class BatchSummary:
         """Yield what was done, line by line."""
         again = f", {counted(self.skipped, 'case')} skipped (audited before with these settings)"
         yield (
-            f"{counted(self.audited, 'case')} audited{again if self.skipped else ''}: something is wrong with "
-            f"{self.flagged:,}, {self.needs_review:,} {'needs' if self.needs_review == 1 else 'need'} review."
+            f"{counted(self.audited, 'case')} audited{again if self.skipped else ''}: something is"
+            f" wrong with {self.flagged:,}, {self.needs_review:,}"
+            f" {'needs' if self.needs_review == 1 else 'need'} review."
         )
         if self.skipped_incomplete:
             yield (
-                f"{counted(self.skipped_incomplete, 'skipped case')} had something left unscored by a failure. "
-                "--retry-errors audits what failed again."
+                f"{counted(self.skipped_incomplete, 'skipped case')} had something left unscored by"
+                " a failure. --retry-errors audits what failed again."
             )
         for alike, count in self.failures.most_common(FAILURES_SHOWN):
             yield f"{counted(count, 'call')}: {self.examples[alike]}"
         if len(self.failures) > FAILURES_SHOWN:
-            yield f"{len(self.failures) - FAILURES_SHOWN} further kinds of failures: the pages of the cases name them."
+            yield (
+                f"{len(self.failures) - FAILURES_SHOWN} further kinds of failures: the pages of the"
+                " cases name them."
+            )
         for alike, count in self.warnings.most_common(FAILURES_SHOWN):
             yield f"{counted(count, 'warning')}: {self.examples[alike]}"
         if self.incomplete:
             yield (
-                f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each with its reason, and "
-                "need review. --retry-errors audits them again."
+                f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each"
+                " with its reason, and need review. --retry-errors audits them again."
             )
         yield from self._verified()
         if self.usage != Usage():
             unpriced = f" (without {counted(self.unpriced, 'call')} of unknown price)"
-            yield f"Models: {spent(self.usage)}{unpriced if self.unpriced and self.usage.cost_usd is not None else ''}."
+            yield (
+                "Models:"
+                f" {spent(self.usage)}{unpriced if self.unpriced and self.usage.cost_usd is not None else ''}."
+            )
         if self.usage.calls:
             yield from self._latencies(settings)
         for words in sorted(map(model_words, self.recorded)):
             yield f"{words[:1].upper()}{words[1:]}."
         if settings.record and self.skipped:
-            yield f"Of skipped cases no replies are recorded in {settings.record}: --again audits them too."
+            yield (
+                f"Of skipped cases no replies are recorded in {settings.record}: --again audits"
+                " them too."
+            )
 
     def _verified(self) -> Iterator[str]:
         """What was decided by whom, and what the offline checks left open."""
@@ -130,13 +150,15 @@ class BatchSummary:
         if self.unconfirmed:
             them = "it" if self.unconfirmed == 1 else "them"
             yield (
-                f"{counted(self.unconfirmed, 'claim')} of {counted(self.unconfirmed_answers, 'answer')} not confirmed "
-                f"by the offline checks; a verifier model would decide {them}: --model verifier=offline,local:ORG/NAME "
-                "(docs/models.md)."
+                f"{counted(self.unconfirmed, 'claim')} of"
+                f" {counted(self.unconfirmed_answers, 'answer')} not confirmed by the offline"
+                f" checks; a verifier model would decide {them}: --model"
+                " verifier=offline,local:ORG/NAME (docs/models.md)."
             )
 
     def _latencies(self, settings: Settings) -> Iterator[str]:
-        from masis.audit.measures.statistics import percentile  # loads numpy, which most commands do without
+        # loads numpy, which most commands do without
+        from masis.audit.measures.statistics import percentile
 
         limits = {
             "critic": settings.call_deadline_s,
@@ -154,7 +176,9 @@ class BatchSummary:
 
 
 def step_times(run: Run) -> Iterator[tuple[str, float]]:
-    """Yield the seconds of each critic and reviser step, iteration and loop of a run (REQ-CRITIC-NFR-001 to -004)."""
+    """Yield the seconds of each critic and reviser step, iteration and loop of a run
+    (REQ-CRITIC-NFR-001 to -004).
+    """
     total = 0.0
     for iteration in run.iterations:
         spent = sum(iteration.step_ms.values()) / 1000

@@ -17,7 +17,12 @@ ROWS = alt.NamedData("rows")
 
 def share_axis() -> alt.Y:
     """Return the y axis of scores and shares, 0 to 1."""
-    return alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".1f", tickCount=5))
+    return alt.Y(
+        "value:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format=".1f", tickCount=5),
+    )
 
 
 def course(run: Run) -> list[dict[str, Any]]:
@@ -31,10 +36,14 @@ def course(run: Run) -> list[dict[str, Any]]:
 
 
 def course_chart() -> alt.TopLevelMixin:
-    """Describe the scores across iterations, overall drawn strongest; a rule marks the iteration shown."""
+    """Describe the scores across iterations, overall drawn strongest; a rule marks the iteration
+    shown.
+    """
     titles = [SCORE[name].text for name in (*JUDGED, "quality_score", "confidence")]
     x = alt.X("iteration:O", title="Iteration", axis=alt.Axis(labelAngle=0))
-    score = alt.Color("score:N", title=None, sort=titles, legend=alt.Legend(orient="right", symbolSize=70))
+    score = alt.Color(
+        "score:N", title=None, sort=titles, legend=alt.Legend(orient="right", symbolSize=70)
+    )
     lines = alt.Chart(ROWS, height=290).encode(
         x=x,
         y=share_axis(),
@@ -46,14 +55,18 @@ def course_chart() -> alt.TopLevelMixin:
         ],
     )
     strongest = alt.FieldEqualPredicate(field="score", equal=SCORE["overall_score"].text)
-    combined = alt.FieldOneOfPredicate(field="score", oneOf=[SCORE["confidence"].text, SCORE["quality_score"].text])
+    combined = alt.FieldOneOfPredicate(
+        field="score", oneOf=[SCORE["confidence"].text, SCORE["quality_score"].text]
+    )
     return alt.layer(
         alt.Chart(alt.NamedData("shown")).mark_rule(strokeDash=[2, 3], opacity=0.5).encode(x=x),
         lines.mark_line().encode(
             size=alt.condition(strongest, alt.value(3.5), alt.value(1.5)),
             strokeDash=alt.condition(combined, alt.value([5, 4]), alt.value([1, 0])),
         ),
-        lines.mark_point(filled=True, size=60, opacity=1).encode(shape=alt.Shape("score:N", title=None, sort=titles)),
+        lines.mark_point(filled=True, size=60, opacity=1).encode(
+            shape=alt.Shape("score:N", title=None, sort=titles)
+        ),
     )
 
 
@@ -61,8 +74,17 @@ def rate_chart() -> alt.TopLevelMixin:
     """Describe a rate over time: a line through its periods, each of them a point to click on."""
     picked = alt.selection_point(name="picked", fields=["at"], on="click", empty=False)
     base = alt.Chart(ROWS, height=150).encode(
-        x=alt.X("utcyearmonthdate(at):T", title=None, axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4)),
-        y=alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", values=[0, 0.5, 1])),
+        x=alt.X(
+            "utcyearmonthdate(at):T",
+            title=None,
+            axis=alt.Axis(format="%d %b %y", labelOverlap=True, tickCount=4),
+        ),
+        y=alt.Y(
+            "share:Q",
+            title=None,
+            scale=alt.Scale(domain=[0, 1]),
+            axis=alt.Axis(format="%", values=[0, 0.5, 1]),
+        ),
         tooltip=[alt.Tooltip("name:N", title="Period"), alt.Tooltip("audits:N", title="Audits")],
     )
     points = base.mark_point(filled=True, size=70, opacity=1, cursor="pointer").add_params(picked)
@@ -73,7 +95,10 @@ GREY = "#7a8086"
 """Can be read on the light and on the dark background."""
 
 _AXIS = {
-    "ms": "datum.value >= 1000 ? format(datum.value / 1000, '~g') + ' s' : format(datum.value, '~g') + ' ms'",
+    "ms": (
+        "datum.value >= 1000 ? format(datum.value / 1000, '~g') + ' s' : format(datum.value, '~g')"
+        " + ' ms'"
+    ),
     "USD": "'$' + format(datum.value, '~g')",
     "%": "format(datum.value, '~g') + '%'",
     "": "abs(datum.value) >= 10000 ? format(datum.value, '~s') : format(datum.value, ',~g')",
@@ -81,9 +106,13 @@ _AXIS = {
 
 
 def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:
-    """Describe a distribution: a bar for each bin, which can be clicked on, and lines at the median and at 95%."""
+    """Describe a distribution: a bar for each bin, which can be clicked on, and lines at the median
+    and at 95%.
+    """
     picked = alt.selection_point(name="picked", fields=["low", "high"], on="click", empty=False)
-    axis = alt.Axis(labelExpr=_AXIS[unit_name], tickCount=5, labelOverlap=True, labelFlush=20, grid=False)
+    axis = alt.Axis(
+        labelExpr=_AXIS[unit_name], tickCount=5, labelOverlap=True, labelFlush=20, grid=False
+    )
     drawn = alt.Chart(ROWS, height=150)
     bins = (
         drawn.mark_bar(cursor="pointer", binSpacing=1)
@@ -97,16 +126,26 @@ def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:
                 scale=alt.Scale(nice=3),
                 axis=alt.Axis(tickCount=3, tickMinStep=1, format="~s"),
             ),
-            tooltip=[alt.Tooltip("values:N", title="Values"), alt.Tooltip("audits:N", title=counted.capitalize())],
+            tooltip=[
+                alt.Tooltip("values:N", title="Values"),
+                alt.Tooltip("audits:N", title=counted.capitalize()),
+            ],
         )
         .add_params(picked)
     )
     lines = alt.Chart(alt.NamedData("marks")).encode(x="value:Q")
-    words = lines.mark_text(baseline="bottom", fontSize=11, color=GREY).encode(y=alt.value(-2), text="name:N")
+    words = lines.mark_text(baseline="bottom", fontSize=11, color=GREY).encode(
+        y=alt.value(-2), text="name:N"
+    )
     return alt.layer(bins, lines.mark_rule(strokeDash=[4, 3], color=GREY), words)
 
 
-AVERAGE, REQUIRED, KEEP, NEEDED = "Average of the kept", "Required average", "Share that keeps", "Share needed"
+AVERAGE, REQUIRED, KEEP, NEEDED = (
+    "Average of the kept",
+    "Required average",
+    "Share that keeps",
+    "Share needed",
+)
 SERIES = [AVERAGE, REQUIRED, KEEP, NEEDED]
 
 
@@ -116,7 +155,9 @@ def convergence_chart() -> alt.TopLevelMixin:
     drawn = alt.Chart(ROWS, height=330).encode(
         x=alt.X("round:O", title="Round", axis=alt.Axis(labelAngle=0)),
         y=share_axis(),
-        color=alt.Color("what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend),
+        color=alt.Color(
+            "what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend
+        ),
         tooltip=[
             alt.Tooltip("what:N", title="What"),
             alt.Tooltip("round:N", title="Round"),
@@ -124,9 +165,13 @@ def convergence_chart() -> alt.TopLevelMixin:
         ],
     )
     required = alt.FieldOneOfPredicate(field="what", oneOf=[REQUIRED, NEEDED])
-    shape = alt.Shape("what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend)
+    shape = alt.Shape(
+        "what:N", title=None, sort=SERIES, scale=alt.Scale(domain=SERIES), legend=legend
+    )
     return alt.layer(
-        drawn.mark_line(strokeWidth=2).encode(strokeDash=alt.condition(required, alt.value([5, 4]), alt.value([1, 0]))),
+        drawn.mark_line(strokeWidth=2).encode(
+            strokeDash=alt.condition(required, alt.value([5, 4]), alt.value([1, 0]))
+        ),
         drawn.mark_point(filled=True, size=65, opacity=1).encode(shape=shape),
     )
 

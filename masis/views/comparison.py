@@ -39,7 +39,9 @@ def changed_settings_words(settings: dict[str, Any]) -> str:
     """Say which settings are not the default; "" where all are. Models are shown beside."""
     roles = Settings().models()
     changed = [
-        f"{name.replace('_', ' ')} {value}" for name, value, _ in changed_settings(settings) if name not in roles
+        f"{name.replace('_', ' ')} {value}"
+        for name, value, _ in changed_settings(settings)
+        if name not in roles
     ]
     return ", ".join(changed)
 
@@ -47,13 +49,23 @@ def changed_settings_words(settings: dict[str, Any]) -> str:
 def changed_settings(settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     """Return the settings that are not the default: name, value, default."""
     default = Settings().model_dump(mode="json")
-    return [(name, value, default.get(name)) for name, value in settings.items() if value != default.get(name)]
+    return [
+        (name, value, default.get(name))
+        for name, value in settings.items()
+        if value != default.get(name)
+    ]
 
 
 def differing(left: Run, right: Run) -> pd.DataFrame:
-    """Return models, settings and versions that are not the same in both runs, as Markdown cells."""
+    """Return models, settings and versions that are not the same in both runs, as
+    Markdown cells.
+    """
     pairs: list[tuple[str, Any, Any]] = [
-        (f"Model of the {role}", model_words(left.models.get(role, "")), model_words(right.models.get(role, "")))
+        (
+            f"Model of the {role}",
+            model_words(left.models.get(role, "")),
+            model_words(right.models.get(role, "")),
+        )
         for role in dict.fromkeys([*left.models, *right.models])
     ]
     roles = Settings().models()
@@ -65,9 +77,14 @@ def differing(left: Run, right: Run) -> pd.DataFrame:
     versions = (left.versions.flat(), right.versions.flat())
     pairs += [
         (f"version of {name.replace('_', ' ')}", versions[0].get(name), versions[1].get(name))
-        for name in dict.fromkeys([*versions[0], *versions[1]])  # each audit names those of what took part in it
+        # each audit names those of what took part in it
+        for name in dict.fromkeys([*versions[0], *versions[1]])
     ]
-    rows = [[escaped(text) for text in (name, _word(one), _word(other))] for name, one, other in pairs if one != other]
+    rows = [
+        [escaped(text) for text in (name, _word(one), _word(other))]
+        for name, one, other in pairs
+        if one != other
+    ]
     return pd.DataFrame(rows, columns=["Setting", "Left", "Right"])
 
 
@@ -89,7 +106,9 @@ def score_frame(left: Run, right: Run) -> pd.DataFrame:
     for name, word in SCORE.items():
         one, other = ([each[name] for each in by_iteration] for by_iteration in by_side)
         originals = [values[0] if values else None for values in (one, other)]
-        rows.append([word.text, *(score_text(value) for value in (*one, *other)), _difference(*originals)])
+        rows.append(
+            [word.text, *(score_text(value) for value in (*one, *other)), _difference(*originals)]
+        )
     return pd.DataFrame(rows, columns=["Score", *titles, "Difference (right minus left)"])
 
 
@@ -102,9 +121,12 @@ def _difference(left: float | None, right: float | None) -> str:
 
 
 def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
-    """Return the issues of two runs by side; those with the same key are the same, whichever run raised them."""
+    """Return the issues of two runs by side; those with the same key are the same, whichever run
+    raised them.
+    """
     one, other = (
-        {issue.key: issue for issue in (found.issues if found else ())} for found in (_of(left, of), _of(right, of))
+        {issue.key: issue for issue in (found.issues if found else ())}
+        for found in (_of(left, of), _of(right, of))
     )
     return {
         "left": [issue for key, issue in one.items() if key not in other],

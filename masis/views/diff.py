@@ -1,7 +1,8 @@
 """What changed between two texts, word by word, in time that grows with their length. Pure.
 
-``difflib`` alone takes minutes where a word comes back thousands of times. Here both texts are first cut apart at words
-that each holds once (patience diff), and only stretches that are small enough are compared word against word.
+``difflib`` alone takes minutes where a word comes back thousands of times. Here both texts are
+first cut apart at words that each holds once (patience diff), and only stretches that are small
+enough are compared word against word.
 """
 
 from __future__ import annotations
@@ -25,18 +26,24 @@ _PAIRS = 60_000
 
 _DEPTH = 12
 _SMALLEST_ISLAND = 3
-"""Unchanged characters between two changes, without a letter or digit, that are not worth an island of their own."""
+"""Unchanged characters between two changes, without a letter or digit, that are not worth an island
+of their own.
+"""
 
 
 class Change(NamedTuple):
-    """A stretch that both texts have (``same``), only the first (``out``) or only the second (``in``)."""
+    """A stretch that both texts have (``same``), only the first (``out``) or only the second
+    (``in``).
+    """
 
     kind: ChangeKind
     text: str
 
 
 def word_changes(before: str, after: str) -> list[Change]:
-    """Return the changes between two texts: ``same`` and ``out`` make up the first, ``same`` and ``in`` the second."""
+    """Return the changes between two texts: ``same`` and ``out`` make up the first, ``same`` and
+    ``in`` the second.
+    """
     left, right = _WORDS.findall(before), _WORDS.findall(after)
     return list(_joined(_without_islands(_changes(left, right, _DEPTH))))
 
@@ -83,7 +90,9 @@ def _middle(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_
 
 
 def _word_against_word(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
-    for what, start, end, other, other_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+    for what, start, end, other, other_end in SequenceMatcher(
+        None, left, right, autojunk=False
+    ).get_opcodes():
         if what == "equal":
             yield _Block(same="".join(left[start:end]))
         else:
@@ -93,9 +102,15 @@ def _word_against_word(left: Sequence[str], right: Sequence[str]) -> Iterator[_B
 def _anchors(
     left: Sequence[str], right: Sequence[str], counts: Counter[str], others: Counter[str]
 ) -> list[tuple[int, int]]:
-    """Places of the words that each side holds once, as many as come in the same order on both sides."""
+    """Places of the words that each side holds once, as many as come in the same order on both
+    sides.
+    """
     places = {word: place for place, word in enumerate(right) if others[word] == 1}
-    pairs = [(place, places[word]) for place, word in enumerate(left) if counts[word] == 1 and word in places]
+    pairs = [
+        (place, places[word])
+        for place, word in enumerate(left)
+        if counts[word] == 1 and word in places
+    ]
     tails: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -113,7 +128,9 @@ def _anchors(
 
 
 def _without_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
-    """Changes that only a comma or a blank parts become one: it reads as the one edit that it is."""
+    """Changes that only a comma or a blank parts become one: it reads as the one edit
+    that it is.
+    """
     out, new, island = "", "", ""
     for block in chain(blocks, [_Block(same="end")]):
         if not block.same:

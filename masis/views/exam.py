@@ -26,13 +26,21 @@ def exam_line(standing: ExamStanding) -> str:
     if standing.result is not None:
         if standing.result.passed:
             accepted, found = standing.result.accepted, standing.result.found
-            judged = f"accepted {accepted.count} and found {found.count} of {found.of} faulty answers"
+            judged = (
+                f"accepted {accepted.count} and found {found.count} of {found.of} faulty answers"
+            )
             return f"passed the exam on {day(standing.result.taken_at)} ({judged})"
-        return f"did not pass the exam on {day(standing.result.taken_at)}: {'; '.join(standing.result.shortfalls)}"
+        return (
+            f"did not pass the exam on {day(standing.result.taken_at)}:"
+            f" {'; '.join(standing.result.shortfalls)}"
+        )
     if standing.earlier is not None:
         outcome = "passed" if standing.earlier.passed else "did not pass"
         other = f"{'at' if standing.differs == 'address' else 'with'} {_DIFFERS[standing.differs]}"
-        return f"has not taken the exam as it is used here ({outcome} on {day(standing.earlier.taken_at)} {other})"
+        return (
+            f"has not taken the exam as it is used here ({outcome} on"
+            f" {day(standing.earlier.taken_at)} {other})"
+        )
     return "has not taken the exam"
 
 
@@ -44,7 +52,9 @@ def exam_costs(calls: int, tokens: int, cost_usd: float | None) -> str:
 
 
 class ExamFigure(NamedTuple):
-    """One figure of a result, in words: what was counted, how often, and the 95% interval of the share."""
+    """One figure of a result, in words: what was counted, how often, and the 95% interval of the
+    share.
+    """
 
     title: str
     counted: str
@@ -62,7 +72,9 @@ def exam_figures(result: ExamResult) -> tuple[ExamFigure, ...]:
 
 
 def exam_kinds(result: ExamResult) -> tuple[tuple[str, str, str, str], ...]:
-    """Return what happened by kind: its name, the faulty answers flagged and accepted, the sound ones flagged."""
+    """Return what happened by kind: its name, the faulty answers flagged and accepted, the sound
+    ones flagged.
+    """
     return tuple(
         (
             kind.kind,
@@ -75,7 +87,9 @@ def exam_kinds(result: ExamResult) -> tuple[tuple[str, str, str, str], ...]:
 
 
 def exam_lines(result: ExamResult) -> Iterator[str]:
-    """Yield the result as lines of text: the outcome, each figure with its interval, and what happened by kind."""
+    """Yield the result as lines of text: the outcome, each figure with its interval, and what
+    happened by kind.
+    """
     yield f"{result.name}: {exam_line(ExamStanding(result))}"
     for figure in exam_figures(result):
         yield f"  {figure.title:<34}{figure.counted:<10}95% interval {figure.interval}"
@@ -93,13 +107,15 @@ def exam_effort(result: ExamResult) -> str:
     if not result.calls:
         return f"No calls to a language model, {result.seconds:,.0f} s"
     return (
-        f"{result.calls:,} calls ({result.failed_calls:,} without a reply that could be read), {result.tokens:,} "
-        f"tokens, {cost_text(result.cost_usd)}, {result.seconds:,.0f} s"
+        f"{result.calls:,} calls ({result.failed_calls:,} without a reply that could be read),"
+        f" {result.tokens:,} tokens, {cost_text(result.cost_usd)}, {result.seconds:,.0f} s"
     )
 
 
 def exam_conditions(result: ExamResult) -> tuple[str, ...]:
-    """Return what the result holds for: models, addresses and versions of the prompts, a line each."""
+    """Return what the result holds for: models, addresses and versions of the prompts,
+    a line each.
+    """
     return (
         f"Models: {result.name}",
         f"Address: {_joined(result.addresses.values(), 'on this machine')}",

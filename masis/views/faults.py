@@ -16,9 +16,16 @@ FAULT: Mapping[FaultKind, str] = {
 """The kinds of planted faults."""
 
 FAULT_MEANS: Mapping[FaultKind, str] = {
-    "figure": "A figure of the cited evidence becomes one that no evidence has and that follows from none.",
-    "negation": "A sentence that the evidence says nearly in these words is negated, or loses its negation.",
-    "citation": "A reference names a chunk that doesn't say the sentence, or one that doesn't exist.",
+    "figure": (
+        "A figure of the cited evidence becomes one that no evidence has and that follows from"
+        " none."
+    ),
+    "negation": (
+        "A sentence that the evidence says nearly in these words is negated, or loses its negation."
+    ),
+    "citation": (
+        "A reference names a chunk that doesn't say the sentence, or one that doesn't exist."
+    ),
     "name": "A name becomes another name of the case, of which the evidence doesn't say it.",
 }
 """What each kind changes."""
@@ -32,10 +39,17 @@ AUDIT_MADE: Mapping[Literal["flagged", "left_to_people", "accepted"], str] = {
 
 
 def fault_words(fault: PlantedFault) -> str:
-    """Say what was changed in the copy, as a sentence; that its words were redacted, where they were."""
+    """Say what was changed in the copy, as a sentence; that its words were redacted, where they
+    were.
+    """
     if not fault.before and not fault.after:
         return "What was changed is redacted."
-    nouns = {"figure": "the figure", "negation": "the negation", "citation": "the reference", "name": "the name"}
+    nouns = {
+        "figure": "the figure",
+        "negation": "the negation",
+        "citation": "the reference",
+        "name": "the name",
+    }
     return f"{nouns[fault.kind].capitalize()} was changed from “{fault.before}” to “{fault.after}”."
 
 

@@ -1,6 +1,8 @@
-"""One line that says what is worst about the original answer of an audited case, and counts of all issues. Pure.
+"""One line that says what is worst about the original answer of an audited case, and counts of all
+issues. Pure.
 
-The line quotes the answer and the evidence, which come from outside: show it as text or through ``markdown.escaped``.
+The line quotes the answer and the evidence, which come from outside: show it as text or through
+``markdown.escaped``.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from masis.views.words import SEVERITY, Tone, Word
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
 LONGEST_WITH_POINT = 210
-"""Characters of one with the critic's words: a third line of the row, where it says what the evidence has."""
+"""Characters of one with the critic's words: a third line of the row, where it says what the
+evidence has.
+"""
 LONGEST_IN_HEAD = 260
 """Characters of the line in the head of a case: two lines of the page."""
 
@@ -42,22 +46,31 @@ LONGEST_DESCRIPTION = 100
 LONGEST_LEAD = 15
 """Characters of what may stand before a line of the critic and between its parts."""
 LED_IN = 25
-"""Characters of a quotation before the words it is about: where a narrow row cuts the line, they still stand in it."""
+"""Characters of a quotation before the words it is about: where a narrow row cuts the line, they
+still stand in it.
+"""
 
 
 @cache
 def wording_version() -> str:
-    """Return the version of the words that this module makes of a run: a digest of the code that makes them.
+    """Return the version of the words that this module makes of a run: a digest of the code that
+    makes them.
 
     A stored line says by which version it was worded, so that one of another version is worded
     again where it is shown. Nobody has to remember to raise it.
     """
-    makers = {str(inspect.getsourcefile(each)) for each in (headline, about_same_words, counted, Word)}
-    return hashlib.sha256(b"".join(Path(each).read_bytes() for each in sorted(makers))).hexdigest()[:16]
+    makers = {
+        str(inspect.getsourcefile(each)) for each in (headline, about_same_words, counted, Word)
+    }
+    return hashlib.sha256(b"".join(Path(each).read_bytes() for each in sorted(makers))).hexdigest()[
+        :16
+    ]
 
 
 def list_line(run: Run) -> str:
-    """Return the headline of a run as lists store it: the line, and in a second one counts of the rest by kind."""
+    """Return the headline of a run as lists store it: the line, and in a second one counts of the
+    rest by kind.
+    """
     worst = headline(run)
     return "\n".join(filter(None, (worst.text, worst.others)))
 
@@ -95,7 +108,9 @@ KINDS: dict[str, Kind] = {
     "redundant": Kind("remark: redundant citation", "remarks: redundant citations", "calm"),
     "nothing": Kind("", "", "calm"),
 }
-"""Every kind of issue, the gravest first: the first that occurs makes the headline, but for a redundant citation."""
+"""Every kind of issue, the gravest first: the first that occurs makes the headline, but for a
+redundant citation.
+"""
 
 _SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
@@ -104,7 +119,9 @@ _LEADS = {"missing": "Missing: ", "conflict": "Sources disagree: "}
 """How the line of a kind begins."""
 
 _LESSER = frozenset({"missing", "uncited", "lesser", "conflict"})
-"""Kinds of issues with which a case still counts as one where nothing was found: the line says that they are lesser."""
+"""Kinds of issues with which a case still counts as one where nothing was found: the line says that
+they are lesser.
+"""
 
 _OF_A_CLAIM = frozenset({"contradicted", "unsupported", "partial"})
 """Kinds that are about the words of a claim; the others are about its sentence."""
@@ -117,7 +134,8 @@ _NO_ISSUE = frozenset({"failed", "no_answer", "reason", "uncertified"})
 
 
 class Quotation(NamedTuple):
-    """Words from outside that a line quotes, within ``marks``; ``about`` are those of them that the line is about.
+    """Words from outside that a line quotes, within ``marks``; ``about`` are those of them that the
+    line is about.
 
     ``point``: what says what is wrong is cut last, as the answer's words stand on the page.
     """
@@ -129,50 +147,78 @@ class Quotation(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Characters that it keeps where what the evidence says takes the room: those that it is about."""
+        """Characters that it keeps where what the evidence says takes the room: those that it is
+        about.
+        """
         return max(LEAST_QUOTED, len(self.about) + len("……"))
 
 
 class _Line(NamedTuple):
-    """The parts of a line: words of ours, and quotations, of which it holds as much as it has room for."""
+    """The parts of a line: words of ours, and quotations, of which it holds as much as it has room
+    for.
+    """
 
     parts: tuple[str | Quotation, ...]
 
     def led_by(self, lead: str, longest: int = LONGEST_HEADLINE) -> str:
-        """Return the line behind words that lead it in; the answer's quotations are cut before what makes the point."""
+        """Return the line behind words that lead it in; the answer's quotations are cut before what
+        makes the point.
+        """
         quoted = [each for each in self.parts if isinstance(each, Quotation)]
         if not quoted:
             return _cut(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest)
-        longest = max(longest, LONGEST_WITH_POINT) if any(each.marks == ("", "") for each in quoted) else longest
-        ours = sum(len(each) if isinstance(each, str) else sum(map(len, each.marks)) for each in self.parts)
+        longest = (
+            max(longest, LONGEST_WITH_POINT)
+            if any(each.marks == ("", "") for each in quoted)
+            else longest
+        )
+        ours = sum(
+            len(each) if isinstance(each, str) else sum(map(len, each.marks)) for each in self.parts
+        )
         lengths = {each: len(_plain(each.words)) for each in quoted}
         room = max(longest - len(lead) - ours, 20 * len(quoted))
         kept = sum(min(lengths[each], each.least) for each in quoted if not each.point)
-        shares = _shared(max(room - kept, room // 2), [lengths[each] for each in quoted if each.point])
+        shares = _shared(
+            max(room - kept, room // 2), [lengths[each] for each in quoted if each.point]
+        )
         room -= sum(shares)
         shares += _shared(room, [lengths[each] for each in quoted if not each.point])
         limits = dict(zip(sorted(quoted, key=lambda each: not each.point), shares, strict=True))
-        line = "".join([lead, *(each if isinstance(each, str) else _quoted(each, limits[each]) for each in self.parts)])
+        line = "".join(
+            [
+                lead,
+                *(
+                    each if isinstance(each, str) else _quoted(each, limits[each])
+                    for each in self.parts
+                ),
+            ]
+        )
         return line.replace("….", "…")
 
 
 def _shared(room: int, lengths: Sequence[int]) -> list[int]:
     """Share room out among texts of these lengths: what a short one leaves is the others'."""
     shares = dict.fromkeys(range(len(lengths)), 0)
-    for left, place in zip(range(len(lengths), 0, -1), sorted(shares, key=lengths.__getitem__), strict=True):
+    for left, place in zip(
+        range(len(lengths), 0, -1), sorted(shares, key=lengths.__getitem__), strict=True
+    ):
         shares[place] = min(lengths[place], -(-room // left))  # rounded up: one may just fit
         room -= shares[place]
     return list(shares.values())
 
 
 class Headline(NamedTuple):
-    """What is worst about an answer: plain text, its kind, and how many issues of each kind there are."""
+    """What is worst about an answer: plain text, its kind, and how many issues of each kind there
+    are.
+    """
 
     text: str
     kind: str
     counts: tuple[tuple[str, int], ...] = ()
     minor: bool = False
-    """Whether the case counts as one where nothing was found: the line says that what there is is a lesser issue."""
+    """Whether the case counts as one where nothing was found: the line says that what there is is a
+    lesser issue.
+    """
 
     @property
     def tone(self) -> Tone:
@@ -193,7 +239,9 @@ class Headline(NamedTuple):
 
 
 def standing(run: Run) -> Standing:
-    """Return where a case stands that a run has audited, before anybody decides it; the database derives the same."""
+    """Return where a case stands that a run has audited, before anybody decides it; the database
+    derives the same.
+    """
     codes = {reason.code for reason in run.review_reasons}
     if not run.iterations and run.termination_reason == "cancelled":
         return "not_audited"
@@ -207,7 +255,9 @@ def standing(run: Run) -> Standing:
 
 
 def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
-    """Return what is worst about the original answer of a run, in words with the words it is about."""
+    """Return what is worst about the original answer of a run, in words with the words
+    it is about.
+    """
     original = run.original
     if run.termination_reason == "no_answer":
         why = next((reason.message for reason in run.review_reasons), "")
@@ -215,7 +265,10 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     if original is None:
         why = next((warning.message for warning in reversed(run.warnings)), "")
         return Headline(
-            _Line((f"Audit failed: {why}" if why else "The audit finished no iteration",)).led_by(""), "failed"
+            _Line((f"Audit failed: {why}" if why else "The audit finished no iteration",)).led_by(
+                ""
+            ),
+            "failed",
         )
     found = _found(original.citation_audit, original.claims, raised(original))
     found |= _reasons(run, found)
@@ -231,10 +284,16 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
 
 
 def _confirmed(run: Run, original: Iteration) -> str:
-    """Say what was checked of an answer in which nothing was found; where no model judged, by what."""
+    """Say what was checked of an answer in which nothing was found; where no model
+    judged, by what.
+    """
     supported = sum(check.verified for check in original.claims)
     cited = sum(each.status == "valid" for each in original.citation_audit.citations)
-    says = [f"{supported:,} of {counted(len(original.claims), 'claim')} supported"] if original.claims else []
+    says = (
+        [f"{supported:,} of {counted(len(original.claims), 'claim')} supported"]
+        if original.claims
+        else []
+    )
     says += [counted(cited, "citation resolves", "citations resolve")] if cited else []
     offline = {model for role, model in run.models.items() if role != "drafter"} <= {OFFLINE}
     line = f"{'Offline checks: ' if offline else ''}{', '.join(says) or 'nothing found'}"
@@ -242,7 +301,9 @@ def _confirmed(run: Run, original: Iteration) -> str:
 
 
 def raised(iteration: Iteration) -> tuple[Issue, ...]:
-    """Return the issues of an answer; a conflict that the critic names without raising it is one of severity low."""
+    """Return the issues of an answer; a conflict that the critic names without raising it is one of
+    severity low.
+    """
     if any(each.rule == "source_conflict" for each in iteration.issues):
         return iteration.issues
     named = (
@@ -276,27 +337,38 @@ def _lead(kind: str, count: int) -> str:
     return f"{counted(count, *KINDS[kind][:2])}: " if kind == "uncited" else _LEADS.get(kind, "")
 
 
-def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[str, int]]:
-    """Return each kind of issue found in an answer, the gravest first, with its line and how often it occurs.
+def found_in(
+    audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
+) -> dict[str, tuple[str, int]]:
+    """Return each kind of issue found in an answer, the gravest first, with its line and how often
+    it occurs.
 
-    Words of the answer count once, under the gravest of what is wrong with them: what the critic says of a sentence
-    goes with the first of its claims that fail, each of which is a fault. A step that has not come to its end yet gives
-    nothing: an audit under way shows what it has found so far.
+    Words of the answer count once, under the gravest of what is wrong with them: what the critic
+    says of a sentence goes with the first of its claims that fail, each of which is a fault. A step
+    that has not come to its end yet gives nothing: an audit under way shows what it has found so
+    far.
     """
     found = _found(audit, claims, issues)
     return {kind: (line.led_by(_lead(kind, count)), count) for kind, (line, count) in found.items()}
 
 
-def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[_Line, int]]:
+def _found(
+    audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
+) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
-    accused: defaultdict[int, list[range]] = defaultdict(list)  # by sentence; empty: no words of it in particular
+    # by sentence; empty: no words of it in particular
+    accused: defaultdict[int, list[range]] = defaultdict(list)
     starts = [each.start for each in audit.sentences]
     lines: list[tuple[str, _Line, int | None, range]] = [
         (kind, text, None, range(0)) for kind, text in _sentences(audit, ())
     ]
     objections: dict[int | None, Issue] = {}
     again = {each for fault in about_same_words(issues) for each in _under_the_gravest(fault)}
-    again_claimed = {(each.start, each.end) for each in again if each.source == "claims" and each.start is not None}
+    again_claimed = {
+        (each.start, each.end)
+        for each in again
+        if each.source == "claims" and each.start is not None
+    }
     counting = [each for each in claims if (each.claim.start, each.claim.end) not in again_claimed]
     for issue in issues:
         if (kind := _kind_of(issue)) and issue not in again:
@@ -319,7 +391,11 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
     for kind, text, sentence, words in sorted(lines, key=lambda each: gravity.index(each[0])):
         before = [] if sentence is None else accused[sentence]
         same = next(
-            (each for each in before if not words or not each or (each.start < words.stop and words.start < each.stop)),
+            (
+                each
+                for each in before
+                if not words or not each or (each.start < words.stop and words.start < each.stop)
+            ),
             None,
         )
         if same is None:
@@ -332,38 +408,59 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
         found["fabricated"] = _fabricated(audit, fabricated), len(audit.invalid_citations)
     if uncited := [
-        each.text for place, each in enumerate(audit.sentences) if each.status == "uncited" and not accused[place]
+        each.text
+        for place, each in enumerate(audit.sentences)
+        if each.status == "uncited" and not accused[place]
     ]:
         found["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
     if undecided := [
         check
         for check in counting
-        if check.verdict == "unverifiable" and (check.claim.sentence is None or not accused[check.claim.sentence])
+        if check.verdict == "unverifiable"
+        and (check.claim.sentence is None or not accused[check.claim.sentence])
     ]:
         found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
-    if calculated := [check for check in counting if check.figures and check.verdict in _MAY_BE_CALCULATED]:
+    if calculated := [
+        check for check in counting if check.figures and check.verdict in _MAY_BE_CALCULATED
+    ]:
         found["figure"] = _figures(calculated), sum(len(check.figures) for check in calculated)
-    if tagged := [check for check in counting if check.marked and check.verdict in _MAY_BE_CALCULATED]:
+    if tagged := [
+        check for check in counting if check.marked and check.verdict in _MAY_BE_CALCULATED
+    ]:
         found["marked"] = _marked(tagged), sum(len(check.marked) for check in tagged)
     return {kind: found[kind] for kind in KINDS if kind in found}
 
 
 _MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
-"""Verdicts beside which a figure that the evidence lacks, or a mark, is worth a line: the others say what is wrong."""
+"""Verdicts beside which a figure that the evidence lacks, or a mark, is worth a line: the others
+say what is wrong.
+"""
 
 
 def _figures(checks: Sequence[ClaimCheck]) -> _Line:
-    """Return the line of the figures that the evidence lacks, with the words of the claim where they are of one."""
-    figures = [_clean(figure.claim_text, LONGEST_VALUE) for check in checks for figure in check.figures]
+    """Return the line of the figures that the evidence lacks, with the words of the claim where
+    they are of one.
+    """
+    figures = [
+        _clean(figure.claim_text, LONGEST_VALUE) for check in checks for figure in check.figures
+    ]
     says = figures_not_in_evidence(figures)
-    return _Line((f"{says}: ", Quotation(_words(checks[0]), figures[0])) if len(checks) == 1 else (says,))
+    return _Line(
+        (f"{says}: ", Quotation(_words(checks[0]), figures[0])) if len(checks) == 1 else (says,)
+    )
 
 
 def _marked(checks: Sequence[ClaimCheck]) -> _Line:
-    """Return the line of the words that a tagger marks, with the words of the claim where they are of one."""
-    words = [_clean(marked.claim_text, LONGEST_VALUE) for check in checks for marked in check.marked]
+    """Return the line of the words that a tagger marks, with the words of the claim where they are
+    of one.
+    """
+    words = [
+        _clean(marked.claim_text, LONGEST_VALUE) for check in checks for marked in check.marked
+    ]
     says = words_marked(words)
-    return _Line((f"{says}: ", Quotation(_words(checks[0]), words[0])) if len(checks) == 1 else (says,))
+    return _Line(
+        (f"{says}: ", Quotation(_words(checks[0]), words[0])) if len(checks) == 1 else (says,)
+    )
 
 
 def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:
@@ -374,7 +471,11 @@ def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:
 def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[_Line, int]]]:
     """Yield what the reasons for review say beyond the issues."""
     accused = any(KINDS[kind].tone == "bad" for kind in found)
-    for kind, codes in (("reason", () if accused else MUST_LOOK), ("unscored", ("unscored",)), ("uncertified", _TOLD)):
+    for kind, codes in (
+        ("reason", () if accused else MUST_LOOK),
+        ("unscored", ("unscored",)),
+        ("uncertified", _TOLD),
+    ):
         if messages := [reason.message for reason in run.review_reasons if reason.code in codes]:
             yield kind, (_Line((messages[0].rstrip("."),)), len(messages))
 
@@ -392,25 +493,38 @@ _TOLD: tuple[ReviewCode, ...] = (
     "judges_disagree",
     "critic_not_run",
 )
-"""Reasons that say something about this answer. A low score or a revision that nobody has read is true of most."""
+"""Reasons that say something about this answer. A low score or a revision that nobody has read is
+true of most.
+"""
 
 
 def _sentences(
-    audit: CitationAudit, claims: Sequence[ClaimCheck], objections: Mapping[int | None, Issue] = MappingProxyType({})
+    audit: CitationAudit,
+    claims: Sequence[ClaimCheck],
+    objections: Mapping[int | None, Issue] = MappingProxyType({}),
 ) -> Iterator[tuple[str, _Line]]:
-    """Yield the kind and the line of what is wrong with quotations, claims and citations, as the answer has them.
+    """Yield the kind and the line of what is wrong with quotations, claims and citations, as the
+    answer has them.
 
-    ``objections`` are the critic's, by sentence: where the words quoted don't show the contradiction, they say it.
+    ``objections`` are the critic's, by sentence: where the words quoted don't show the
+    contradiction, they say it.
     """
     for quote in audit.quotes:
         if quote.finding != "verbatim":
-            says = _MISQUOTED[quote.finding].format(cited=_id(quote.evidence_id), other=_id(quote.found_in or ""))
+            says = _MISQUOTED[quote.finding].format(
+                cited=_id(quote.evidence_id), other=_id(quote.found_in or "")
+            )
             yield "misquoted", _Line((says, Quotation(quote.quote)))
     # those with both words come first: they can be checked at a glance
     for check in sorted(claims, key=lambda check: not _exact(check)):
-        if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
+        if check.verdict == "contradicted" or (
+            check.verdict == "supported" and check.contradictions
+        ):
             objection = None if _shown(check) else objections.get(check.claim.sentence)
-            yield "contradicted", _issue_line(objection, check) if objection else _contradicted(check)
+            yield (
+                "contradicted",
+                (_issue_line(objection, check) if objection else _contradicted(check)),
+            )
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported(check)
         elif check.verdict == "partial":
@@ -419,10 +533,21 @@ def _sentences(
         for reference in check.references:
             cited = _id(reference.evidence_id)
             if reference.finding == "redundant":
-                yield "redundant", _Line((f"{cited} adds nothing to the other citations of ", Quotation(_words(check))))
+                yield (
+                    "redundant",
+                    _Line(
+                        (
+                            f"{cited} adds nothing to the other citations of ",
+                            Quotation(_words(check)),
+                        )
+                    ),
+                )
             elif reference.finding == "misattributed":
                 better = f"; {_id(reference.better)} does" if reference.better else ""
-                yield "misattributed", _Line((f"{cited} doesn't support ", Quotation(_words(check)), better))
+                yield (
+                    "misattributed",
+                    _Line((f"{cited} doesn't support ", Quotation(_words(check)), better)),
+                )
 
 
 _MISQUOTED = {
@@ -433,7 +558,9 @@ _MISQUOTED = {
 
 
 def _kind_of(issue: Issue) -> str:
-    """Return the kind of an issue that neither citations nor claims say already; "" for the others."""
+    """Return the kind of an issue that neither citations nor claims say already; "" for
+    the others.
+    """
     if issue.source == "instructions":
         return "instruction"
     if issue.rule == "source_conflict":
@@ -464,16 +591,19 @@ def _kind(issue: Issue) -> str:
 
 
 def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
-    """Return by what issues are sorted so that the one of the headline comes first; ``check`` is of its claim."""
+    """Return by what issues are sorted so that the one of the headline comes first; ``check`` is of
+    its claim.
+    """
     return [*KINDS].index(_kind(issue)), check is not None and not _exact(check)
 
 
 def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
-    """Return the line of an issue; the critic's has the words of the answer and what the evidence says in their place.
+    """Return the line of an issue; the critic's has the words of the answer and what the evidence
+    says in their place.
 
-    Of a long quotation it has the words at fault, which ``check``, that of the claim, names. Where it names none, or a
-    single word, which alone says little, the critic's description says what is wrong. The claim is quoted where the
-    issue quotes nothing.
+    Of a long quotation it has the words at fault, which ``check``, that of the claim, names. Where
+    it names none, or a single word, which alone says little, the critic's description says what is
+    wrong. The claim is quoted where the issue quotes nothing.
     """
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _Line((issue.reason.rstrip("."),))
@@ -503,17 +633,27 @@ def _bare(words: str) -> Quotation:
 def _fabricated(audit: CitationAudit, references: Sequence[str]) -> _Line:
     names = [f"[{_clean(each, 20)}]" for each in references]
     if len(names) > 2:
-        return _Line((f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist",))
+        return _Line(
+            (f"Cites {names[0]}, {names[1]} and {len(names) - 2:,} more that don't exist",)
+        )
     says = f"Cites {' and '.join(names)}, which {'doesn' if len(names) == 1 else 'don'}'t exist"
     cited = next((each for each in audit.citations if each.reference == references[0]), None)
     if len(names) == 2 or cited is None or cited.sentence is None:
         return _Line((says,))
     sentence = audit.sentences[cited.sentence]
-    markers = [(each.marker_start - sentence.start, each.marker_end - sentence.start) for each in audit.citations]
+    markers = [
+        (each.marker_start - sentence.start, each.marker_end - sentence.start)
+        for each in audit.citations
+    ]
     markers = [each for each in markers if 0 <= each[0] < len(sentence.text)]
     before = _without(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
     # what the marker stands behind is what it is to prove
-    return _Line((f"{says}: ", Quotation(_without(sentence.text, markers), " ".join(_plain(before).split()[-3:]))))
+    return _Line(
+        (
+            f"{says}: ",
+            Quotation(_without(sentence.text, markers), " ".join(_plain(before).split()[-3:])),
+        )
+    )
 
 
 def _exact(check: ClaimCheck) -> bool:
@@ -531,7 +671,9 @@ def _short(each: Contradiction) -> bool:
 
 def _clearest(check: ClaimCheck) -> Contradiction | None:
     """Return the contradiction of a claim that shows most; None where none is named."""
-    between = sorted(check.contradictions, key=lambda each: (not each.evidence_text, -each.strength))
+    between = sorted(
+        check.contradictions, key=lambda each: (not each.evidence_text, -each.strength)
+    )
     return next((each for each in between if _short(each)), between[0] if between else None)
 
 
@@ -540,7 +682,9 @@ def _shown(check: ClaimCheck) -> bool:
     first = _clearest(check)
     if first is None:
         return False
-    claim, mine, theirs = (_plain(each) for each in (_words(check), first.claim_text, first.evidence_text))
+    claim, mine, theirs = (
+        _plain(each) for each in (_words(check), first.claim_text, first.evidence_text)
+    )
     return _short(first) or bool(theirs and _differing(claim, mine, theirs))
 
 
@@ -560,13 +704,28 @@ def _contradicted(check: ClaimCheck) -> _Line:
     whole, about = claim if mine in claim else mine, _differing(claim, mine, theirs)
     ours = Quotation(whole, mine if mine != whole else _differing(theirs, theirs, whole))
     if first.kind == "source":
-        return _Line((f"The source of {who}, ", Quotation(theirs, about, point=not about), ", contradicts ", ours))
+        return _Line(
+            (
+                f"The source of {who}, ",
+                Quotation(theirs, about, point=not about),
+                ", contradicts ",
+                ours,
+            )
+        )
     return _Line((f"{who} contradicts ", ours, ": ", Quotation(theirs, about, point=not about)))
 
 
 def _unsupported(check: ClaimCheck) -> _Line:
-    missing = [text for start, end in check.uncovered if (text := _clean(check.claim.text[start:end], LONGEST_VALUE))]
-    return _absent(missing[0], _words(check)) if missing else _Line(("No evidence supports ", Quotation(_words(check))))
+    missing = [
+        text
+        for start, end in check.uncovered
+        if (text := _clean(check.claim.text[start:end], LONGEST_VALUE))
+    ]
+    return (
+        _absent(missing[0], _words(check))
+        if missing
+        else _Line(("No evidence supports ", Quotation(_words(check))))
+    )
 
 
 def _absent(words: str, claim: str) -> _Line:
@@ -601,7 +760,9 @@ def _without(text: str, markers: Iterable[tuple[int, int]]) -> str:
     return "".join([*kept, text[at:]])
 
 
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+")
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
+)
 """Control characters, and those that turn the direction of the line that they stand in."""
 
 
@@ -625,7 +786,9 @@ def _plain(words: str) -> str:
 
 
 def _quoted(quotation: Quotation, longest: int) -> str:
-    """Return at most so many characters of a quotation, so cut that the words it is about stand in them."""
+    """Return at most so many characters of a quotation, so cut that the words it is about stand in
+    them.
+    """
     opens, closes = quotation.marks
     return f"{opens}{_window(_plain(quotation.words), quotation.about, longest)}{closes}"
 
@@ -649,7 +812,9 @@ def _cut(text: str, longest: int) -> str:
 
 _WORD = re.compile(r"\S+")
 ALIKE = 0.35
-"""Share of a claim's words that the evidence must have, so that what it has in place of the others says anything."""
+"""Share of a claim's words that the evidence must have, so that what it has in place of the others
+says anything.
+"""
 
 
 def _compared(words: Sequence[re.Match[str]]) -> list[str]:
@@ -658,7 +823,9 @@ def _compared(words: Sequence[re.Match[str]]) -> list[str]:
 
 @lru_cache(maxsize=16_384)  # few words are rare, and a page has many headlines
 def _comparable(word: str) -> str:
-    """Return a word without what only sets it off; brackets around a figure and signs may mean something."""
+    """Return a word without what only sets it off; brackets around a figure and signs may mean
+    something.
+    """
     key = quotation_key(word).strip(",;:?").rstrip(".")
     if any(map(str.isdigit, key)):
         return key
@@ -666,7 +833,8 @@ def _comparable(word: str) -> str:
 
 
 def _differing(claim: str, mine: str, evidence: str) -> str:
-    """Return the words of the evidence that stand where the claim has its own; "" where the two don't differ.
+    """Return the words of the evidence that stand where the claim has its own; "" where the two
+    don't differ.
 
     Of several places one with a figure or a negation is taken: how else the two are put says less.
     """
@@ -686,7 +854,9 @@ def _differing(claim: str, mine: str, evidence: str) -> str:
     return evidence[theirs[-start].start() : theirs[end - 1].end()]
 
 
-_DECIDING = re.compile(r"\d|\b(?:no|not|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE)
+_DECIDING = re.compile(
+    r"\d|\b(?:no|not|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
+)
 
 
 def _decides(words: Sequence[re.Match[str]]) -> bool:

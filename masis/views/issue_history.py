@@ -1,7 +1,8 @@
 """Follow issues from one iteration to the next: new, persisting, fixed, regressed. Pure.
 
-``Issue.key`` is the same while the same words keep the same fault. A revision that rewords a sentence without mending
-it changes the key: so what is left over is matched once more by rule and by how many words the two share.
+``Issue.key`` is the same while the same words keep the same fault. A revision that rewords a
+sentence without mending it changes the key: so what is left over is matched once more by rule and
+by how many words the two share.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from masis.views.markdown import coloured, escaped
 from masis.views.words import COURSE, rule_word
 
 Course = Literal["new", "persisting", "fixed", "regressed", "absent"]
-"""``regressed``: it had been fixed and is back. ``absent``: not there yet, or fixed for longer than one iteration."""
+"""``regressed``: it had been fixed and is back. ``absent``: not there yet, or fixed for longer than
+one iteration.
+"""
 
 SAME_WORDS = 0.6
 """Share of words (of both together) from which a reworded sentence counts as the same one."""
@@ -32,7 +35,9 @@ _WORD = re.compile(r"\w+")
 
 
 class Followed(NamedTuple):
-    """One issue through a run: the issue as each iteration has it (None where it has not), and its course."""
+    """One issue through a run: the issue as each iteration has it (None where it has not), and its
+    course.
+    """
 
     issues: tuple[Issue | None, ...]
     courses: tuple[Course, ...]
@@ -57,11 +62,19 @@ def follow(iterations: Sequence[Iteration]) -> list[Followed]:
 
 def course_at(followed: Iterable[Followed], index: int) -> dict[str, Course]:
     """Return the course of each issue of iteration ``index``, by the issue's id."""
-    return {issue.id: each.courses[index] for each in followed if (issue := each.issues[index]) is not None}
+    return {
+        issue.id: each.courses[index]
+        for each in followed
+        if (issue := each.issues[index]) is not None
+    }
 
 
-def _continued(chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]) -> list[Issue | None]:
-    """Return for each chain the issue that goes on with it, if one does: by key, else by its words."""
+def _continued(
+    chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]
+) -> list[Issue | None]:
+    """Return for each chain the issue that goes on with it, if one does: by key, else
+    by its words.
+    """
     left = list(issues)
     found: list[Issue | None] = [None] * len(chains)
     latest = [next(issue for issue in reversed(chain) if issue is not None) for chain in chains]
@@ -82,7 +95,8 @@ def _continued(chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]
         for number in open_chains
         for before in [_words(latest[number])]
         for place, issue in enumerate(left)
-        if issue.rule == latest[number].rule and (alike := _alike(before, words[place])) >= SAME_WORDS
+        if issue.rule == latest[number].rule
+        and (alike := _alike(before, words[place])) >= SAME_WORDS
     ]
     used: set[int] = set()
     for _, number, place in sorted(likeness):
@@ -116,34 +130,49 @@ LONGEST_DESCRIPTION = 200
 
 
 class IssueHistory(NamedTuple):
-    """The issues of a run, those of the newest iteration first, as Markdown cells; so many more are left out."""
+    """The issues of a run, those of the newest iteration first, as Markdown cells; so many more are
+    left out.
+    """
 
     table: pd.DataFrame
     left_out: int
 
 
 def issue_history(run: Run, shown: int) -> IssueHistory:
-    """Return every issue with its course through the iterations; the column of iteration ``shown`` (from 0) says so."""
+    """Return every issue with its course through the iterations; the column of iteration ``shown``
+    (from 0) says so.
+    """
     followed = sorted(follow(run.iterations), key=lambda each: each.issues[-1] is None)
     titles = [
-        f"Iteration {each.iteration_number}{', shown' if index == shown else ''}: {_counts(followed, index)}"
+        f"Iteration {each.iteration_number}{', shown' if index == shown else ''}:"
+        f" {_counts(followed, index)}"
         for index, each in enumerate(run.iterations)
     ]
     rows = [
         [
-            f"**{escaped(rule_word(each.last.rule).text)}** {escaped(each.last.description[:LONGEST_DESCRIPTION])}",
+            (
+                f"**{escaped(rule_word(each.last.rule).text)}**"
+                f" {escaped(each.last.description[:LONGEST_DESCRIPTION])}"
+            ),
             *(_course_words(course) for course in each.courses),
         ]
         for each in followed[:ROWS_SHOWN]
     ]
-    return IssueHistory(pd.DataFrame(rows, columns=["Issue", *titles]), max(0, len(followed) - ROWS_SHOWN))
+    return IssueHistory(
+        pd.DataFrame(rows, columns=["Issue", *titles]), max(0, len(followed) - ROWS_SHOWN)
+    )
 
 
 def _counts(followed: Sequence[Followed], index: int) -> str:
     if index == 0:
         return counted(sum(each.issues[0] is not None for each in followed), "issue")
     courses: Counter[str] = Counter(each.courses[index] for each in followed)
-    return ", ".join(f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]) or "none"
+    return (
+        ", ".join(
+            f"{courses[course]} {COURSE[course].text}" for course in COURSE if courses[course]
+        )
+        or "none"
+    )
 
 
 _SIGN = {"new": "●", "persisting": "→", "fixed": "✓", "regressed": "↺"}

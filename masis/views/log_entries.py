@@ -10,7 +10,9 @@ from masis.views.words import DECIDED, ENTRY, REDACTED, Word
 
 
 def entry_number(entry: LogEntry) -> str:
-    """Return what an entry is called: its number, or its id for who may not know how many came before it."""
+    """Return what an entry is called: its number, or its id for who may not know how many came
+    before it.
+    """
     return str(entry.seq or entry.id)
 
 
@@ -22,7 +24,11 @@ def entry_word(entry: LogEntry) -> Word:
     if decision.verdict is None:
         return ENTRY[decision.kind]
     word = DECIDED[decision.verdict]
-    return word._replace(text=f"{word.text} by adjudication") if decision.kind == "adjudication" else word
+    return (
+        word._replace(text=f"{word.text} by adjudication")
+        if decision.kind == "adjudication"
+        else word
+    )
 
 
 def verdict_text(decision: Decision) -> str:
@@ -34,15 +40,21 @@ def verdict_text(decision: Decision) -> str:
 
 
 def entry_texts(entries: Sequence[LogEntry]) -> dict[str, Word]:
-    """Return what each entry of a case did to which answer, by its id: ``Undid “Approved revision 2”``."""
+    """Return what each entry of a case did to which answer, by its id: ``Undid “Approved revision
+    2”``.
+    """
     words = {entry.id: _decided(entry) for entry in entries}
     for entry in entries:
         decision = entry.decision
         if decision is not None and decision.kind == "undo":
             before = words.get(decision.undoes or "")
-            words[entry.id] = ENTRY["undo"]._replace(text=f"Undid “{before.text}”" if before else "Undid a decision")
+            words[entry.id] = ENTRY["undo"]._replace(
+                text=f"Undid “{before.text}”" if before else "Undid a decision"
+            )
         elif decision is not None and decision.kind == "redaction":
-            words[entry.id] = ENTRY["redaction"]._replace(text=f"Redacted entry {decision.extra.get('redacts', '')}")
+            words[entry.id] = ENTRY["redaction"]._replace(
+                text=f"Redacted entry {decision.extra.get('redacts', '')}"
+            )
     return words
 
 
@@ -58,12 +70,15 @@ def entry_reason(decision: Decision | None) -> str:
     """Say why: the reason given, or the rule that accepted."""
     if decision is None or decision.kind != "policy_accept":
         return decision.reason if decision else ""
-    rule = decision.extra.get("rule")  # any program may write such an entry: a list must not fail at one without
+    # any program may write such an entry: a list must not fail at one without
+    rule = decision.extra.get("rule")
     return f"by acceptance rule {rule}" if rule else "by the acceptance rule"
 
 
 def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
-    """Say what an entry is about: an answer, people, tags, or ``undone``, the entry that it undoes or redacts."""
+    """Say what an entry is about: an answer, people, tags, or ``undone``, the entry that it undoes
+    or redacts.
+    """
     if decision is None:
         return "what was written here was removed"
     if decision.kind == "redaction":
@@ -79,12 +94,25 @@ def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
     return f"“{entry_word(undone).text}”{who}, entry {entry_number(undone)}"
 
 
-_WORDS_OF_A_SIDE = ("verdict", "run_id", "iteration", "reason", "note", "corrected_answer", "labels", "rubric_scores")
+_WORDS_OF_A_SIDE = (
+    "verdict",
+    "run_id",
+    "iteration",
+    "reason",
+    "note",
+    "corrected_answer",
+    "labels",
+    "rubric_scores",
+)
 
 
 def whose_decision(final: Decision, decisions: Sequence[Decision]) -> str:
-    """Say whose decision a final verdict took, and whether it was changed; "" where none was taken."""
-    side = next((each for each in decisions if each.reviewer == final.extra.get("taken_from")), None)
+    """Say whose decision a final verdict took, and whether it was changed; "" where
+    none was taken.
+    """
+    side = next(
+        (each for each in decisions if each.reviewer == final.extra.get("taken_from")), None
+    )
     if side is None:
         return ""
     same = all(getattr(side, name) == getattr(final, name) for name in _WORDS_OF_A_SIDE)

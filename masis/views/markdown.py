@@ -1,4 +1,6 @@
-"""Words as Streamlit's Markdown: outside text escaped, labels in their tone's colour; and what browsers can draw."""
+"""Words as Streamlit's Markdown: outside text escaped, labels in their tone's colour; and what
+browsers can draw.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,16 @@ _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in string.punctuation})
 def escaped(text: str) -> str:
     """Return text from outside as Markdown that shows it: no markup, no image, no link.
 
-    Addresses are broken by an invisible blank, since Streamlit makes links of them even where every sign is escaped.
+    Addresses are broken by an invisible blank, since Streamlit makes links of them even where every
+    sign is escaped.
     """
     broken = text.replace("://", ":\u200b//").replace("www.", "www\u200b.").replace("@", "@\u200b")
     return " ".join(broken.split()).translate(_MARKDOWN)
 
 
 MOST_MARKS = 50
-"""Combining marks in a row; no script has words with more. The time in which a browser draws them grows with the square
-of their number: 100,000 take it half a minute."""
+"""Combining marks in a row; no script has words with more. The time in which a browser draws them
+grows with the square of their number: 100,000 take it half a minute."""
 
 _CARRIER = "\u25cc"
 """A dotted circle, on which marks stand that have no letter."""
@@ -44,8 +47,12 @@ _CARRIER = "\u25cc"
 
 @cache
 def _long_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what finds too many marks in a row, and as many characters in a row that JSON has escaped."""
-    kinds = groupby(range(sys.maxunicode + 1), lambda code: unicodedata.category(chr(code)).startswith("M"))
+    """Return what finds too many marks in a row, and as many characters in a row that JSON has
+    escaped.
+    """
+    kinds = groupby(
+        range(sys.maxunicode + 1), lambda code: unicodedata.category(chr(code)).startswith("M")
+    )
     ranges = ((next(codes), codes) for is_mark, codes in kinds if is_mark)
     marks = "".join(f"{chr(first)}-{chr(max((first, *others)))}" for first, others in ranges)
     return re.compile(f"[{marks}]{{{MOST_MARKS}}}(?=[{marks}])"), re.compile(
@@ -54,7 +61,8 @@ def _long_runs() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def drawable(text: str) -> str:
-    """Return a text, or JSON, that browsers draw in linear time: long runs of combining marks are broken.
+    """Return a text, or JSON, that browsers draw in linear time: long runs of combining marks are
+    broken.
 
     For display only: what is stored, exported and sent to models keeps every character.
     """

@@ -21,7 +21,8 @@ class Span(NamedTuple):
 
 
 class Bearing(NamedTuple):
-    """A stretch of evidence that supports a claim (by its place in the iteration), or contradicts it.
+    """A stretch of evidence that supports a claim (by its place in the iteration), or contradicts
+    it.
 
     Where it says a missing point, ``claim`` is the number of that issue below zero.
     """
@@ -37,10 +38,11 @@ FactKind = Literal["marked", "figure", "conflict", "absent"]
 class Piece(TypedDict):
     """A stretch of the answer under one set of marks.
 
-    ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``issues`` are numbers; ``closes``
-    is the verdict on a claim that ends with this piece, ``ends`` the issues that do. ``beside`` is there where the
-    citation came beside the answer: what the citations that end with this piece name. ``block``,
-    ``styles`` and ``hidden`` are how the Markdown of the text shows it (``markup.py``).
+    ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``issues`` are
+    numbers; ``closes`` is the verdict on a claim that ends with this piece, ``ends`` the issues
+    that do. ``beside`` is there where the citation came beside the answer: what the citations that
+    end with this piece name. ``block``, ``styles`` and ``hidden`` are how the Markdown of the text
+    shows it (``markup.py``).
     """
 
     text: str
@@ -63,7 +65,9 @@ class Piece(TypedDict):
 
 
 class EvidencePiece(TypedDict):
-    """A stretch of evidence: the ``claims`` it supports, those it is ``against``; ``instructs``: it gives orders."""
+    """A stretch of evidence: the ``claims`` it supports, those it is ``against``; ``instructs``: it
+    gives orders.
+    """
 
     text: str
     claims: NotRequired[list[int]]
@@ -75,14 +79,17 @@ class EvidencePiece(TypedDict):
 
 
 def reference_marks(iteration: Iteration) -> dict[int, str]:
-    """Return what each citation (by its place in the audit) is: fabricated, misattributed, redundant... or valid."""
+    """Return what each citation (by its place in the audit) is: fabricated, misattributed,
+    redundant... or valid.
+    """
     checks: dict[tuple[int, str], str] = {}
     for check in iteration.claims:
         for reference in check.references:
             if check.claim.sentence is not None and reference.finding in REFERENCE:
                 checks[check.claim.sentence, reference.evidence_id] = reference.finding
     return {
-        index: _reference_mark(citation, checks) for index, citation in enumerate(iteration.citation_audit.citations)
+        index: _reference_mark(citation, checks)
+        for index, citation in enumerate(iteration.citation_audit.citations)
     }
 
 
@@ -94,10 +101,13 @@ def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> s
     return checks.get((citation.sentence, citation.evidence_id), "valid")
 
 
-def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[Sequence[Span]]) -> Iterator[Piece]:
+def answer_pieces(
+    iteration: Iteration, marks: dict[int, str], issues: Sequence[Sequence[Span]]
+) -> Iterator[Piece]:
     """Yield the answer cut wherever a mark begins or ends, each piece with the marks that cover it.
 
-    ``issues`` are the places of each, in the order of their numbers; the number stands where the first of them ends.
+    ``issues`` are the places of each, in the order of their numbers; the number stands where the
+    first of them ends.
     """
     answer, audit = iteration.answer, iteration.citation_audit
     layers = _layers(iteration, issues)
@@ -116,15 +126,28 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[
             sentence = audit.sentences[in_sentence[0]]
             piece |= {"sentence": in_sentence[0], "status": sentence.status, "why": sentence.why}
         if in_citation:
-            # a marker lies within what a citation given beside the answer covers: the shorter one is shown
-            shown = min(in_citation, key=lambda index: (_length(audit.citations[index]), _WORST.index(marks[index])))
+            # a marker lies within what a citation given beside the answer covers: the shorter one
+            # is shown
+            shown = min(
+                in_citation,
+                key=lambda index: (_length(audit.citations[index]), _WORST.index(marks[index])),
+            )
             piece |= {"reference": marks[shown], "citation": shown}
             piece["evidence"] = audit.citations[shown].evidence_id or ""
             if _is_beside(audit.citations[shown]):
-                ending = (audit.citations[index] for index in in_citation if audit.citations[index].end == end)
-                piece["beside"] = list(dict.fromkeys(each.reference for each in ending if _is_beside(each)))
+                ending = (
+                    audit.citations[index]
+                    for index in in_citation
+                    if audit.citations[index].end == end
+                )
+                piece["beside"] = list(
+                    dict.fromkeys(each.reference for each in ending if _is_beside(each))
+                )
         if in_claim:
-            piece |= {"claims": in_claim, "verdict": _worst(iteration.claims[index] for index in in_claim)}
+            piece |= {
+                "claims": in_claim,
+                "verdict": _worst(iteration.claims[index] for index in in_claim),
+            }
         if in_claim and end in judged:
             piece["closes"] = judged[end]
         if in_fact:
@@ -151,21 +174,29 @@ def _is_beside(citation: Citation) -> bool:
 Layer = list[tuple[Span, int]]
 
 
-def _layers(iteration: Iteration, issues: Sequence[Sequence[Span]]) -> tuple[Layer, Layer, Layer, Layer, Layer]:
+def _layers(
+    iteration: Iteration, issues: Sequence[Sequence[Span]]
+) -> tuple[Layer, Layer, Layer, Layer, Layer]:
     """Citations, sentences, claims, figures and other facts, numbered issues."""
     audit = iteration.citation_audit
-    # A marker with a single reference is marked whole, brackets included; of several references each for itself.
+    # A marker with a single reference is marked whole, brackets included; of several references
+    # each for itself.
     alone = _sole_references(audit.citations)
     citations = [
         (
-            Span(each.marker_start, each.marker_end)
-            if index in alone and not _is_beside(each)
-            else Span(each.start, each.end),
+            (
+                Span(each.marker_start, each.marker_end)
+                if index in alone and not _is_beside(each)
+                else Span(each.start, each.end)
+            ),
             index,
         )
         for index, each in enumerate(audit.citations)
     ]
-    sentences = [(Span(sentence.start, sentence.end), index) for index, sentence in enumerate(audit.sentences)]
+    sentences = [
+        (Span(sentence.start, sentence.end), index)
+        for index, sentence in enumerate(audit.sentences)
+    ]
     claims = [
         (Span(check.claim.start, check.claim.end), index)
         for index, check in enumerate(iteration.claims)
@@ -207,14 +238,16 @@ def _worst(checks: Iterable[ClaimCheck]) -> str:
 
 MARKED, FIGURE, CONFLICT, ABSENT = 0, 1, 2, 3
 _FACTS: tuple[FactKind, ...] = ("marked", "figure", "conflict", "absent")
-"""What words may be: marked by a tagger; a figure that may be calculated; what the evidence has otherwise; what it
-lacks."""
+"""What words may be: marked by a tagger; a figure that may be calculated; what the evidence has
+otherwise; what it lacks."""
 
 
 def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
-    """Yield where the answer has what the evidence contradicts, and the figures and quotations that it lacks.
+    """Yield where the answer has what the evidence contradicts, and the figures and quotations that
+    it lacks.
 
-    A figure that may be calculated, and words that a tagger marks, are marked whatever became of their claim.
+    A figure that may be calculated, and words that a tagger marks, are marked whatever became of
+    their claim.
     """
     if (offset := check.claim.start) is None:
         return
@@ -237,16 +270,22 @@ def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
 
 
 def count_facts(pieces: Iterable[Piece], kind: FactKind) -> int:
-    """Return how many places of an answer are a fact of this kind; one may be cut into several pieces."""
+    """Return how many places of an answer are a fact of this kind; one may be cut into several
+    pieces.
+    """
     return sum(is_one for is_one, _ in groupby(pieces, lambda piece: piece.get("fact") == kind))
 
 
 def evidence_pieces(
     text: str, bearings: Sequence[Bearing], instructions: Sequence[Span] = ()
 ) -> Iterator[EvidencePiece]:
-    """Yield the text of a chunk cut where claims bear on it or it gives orders; the spans must lie inside it."""
+    """Yield the text of a chunk cut where claims bear on it or it gives orders; the spans must lie
+    inside it.
+    """
     cuts = sorted(
-        {0, len(text)} | {edge for bearing in bearings for edge in bearing.span} | {e for s in instructions for e in s}
+        {0, len(text)}
+        | {edge for bearing in bearings for edge in bearing.span}
+        | {e for s in instructions for e in s}
     )
     supported = _Cover((bearing.span, bearing.claim) for bearing in bearings if not bearing.against)
     refutes = _Cover((bearing.span, bearing.claim) for bearing in bearings if bearing.against)

@@ -1,11 +1,13 @@
-"""Where the Markdown of a text stands: which characters are markup, and which block and style each other one has.
+"""Where the Markdown of a text stands: which characters are markup, and which block and style each
+other one has.
 
-Nothing is rewritten. A text keeps every character at its offset, and what is found here are ranges of it: so marks and
-labels, which are offsets too, can't slip. No character is dropped either: a hidden one is markup that a style or a
-block shows in its place. Headings, paragraphs, lists, quotations, code, tables, rules, emphasis and links are found, as
-GitHub's dialect has them. HTML, images, entities and reference definitions are no markup here: they are shown as typed.
-A link shows its words and its address. A library would give a tree of rewritten text: the widely used ones for Python
-state no place for what lies within a line.
+Nothing is rewritten. A text keeps every character at its offset, and what is found here are ranges
+of it: so marks and labels, which are offsets too, can't slip. No character is dropped either: a
+hidden one is markup that a style or a block shows in its place. Headings, paragraphs, lists,
+quotations, code, tables, rules, emphasis and links are found, as GitHub's dialect has them. HTML,
+images, entities and reference definitions are no markup here: they are shown as typed. A link shows
+its words and its address. A library would give a tree of rewritten text: the widely used ones for
+Python state no place for what lies within a line.
 """
 
 from __future__ import annotations
@@ -17,32 +19,42 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple, NotRequired, TypedDict, TypeVar, cast
 
-Tag = Literal["p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "quote", "pre", "table", "tr", "th", "td", "hr"]
+Tag = Literal[
+    "p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "quote", "pre", "table", "tr", "th", "td", "hr"
+]
 Style = Literal["strong", "em", "code", "link", "url"]
 
 DEEPEST = 12
 """Blocks within blocks; what is nested deeper is a paragraph."""
 
 _LOOK_BACK = 50
-"""Openers of emphasis that are looked at for a closer, so that a text of stars takes no longer than any other."""
+"""Openers of emphasis that are looked at for a closer, so that a text of stars takes no longer than
+any other.
+"""
 
 _LONGEST_ADDRESS = 2_000
 _ESCAPABLE = frozenset("*_`#|~+-.")
 _FIRST_HEADING = 3
 """The answer and the evidence stand under headings of the second level."""
 
-_MAYBE = re.compile(r"[*_`]|\]\(|^[ \t]*(?:#{1,6}[ \t]|[-+][ \t]|\d{1,9}[.)][ \t]|>|~~~|---|___)|\|", re.MULTILINE)
+_MAYBE = re.compile(
+    r"[*_`]|\]\(|^[ \t]*(?:#{1,6}[ \t]|[-+][ \t]|\d{1,9}[.)][ \t]|>|~~~|---|___)|\|", re.MULTILINE
+)
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)(?:[ \t]+#+)?[ \t]*$")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$")
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})([^`]*)$")
 _QUOTE = re.compile(r" {0,3}> ?")
 _ITEM = re.compile(r"([ \t]*)([-*+]|(\d{1,9})[.)])([ \t]+)(?=\S)")
 _DELIMITERS = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")
-_LINK_END = re.compile(r"""\((<[^<>\n]*>|[^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*)(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?\)""")
+_LINK_END = re.compile(
+    r"""\((<[^<>\n]*>|[^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*)(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?\)"""
+)
 
 
 class Block(TypedDict):
-    """One block; ``parent`` is the place of the block around it, -1 outermost. ``number`` is an ordered item's."""
+    """One block; ``parent`` is the place of the block around it, -1 outermost. ``number`` is an
+    ordered item's.
+    """
 
     tag: Tag
     parent: int
@@ -59,8 +71,9 @@ class Range(NamedTuple):
 class Markup(NamedTuple):
     """What of a text is markup.
 
-    ``leaves`` are the stretches that are shown, in the order of the text, each with the place of its block; what lies
-    between them is hidden, and so is each of ``hidden``. ``styles`` may lie within each other.
+    ``leaves`` are the stretches that are shown, in the order of the text, each with the place of
+    its block; what lies between them is hidden, and so is each of ``hidden``. ``styles`` may lie
+    within each other.
     """
 
     blocks: tuple[Block, ...]
@@ -70,18 +83,31 @@ class Markup(NamedTuple):
 
 
 def find_markup(text: str) -> Markup | None:
-    """Return the Markdown of a text; None where it has none, so that it is shown exactly as typed."""
+    """Return the Markdown of a text; None where it has none, so that it is shown
+    exactly as typed.
+    """
     if not _MAYBE.search(text):
         return None
     reader = _Reader(text)
     reader.read(list(_lines(text)), -1, 0)
-    if not reader.hidden and not reader.styles and all(block["tag"] == "p" for block in reader.blocks):
+    if (
+        not reader.hidden
+        and not reader.styles
+        and all(block["tag"] == "p" for block in reader.blocks)
+    ):
         return None
-    return Markup(tuple(reader.blocks), tuple(reader.leaves), tuple(sorted(reader.hidden)), tuple(reader.styles))
+    return Markup(
+        tuple(reader.blocks),
+        tuple(reader.leaves),
+        tuple(sorted(reader.hidden)),
+        tuple(reader.styles),
+    )
 
 
 def _lines(text: str) -> Iterator[Range]:
-    """Yield the lines without their ends; only a line feed ends one, since other code counts lines by it."""
+    """Yield the lines without their ends; only a line feed ends one, since other code counts lines
+    by it.
+    """
     start = 0
     for line in text.split("\n"):
         yield Range(start, start + len(line))
@@ -125,9 +151,18 @@ class _Reader:
         flush()
 
     def _block(
-        self, lines: Sequence[Range], at: int, parent: int, depth: int, *, in_paragraph: bool, flush: Callable[[], None]
+        self,
+        lines: Sequence[Range],
+        at: int,
+        parent: int,
+        depth: int,
+        *,
+        in_paragraph: bool,
+        flush: Callable[[], None],
     ) -> int:
-        """Read one block other than a paragraph; returns how many lines it takes, 0 where none begins here."""
+        """Read one block other than a paragraph; returns how many lines it takes, 0 where none
+        begins here.
+        """
         line = lines[at]
         words = self.text[line.start : line.end]
         if found := _FENCE.match(words):
@@ -139,7 +174,9 @@ class _Reader:
             return 1
         if found := _HEADING.match(words):
             flush()
-            self._heading(parent, len(found[1]), Range(line.start + found.start(2), line.start + found.end(2)))
+            self._heading(
+                parent, len(found[1]), Range(line.start + found.start(2), line.start + found.end(2))
+            )
             return 1
         if self._table_at(lines, at):
             flush()
@@ -150,7 +187,8 @@ class _Reader:
             flush()
             return self._quote(lines, at, parent, depth)
         item = _ITEM.match(words)
-        if item and not (in_paragraph and item[3] and item[3] != "1"):  # "in the year / 1990. Then" is no list
+        # "in the year / 1990. Then" is no list
+        if item and not (in_paragraph and item[3] and item[3] != "1"):
             flush()
             return self._list(lines, at, parent, depth)
         return 0
@@ -219,7 +257,9 @@ class _Reader:
         return _ITEM.match(self.text, line.start, line.end)
 
     def _list(self, lines: Sequence[Range], at: int, parent: int, depth: int) -> int:
-        """Read a list: items of one kind at one depth, with the lines that are indented below each."""
+        """Read a list: items of one kind at one depth, with the lines that are indented
+        below each.
+        """
         first = self._item_at(lines[at])
         if first is None:
             return 0
@@ -245,8 +285,12 @@ class _Reader:
     def _words(self, line: Range) -> str:
         return self.text[line.start : line.end].strip()
 
-    def _inside(self, lines: Sequence[Range], at: int, item: re.Match[str]) -> tuple[list[Range], int]:
-        """Return the lines of an item without marker and indentation, and how many lines of the text they are."""
+    def _inside(
+        self, lines: Sequence[Range], at: int, item: re.Match[str]
+    ) -> tuple[list[Range], int]:
+        """Return the lines of an item without marker and indentation, and how many lines of the
+        text they are.
+        """
         indent = len(item[1])
         inside = [Range(item.end(), lines[at].end)]
         end = at + 1
@@ -263,9 +307,14 @@ class _Reader:
             if not below and (blank or self._begins(lines, end)):
                 break
             if blank:
-                inside.append(Range(line.start, line.start))  # the blank line parts two paragraphs of the item
+                # the blank line parts two paragraphs of the item
+                inside.append(Range(line.start, line.start))
             blank = False
-            inside.append(Range(line.start + (min(deep, item.end() - lines[at].start) if below else 0), line.end))
+            inside.append(
+                Range(
+                    line.start + (min(deep, item.end() - lines[at].start) if below else 0), line.end
+                )
+            )
             end += 1
         while end > at + 1 and not self._words(lines[end - 1]):
             end -= 1
@@ -280,7 +329,11 @@ class _Reader:
         if at + 1 >= len(lines):
             return False
         below = self.text[lines[at + 1].start : lines[at + 1].end]
-        if "|" not in below or "|" not in self.text[lines[at].start : lines[at].end] or not _DELIMITERS.match(below):
+        if (
+            "|" not in below
+            or "|" not in self.text[lines[at].start : lines[at].end]
+            or not _DELIMITERS.match(below)
+        ):
             return False
         return len(self._cells(lines[at])) == len(self._cells(lines[at + 1]))
 
@@ -299,7 +352,9 @@ class _Reader:
             self._leaf(tag, row, [cell])
 
     def _cells(self, line: Range) -> list[Range]:
-        """Return the cells of a row without the blanks around them; a bar behind a backslash parts none."""
+        """Return the cells of a row without the blanks around them; a bar behind a backslash parts
+        none.
+        """
         words = self.text[line.start : line.end]
         bars = [found.start() for found in re.finditer(r"(?<!\\)\|", words)]
         edges = [-1, *bars, len(words)]
@@ -312,7 +367,9 @@ class _Reader:
         for left, right in cells:
             inner = words[left:right]
             start = left + len(inner) - len(inner.lstrip())
-            found.append(Range(line.start + start, line.start + max(start, left + len(inner.rstrip()))))
+            found.append(
+                Range(line.start + start, line.start + max(start, left + len(inner.rstrip())))
+            )
         return found
 
 
@@ -343,7 +400,9 @@ def _inline(text: str, lines: Sequence[Range]) -> tuple[list[Range], list[tuple[
 
 
 class _Inline:
-    """Emphasis, code, links and escapes in the words of one leaf, by their places in these words."""
+    """Emphasis, code, links and escapes in the words of one leaf, by their places in
+    these words.
+    """
 
     def __init__(self, words: str) -> None:
         self.words = words
@@ -412,7 +471,10 @@ class _Inline:
         if not found or closed == opened + 1 or not re.search(r"[/:#.]", found[1]):
             return closed + 1
         self.hidden += [Range(opened, opened + 1), Range(closed, closed + 1)]
-        self.styles += [(Range(opened + 1, closed), "link"), (Range(found.start(), found.end()), "url")]
+        self.styles += [
+            (Range(opened + 1, closed), "link"),
+            (Range(found.start(), found.end()), "url"),
+        ]
         return found.end()
 
     def _emphasise(self) -> None:
@@ -420,7 +482,14 @@ class _Inline:
         for run in self._runs:
             while run.closes and run.length:
                 lowest = max(0, len(waiting) - _LOOK_BACK)
-                place = next((at for at in range(len(waiting) - 1, lowest - 1, -1) if waiting[at].char == run.char), -1)
+                place = next(
+                    (
+                        at
+                        for at in range(len(waiting) - 1, lowest - 1, -1)
+                        if waiting[at].char == run.char
+                    ),
+                    -1,
+                )
                 if place < 0:
                     break
                 opener = waiting[place]
@@ -433,7 +502,10 @@ class _Inline:
 
     def _pair(self, opener: _Run, closer: _Run, width: int) -> None:
         self.styles.append((Range(opener.end, closer.start), "strong" if width == 2 else "em"))
-        self.hidden += [Range(opener.end - width, opener.end), Range(closer.start, closer.start + width)]
+        self.hidden += [
+            Range(opener.end - width, opener.end),
+            Range(closer.start, closer.start + width),
+        ]
         opener.end -= width
         closer.start += width
 
@@ -452,7 +524,8 @@ _AT_THE_END = ("closes", "ends")
 def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
     """Cut the pieces of a text where its Markdown begins or ends, and say of each how it is shown.
 
-    A marker of a citation stays whole and is shown as typed: its characters are what the audit speaks of.
+    A marker of a citation stays whole and is shown as typed: its characters are what the audit
+    speaks of.
     """
     edges = sorted(
         {edge for each, _ in (*markup.leaves, *markup.styles) for edge in each}

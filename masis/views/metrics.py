@@ -1,4 +1,6 @@
-"""The metrics of finished runs: what they are called, in which unit, how rates and distributions read."""
+"""The metrics of finished runs: what they are called, in which unit, how rates and distributions
+read.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,17 @@ SPREADS: dict[Measure, Spread] = {
     "tokens": Spread("Tokens per audit", ""),
     "cost_usd": Spread("Cost per audit", "USD"),
 }
-"""The distributions of REQ-CRITIC-OBS-001, with the limits of REQ-CRITIC-NFR-001 to -004, and a few more."""
+"""The distributions of REQ-CRITIC-OBS-001, with the limits of REQ-CRITIC-NFR-001 to -004, and a few
+more.
+"""
 
 
 class RateWords(NamedTuple):
-    """A rate in words: its title, how to read it, what its list is called, its field of ``Rates`` and that of its base.
+    """A rate in words: its title, how to read it, what its list is called, its field of ``Rates``
+    and that of its base.
 
-    ``each`` is what holds of one of its audits. ``machine``: it says how the audit ran, nothing about the answers.
+    ``each`` is what holds of one of its audits. ``machine``: it says how the audit ran, nothing
+    about the answers.
     """
 
     title: str
@@ -57,8 +63,8 @@ class RateWords(NamedTuple):
 RATES: dict[Rate, RateWords] = {
     "hallucination": RateWords(
         "Fabricated, unsupported or contradicted",
-        "Original answers that cite evidence which doesn't exist, or say what the evidence does not support or "
-        "contradicts.",
+        "Original answers that cite evidence which doesn't exist, or say what the evidence does not"
+        " support or contradicts.",
         "Audits of answers with something fabricated, unsupported or contradicted",
         "has something fabricated, unsupported or contradicted",
         "critique_hallucination_rate",
@@ -74,14 +80,16 @@ RATES: dict[Rate, RateWords] = {
     ),
     "needs_review": RateWords(
         "Needs review",
-        "A person is to decide: something is wrong, or not all could be confirmed. The rest was auto-accepted.",
+        "A person is to decide: something is wrong, or not all could be confirmed. The rest was"
+        " auto-accepted.",
         "Audits that need review",
         "needs review",
         "needs_review_rate",
     ),
     "converged": RateWords(
         "Nothing left to improve",
-        "Audits that ended because no serious issue was left, or a further revision no longer improved the answer.",
+        "Audits that ended because no serious issue was left, or a further revision no longer"
+        " improved the answer.",
         "Audits with nothing left to improve",
         "had nothing left to improve",
         "converged_rate",
@@ -89,8 +97,8 @@ RATES: dict[Rate, RateWords] = {
     ),
     "convergence_ending": RateWords(
         "Stopped improving",
-        "Audits that ended because a further revision no longer improved the answer; a part of those with nothing "
-        "left to improve.",
+        "Audits that ended because a further revision no longer improved the answer; a part of"
+        " those with nothing left to improve.",
         "Audits that stopped improving",
         "stopped improving",
         "convergence_rate",
@@ -129,7 +137,9 @@ def share_of(rates: Rates, rate: Rate) -> Share:
 
 
 def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[dict[str, Any]]:
-    """Return one rate period by period as rows of its chart; a period in which it is not known is left out."""
+    """Return one rate period by period as rows of its chart; a period in which it is not known is
+    left out.
+    """
     found = [(each.name or "", share_of(each, rate)) for each in periods]
     return [
         {"at": at, "name": period_name(period, at), "share": each.share, "audits": each.words}
@@ -142,7 +152,9 @@ TIMES: frozenset[Measure] = frozenset({"critic_ms", "reviser_ms", "iteration_ms"
 
 
 class SpreadView(NamedTuple):
-    """One distribution: its title, the bars and the marked values of its chart, its key numbers, its limit in words."""
+    """One distribution: its title, the bars and the marked values of its chart, its key numbers,
+    its limit in words.
+    """
 
     measure: Measure
     title: str
@@ -188,7 +200,9 @@ WHOLE: frozenset[Measure] = frozenset({"iterations", "issues", "claims"})
 
 
 def bars(found: Distribution, write: Callable[[float | None], str]) -> list[dict[str, Any]]:
-    """Return the bars of a distribution; none where all values lie in one bin, which is no distribution to draw."""
+    """Return the bars of a distribution; none where all values lie in one bin, which is no
+    distribution to draw.
+    """
     inner = [each.high for each in found.bins if each.high is not None]
     if not inner:
         return []
@@ -216,7 +230,11 @@ def between(each: Bin, write: Callable[[float | None], str]) -> str:
     """Say which values a bin holds."""
     if each.low is None:
         return "any value" if each.high is None else f"up to {write(each.high)}"
-    return f"over {write(each.low)}" if each.high is None else f"over {write(each.low)}, up to {write(each.high)}"
+    return (
+        f"over {write(each.low)}"
+        if each.high is None
+        else f"over {write(each.low)}, up to {write(each.high)}"
+    )
 
 
 def _edge(bound: float | None) -> str:

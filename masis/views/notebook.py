@@ -1,4 +1,6 @@
-"""Views for notebooks: a run or a screening as HTML, and a chart of a run's scores. Text from outside is escaped."""
+"""Views for notebooks: a run or a screening as HTML, and a chart of a run's scores. Text from
+outside is escaped.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,18 @@ _ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 8_000, 
 _OF_REVISION = 5
 """Of a revision, a fifth of what is shown of the original answer."""
 
-_BACKGROUND: dict[Tone, str] = {"bad": "#cf222e55", "warn": "#9a670033", "good": "#1a7f3726", "calm": "#6e778126"}
+_BACKGROUND: dict[Tone, str] = {
+    "bad": "#cf222e55",
+    "warn": "#9a670033",
+    "good": "#1a7f3726",
+    "calm": "#6e778126",
+}
 """Backgrounds that are readable on light and dark pages."""
 
 
 def html(shown: Run | Screening) -> str:
-    """Return a run or a screening as HTML for a notebook: the marked answer, scores and issues; under 200 KB.
+    """Return a run or a screening as HTML for a notebook: the marked answer, scores and issues;
+    under 200 KB.
 
     Raises InputError for anything else.
     """
@@ -57,10 +65,14 @@ def plot(run: Run) -> alt.Chart:
     from masis.views.charts import course
 
     if not isinstance(run, Run):
-        cure = "Give one run: masis.plot(runs[0]). Of many, plot a table: masis.runs_to_pandas(runs)."
+        cure = (
+            "Give one run: masis.plot(runs[0]). Of many, plot a table: masis.runs_to_pandas(runs)."
+        )
         raise InputError(f"is {kind_of(run)}, not a Run", cure=cure, field="run")
     if not run.iterations:
-        raise InputError(f"run {run.id} has no iteration", cure="Look at run.warnings for what failed.")
+        raise InputError(
+            f"run {run.id} has no iteration", cure="Look at run.warnings for what failed."
+        )
     data = pd.DataFrame(course(run), columns=["iteration", "score", "value"])
     chart: alt.Chart = (
         altair.Chart(data, title=f"Scores of case {run.case_id[:80]}")
@@ -88,7 +100,9 @@ def _run(run: Run) -> str:
         f"<b>{_short(run.case_id)}</b> &middot; {state} &middot; "
         f"{run.total_iterations} iteration{'' if run.total_iterations == 1 else 's'}"
     )
-    reasons = "".join(f"<li>{_short(reason.message)}</li>" for reason in run.review_reasons[:_ISSUES_SHOWN])
+    reasons = "".join(
+        f"<li>{_short(reason.message)}</li>" for reason in run.review_reasons[:_ISSUES_SHOWN]
+    )
     parts = [f"<div>{head}</div>", f"<ul>{reasons}</ul>" if reasons else ""]
     if run.termination_reason == "no_answer":
         parts.append("<p>There was no answer to audit.</p>")
@@ -98,8 +112,13 @@ def _run(run: Run) -> str:
         parts += [_score_table(original, revised), _answer(original), _issues(original.issues)]
     if revised is not None:
         suggested = "suggested by the audit" if run.best else "not better than the original"
-        title = f"Revision {revised.iteration_number}, {suggested}, {counted(len(revised.issues), 'issue')}"
-        parts.append(f"<details><summary>{title}</summary>{_answer(revised, _OF_REVISION)}</details>")
+        title = (
+            f"Revision {revised.iteration_number}, {suggested},"
+            f" {counted(len(revised.issues), 'issue')}"
+        )
+        parts.append(
+            f"<details><summary>{title}</summary>{_answer(revised, _OF_REVISION)}</details>"
+        )
     return _framed(parts)
 
 
@@ -121,7 +140,9 @@ def _answer(iteration: Iteration, part: int = 1) -> str:
         if check.claim.start is not None and check.claim.end is not None
     ]
     marks += [
-        _Mark(start + figure.claim_start, start + figure.claim_end, REASON["figure_not_in_evidence"])
+        _Mark(
+            start + figure.claim_start, start + figure.claim_end, REASON["figure_not_in_evidence"]
+        )
         for check in iteration.claims
         for figure in check.figures
         if (start := check.claim.start) is not None
@@ -133,7 +154,11 @@ def _answer(iteration: Iteration, part: int = 1) -> str:
         if (start := check.claim.start) is not None
     ]
     references = iteration.citation_audit.citations
-    marks += [_Mark(each.start, each.end, REFERENCE["fabricated"]) for each in references if each.status == "invalid"]
+    marks += [
+        _Mark(each.start, each.end, REFERENCE["fabricated"])
+        for each in references
+        if each.status == "invalid"
+    ]
     shown = _marked(answer[:most], marks, _MARKS_SHOWN // part)
     cut = f"<i>… {len(answer) - most:,} more characters</i>" if len(answer) > most else ""
     return f'<div style="white-space:pre-wrap;margin:.6em 0;line-height:1.5">{shown}{cut}</div>'
@@ -143,7 +168,9 @@ def _marked(text: str, marks: Iterable[_Mark], most: int) -> str:
     """The text with marks; of marks that overlap the innermost (the one that begins last) shows."""
     words: list[Word | None] = [None] * len(text)
     for mark in sorted(marks, key=lambda each: (each.start, -each.end)):
-        words[mark.start : min(mark.end, len(text))] = [mark.word] * max(0, min(mark.end, len(text)) - mark.start)
+        words[mark.start : min(mark.end, len(text))] = [mark.word] * max(
+            0, min(mark.end, len(text)) - mark.start
+        )
     parts, written, begin = [], 0, 0
     for word, stretch in groupby(words):
         end = begin + sum(1 for _ in stretch)
@@ -157,7 +184,10 @@ def _mark(text: str, word: Word | None) -> str:
     if word is None:
         return escape(text)
     title = f"{word.text}: {word.meaning}"
-    return f'<mark title="{title}" style="color:inherit;background:{_BACKGROUND[word.tone]}">{escape(text)}</mark>'
+    return (
+        f'<mark title="{title}"'
+        f' style="color:inherit;background:{_BACKGROUND[word.tone]}">{escape(text)}</mark>'
+    )
 
 
 def _issues(issues: Sequence[Issue]) -> str:
@@ -167,7 +197,11 @@ def _issues(issues: Sequence[Issue]) -> str:
         f"<tr><td>{each.severity}</td><td>{_short(each.description)}</td><td>{_short(each.suggestion)}</td></tr>"
         for each in issues[:_ISSUES_SHOWN]
     )
-    more = f"<p>and {len(issues) - _ISSUES_SHOWN:,} more issues</p>" if len(issues) > _ISSUES_SHOWN else ""
+    more = (
+        f"<p>and {len(issues) - _ISSUES_SHOWN:,} more issues</p>"
+        if len(issues) > _ISSUES_SHOWN
+        else ""
+    )
     return f"<table><tr><th>severity</th><th>issue</th><th>suggestion</th></tr>{rows}</table>{more}"
 
 
@@ -183,10 +217,16 @@ def _screening(screening: Screening) -> str:
     reasons = "".join(f"<li>{_short(reason)}</li>" for reason in screening.reasons[:_ISSUES_SHOWN])
     return _framed(
         [
-            f"<div><b>{_short(screening.question)}</b> &middot; {screening.outcome.replace('_', ' ')}</div>",
+            (
+                f"<div><b>{_short(screening.question)}</b> &middot;"
+                f" {screening.outcome.replace('_', ' ')}</div>"
+            ),
             f"<div>{len(screening.kept)} of {len(screening.grades)} abstracts kept</div>",
             f"<ul>{reasons}</ul>",
-            "<table><tr><th>abstract</th><th>recommendation</th><th>quality</th><th>study type</th></tr>",
+            (
+                "<table><tr><th>abstract</th><th>recommendation</th><th>quality</th><th>study"
+                " type</th></tr>"
+            ),
             f"{rows}</table>",
             more,
         ]

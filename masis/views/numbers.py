@@ -1,4 +1,6 @@
-"""Numbers, amounts, sizes and times as people read them. Counts with a noun: ``schema/wording.py``."""
+"""Numbers, amounts, sizes and times as people read them. Counts with a noun:
+``schema/wording.py``.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,16 @@ def score_text(value: float | None) -> str:
 
 
 def percent(share: float | None, *, whole_from: float = 0.1) -> str:
-    """Write a share in percent, half a per cent rounded up, with one decimal where it is small or close to all.
+    """Write a share in percent, half a per cent rounded up, with one decimal where it is small or
+    close to all.
 
     In a table with its counts beside it, it is written in whole percent from a smaller share on.
     """
     if share is None:
         return NOTHING
     whole = share in (0, 1) or whole_from <= share < 0.995
-    written = Decimal(repr(float(share))) * 100  # as it is written: the float nearest to 0.575 lies below it
+    # as it is written: the float nearest to 0.575 lies below it
+    written = Decimal(repr(float(share))) * 100
     return f"{written.quantize(Decimal('1' if whole else '0.1'), ROUND_HALF_UP)}%"
 
 
@@ -41,7 +45,9 @@ def number(value: float | None) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """Write milliseconds, as seconds, minutes and hours where they are more: ``850 ms``, ``12.5 s``, ``1 min 41 s``."""
+    """Write milliseconds, as seconds, minutes and hours where they are more: ``850 ms``, ``12.5
+    s``, ``1 min 41 s``.
+    """
     if ms is None:
         return NOTHING
     if ms < 1000:
@@ -94,7 +100,7 @@ def moment(at: str) -> str:
 def moment_utc(at: str) -> str:
     """Write an ISO time with its time zone: ``12 Nov 2025 14:02 UTC``; "" where there is none.
 
-    Components show it as it is: a browser's own time zone beside the UTC of the rest of a page would
-    put the same decision at two times.
+    Components show it as it is: a browser's own time zone beside the UTC of the rest of a page
+    would put the same decision at two times.
     """
     return f"{moment(at)} UTC" if at else ""

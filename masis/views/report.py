@@ -1,6 +1,8 @@
-"""The audit report of a case: a page of HTML that needs nothing else, to print or to hand on; and the index of several.
+"""The audit report of a case: a page of HTML that needs nothing else, to print or to hand on; and
+the index of several.
 
-No script, no image, no font from elsewhere; every text is escaped by the template. The same input gives the same bytes.
+No script, no image, no font from elsewhere; every text is escaped by the template. The same input
+gives the same bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ _TEMPLATES.globals |= {
 
 
 class Reported(NamedTuple):
-    """What a report is about: a case, one of its runs, the decision that stands, and its log, newest first."""
+    """What a report is about: a case, one of its runs, the decision that stands, and its log,
+    newest first.
+    """
 
     case: Case
     state: CaseState
@@ -55,8 +59,9 @@ class Reported(NamedTuple):
 def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") -> str:
     """Return the report of a case as HTML.
 
-    ``head`` is the log's length and last digest, so that the report can be held against the log later; None for who
-    may not know it. ``index`` is the address of a page that lists this report beside others.
+    ``head`` is the log's length and last digest, so that the report can be held against the log
+    later; None for who may not know it. ``index`` is the address of a page that lists this report
+    beside others.
     """
     run, case = shown.run, shown.case
     page = _TEMPLATES.get_template("report.html").render(
@@ -80,8 +85,12 @@ def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") 
     return drawable(page)
 
 
-def report_index(rows: Sequence[tuple[str, Reported]], described: Iterable[str], head: tuple[int, str]) -> str:
-    """Return the page that lists reports by the names of their files; ``described`` says how they were chosen."""
+def report_index(
+    rows: Sequence[tuple[str, Reported]], described: Iterable[str], head: tuple[int, str]
+) -> str:
+    """Return the page that lists reports by the names of their files; ``described`` says how they
+    were chosen.
+    """
     states = Counter(_stands(each) for _, each in rows)
     page = _TEMPLATES.get_template("report_index.html").render(
         rows=[_index_row(name, each) for name, each in rows],
@@ -93,13 +102,19 @@ def report_index(rows: Sequence[tuple[str, Reported]], described: Iterable[str],
 
 
 def report_name(case_id: str) -> str:
-    """Return a file name for a case's report: letters, digits and hyphens, whatever the id holds."""
+    """Return a file name for a case's report: letters, digits and hyphens, whatever the
+    id holds.
+    """
     return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
 
 
 def _stands(shown: Reported) -> Word:
     """Return where a case stands, in the words of the queue."""
-    return STANDING[standing(shown.run)] if shown.state == "needs_review" and shown.run else STATE[shown.state]
+    return (
+        STANDING[standing(shown.run)]
+        if shown.state == "needs_review" and shown.run
+        else STATE[shown.state]
+    )
 
 
 def _flag_words(shown: Reported) -> list[Any]:
@@ -129,7 +144,13 @@ def _answer_views(case: Case, run: Run | None) -> list[dict[str, Any]]:
     return [
         {
             "title": f"Iteration {iteration.iteration_number}",
-            "origin": "revised by the loop" if index else "drafted by MASIS" if run.draft else "original answer",
+            "origin": (
+                "revised by the loop"
+                if index
+                else "drafted by MASIS"
+                if run.draft
+                else "original answer"
+            ),
             "suggested": bool(index) and index == run.best,
             "view": answer_view(case, run, index),
             "rules": scores.changing_rules(iteration),

@@ -27,7 +27,9 @@ def votes_text(each: Round) -> str:
 def rules_text(each: Round) -> str:
     """Say whether consensus and quality suffice, as Markdown."""
     ruling = each.ruling
-    average = "nothing kept" if ruling.average is None else f"average of the kept {ruling.average:.2f}"
+    average = (
+        "nothing kept" if ruling.average is None else f"average of the kept {ruling.average:.2f}"
+    )
     reached = ruling.average is not None and ruling.average >= ruling.required_average
     rules = (
         (ruling.consensus == "sufficient", f"Consensus: {SUFFICIENCY[ruling.consensus].text}"),
@@ -53,7 +55,12 @@ def flow_frame(flow: Flow) -> pd.DataFrame:
     if flow.unscored:
         undecided.append(("could not be graded", flow.unscored))
     steps: list[tuple[str, int, str, list[tuple[str, int]]]] = [
-        ("Identified", flow.identified, _left("Duplicates removed", flow.duplicates, "No duplicates"), []),
+        (
+            "Identified",
+            flow.identified,
+            _left("Duplicates removed", flow.duplicates, "No duplicates"),
+            [],
+        ),
         ("Screened", flow.screened, _left("Excluded", excluded, "Nothing excluded"), reasons),
         (
             "Not excluded",
@@ -64,7 +71,11 @@ def flow_frame(flow: Flow) -> pd.DataFrame:
         ("Kept", flow.kept, "", []),
     ]
     rows = [
-        [name, f"**{count:,}**", " · ".join([title, *(f"{number:,} {escaped(reason)}" for reason, number in left)])]
+        [
+            name,
+            f"**{count:,}**",
+            " · ".join([title, *(f"{number:,} {escaped(reason)}" for reason, number in left)]),
+        ]
         for name, count, title, left in steps
     ]
     return pd.DataFrame(rows, columns=["Step", "Abstracts", "Removed here"])

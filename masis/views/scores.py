@@ -25,7 +25,9 @@ WEIGHTS = {
 
 
 class Cell(NamedTuple):
-    """A score in one iteration, with its change since the one before and the rules that bent it, in a word each."""
+    """A score in one iteration, with its change since the one before and the rules that bent it, in
+    a word each.
+    """
 
     value: float | None
     delta: float | None
@@ -34,17 +36,31 @@ class Cell(NamedTuple):
     @property
     def text(self) -> str:
         """The score and its change, as in ``0.85 ▲ 0.10``."""
-        return " ".join([score_text(self.value), *([change_text(self.delta)] if self.delta else [])])
+        return " ".join(
+            [score_text(self.value), *([change_text(self.delta)] if self.delta else [])]
+        )
 
     @property
     def markdown(self) -> str:
         """The same in colour, with the rules."""
-        change = [f":{'green' if self.delta > 0 else 'red'}[{change_text(self.delta)}]"] if self.delta else []
-        return " ".join([score_text(self.value), *change, *(f":orange-badge[{escaped(rule)}]" for rule in self.bent)])
+        change = (
+            [f":{'green' if self.delta > 0 else 'red'}[{change_text(self.delta)}]"]
+            if self.delta
+            else []
+        )
+        return " ".join(
+            [
+                score_text(self.value),
+                *change,
+                *(f":orange-badge[{escaped(rule)}]" for rule in self.bent),
+            ]
+        )
 
 
 class Origin(NamedTuple):
-    """How one score came about: ``steps`` are sums a person can follow, ``measurements`` what went into it."""
+    """How one score came about: ``steps`` are sums a person can follow, ``measurements`` what went
+    into it.
+    """
 
     word: Word
     value: float | None
@@ -69,7 +85,9 @@ def values(iteration: Iteration) -> dict[str, float | None]:
 
 def score_cells(run: Run) -> dict[str, list[Cell]]:
     """Return every score of a run, by name, iteration by iteration."""
-    by_iteration = [(iteration, values(iteration), _by_name(iteration)) for iteration in run.iterations]
+    by_iteration = [
+        (iteration, values(iteration), _by_name(iteration)) for iteration in run.iterations
+    ]
     found: dict[str, list[Cell]] = {}
     for name in SCORE:
         before: float | None = None
@@ -89,17 +107,25 @@ def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.
         f"Iteration {each.iteration_number}{', suggested' if at and at == run.best else ''}"
         for at, each in enumerate(run.iterations)
     ]
-    rows = [[SCORE[name].text, *(getattr(cell, form) for cell in cells)] for name, cells in score_cells(run).items()]
+    rows = [
+        [SCORE[name].text, *(getattr(cell, form) for cell in cells)]
+        for name, cells in score_cells(run).items()
+    ]
     return pd.DataFrame(rows, columns=["Score", *titles])
 
 
 def _by_name(iteration: Iteration) -> dict[str, Score]:
-    scores = (*(iteration.evaluation.scores if iteration.evaluation else ()), *iteration.critique.scores)
+    scores = (
+        *(iteration.evaluation.scores if iteration.evaluation else ()),
+        *iteration.critique.scores,
+    )
     return {score.name: score for score in scores}
 
 
 def changing_rules(iteration: Iteration) -> list[str]:
-    """Return the rules that changed a score of an iteration, each with the score before and after it."""
+    """Return the rules that changed a score of an iteration, each with the score before and after
+    it.
+    """
     return [
         f"{SCORE[name].text if name in SCORE else name.replace('_', ' ')}: "
         f"{score_text(rule.before)} → {score_text(rule.after)}, {rule.why}"
@@ -109,7 +135,9 @@ def changing_rules(iteration: Iteration) -> list[str]:
 
 
 def _bent(name: str, iteration: Iteration, score: Score | None) -> list[str]:
-    """Return the rules that changed a score, and how far samples lie apart, as short as a table cell needs."""
+    """Return the rules that changed a score, and how far samples lie apart, as short as a table
+    cell needs.
+    """
     if name == "quality_score":
         factor = iteration.citation_audit.penalty_factor
         return [f"× {factor:g}"] if factor != 1 and iteration.quality_score is not None else []
@@ -142,14 +170,20 @@ def origins(run: Run, index: int) -> list[Origin]:
             steps = [_step(rule, iteration) for rule in score.rules] if score else []
         unmoved = _unbent(score) if scores[name] is not None else _why_unscored(name, iteration)
         measurements = score.measurements if score else ()
-        found.append(Origin(word, scores[name], [*_samples(score), *steps] or [unmoved], measurements))
+        found.append(
+            Origin(word, scores[name], [*_samples(score), *steps] or [unmoved], measurements)
+        )
     return found
 
 
 def origin_frame(found: Sequence[Origin]) -> pd.DataFrame:
     """Return how scores came about, as Markdown cells."""
     rows = [
-        [f"**{each.word.text}** {escaped(each.word.meaning)}", score_text(each.value), escaped("; ".join(each.steps))]
+        [
+            f"**{each.word.text}** {escaped(each.word.meaning)}",
+            score_text(each.value),
+            escaped("; ".join(each.steps)),
+        ]
         for each in found
     ]
     return pd.DataFrame(rows, columns=["Score", "Value", "How it came about"])
@@ -158,7 +192,10 @@ def origin_frame(found: Sequence[Origin]) -> pd.DataFrame:
 def measured_frame(found: Sequence[Origin]) -> pd.DataFrame:
     """Return the quantities that went into scores, as Markdown cells."""
     rows = [
-        [origin.word.text, *(escaped(text) for text in (each.name, score_text(each.value), each.meaning))]
+        [
+            origin.word.text,
+            *(escaped(text) for text in (each.name, score_text(each.value), each.meaning)),
+        ]
         for origin in found
         for each in origin.measurements
     ]
@@ -175,13 +212,21 @@ def _samples(score: Score | None) -> list[str]:
 
 
 def _unbent(score: Score | None) -> str:
-    return "As measured; no rule changed it." if score and score.measurements else "As judged; no rule changed it."
+    return (
+        "As measured; no rule changed it."
+        if score and score.measurements
+        else "As judged; no rule changed it."
+    )
 
 
 def _why_unscored(name: str, iteration: Iteration) -> str:
     if name in JUDGED and iteration.evaluation is None:
         return "Unscored: this iteration was not evaluated."
-    said = iteration.evaluation.unscored if name in JUDGED and iteration.evaluation else iteration.critique.unscored
+    said = (
+        iteration.evaluation.unscored
+        if name in JUDGED and iteration.evaluation
+        else iteration.critique.unscored
+    )
     return f"Unscored: {said.reason}" if said else "Unscored: there was nothing to judge."
 
 
@@ -192,10 +237,17 @@ def _quality_steps(iteration: Iteration) -> list[str]:
     factor = iteration.citation_audit.penalty_factor
     if factor == 1:
         return [f"The critic's score {score_text(own)}; no citation costs it anything."]
-    return [f"The critic's score {score_text(own)} × {factor:g} {_penalty_for(iteration)} = {score_text(value)}"]
+    return [
+        (
+            f"The critic's score {score_text(own)} × {factor:g} {_penalty_for(iteration)} ="
+            f" {score_text(value)}"
+        )
+    ]
 
 
-def _overall_steps(settings: dict[str, Any], scores: dict[str, float | None], score: Score | None) -> list[str]:
+def _overall_steps(
+    settings: dict[str, Any], scores: dict[str, float | None], score: Score | None
+) -> list[str]:
     parts = [
         (weight, value)
         for name, setting in WEIGHTS.items()
@@ -206,7 +258,9 @@ def _overall_steps(settings: dict[str, Any], scores: dict[str, float | None], sc
     terms = " + ".join(f"{weight:g} × {score_text(value)}" for weight, value in parts)
     mean = f"{terms} = {score_text(scores['overall_score'])}"
     given = score.raw if score else None
-    return [f"{mean}, in place of the {score_text(given)} the judge gave" if given is not None else mean]
+    return [
+        f"{mean}, in place of the {score_text(given)} the judge gave" if given is not None else mean
+    ]
 
 
 def _step(rule: FiredRule, iteration: Iteration) -> str:

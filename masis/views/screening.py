@@ -24,7 +24,11 @@ FIELDS: tuple[GradeField, ...] = get_args(GradeField)
 
 RECOMMENDATION: dict[Recommendation, Word] = {
     "keep": Word("keep", "good", "Relevant, and with a method that supports a conclusion"),
-    "needs_more": Word("needs more", "warn", "Not enough to keep and not enough to discard: it asks for more evidence"),
+    "needs_more": Word(
+        "needs more",
+        "warn",
+        "Not enough to keep and not enough to discard: it asks for more evidence",
+    ),
     "discard": Word("discard", "bad", "About something else, or of a method too weak"),
 }
 
@@ -34,11 +38,17 @@ SUFFICIENCY: dict[Sufficiency, Word] = {
 }
 
 OUTCOME: dict[Outcome, Word] = {
-    "sufficient": Word("Sufficient", "good", "The kept abstracts agree in number and are good enough"),
-    "conflicting": Word(
-        "Conflicting", "warn", "Enough good abstracts are kept, and they point in different directions"
+    "sufficient": Word(
+        "Sufficient", "good", "The kept abstracts agree in number and are good enough"
     ),
-    "evidence_insufficient": Word("Evidence insufficient", "bad", "No round brought enough good abstracts"),
+    "conflicting": Word(
+        "Conflicting",
+        "warn",
+        "Enough good abstracts are kept, and they point in different directions",
+    ),
+    "evidence_insufficient": Word(
+        "Evidence insufficient", "bad", "No round brought enough good abstracts"
+    ),
     "cancelled": Word("Stopped", "calm", "A person stopped it"),
     "error": Word("Failed", "bad", "A step failed"),
 }
@@ -48,11 +58,17 @@ FIELD: dict[GradeField, Word] = {
     "recommendation": Word("Recommendation", "calm", "Keep, discard, or ask for more"),
     "relevance_score": Word("Relevance", "busy", "How far the abstract is about the question"),
     "methodology_score": Word(
-        "Methodology", "good", "How the study was conducted and reported; never below its design's floor"
+        "Methodology",
+        "good",
+        "How the study was conducted and reported; never below its design's floor",
     ),
-    "sample_size_adequate": Word("Sample size", "warn", "Whether the sample is as large as the design needs"),
+    "sample_size_adequate": Word(
+        "Sample size", "warn", "Whether the sample is as large as the design needs"
+    ),
     "study_type": Word("Study type", "bad", "One of fourteen types"),
-    "design": Word("Design", "bad", "The place in the evidence hierarchy, on which the floor rests"),
+    "design": Word(
+        "Design", "bad", "The place in the evidence hierarchy, on which the floor rests"
+    ),
 }
 """In the order a person reads them; the tones are those of the marks in the text."""
 
@@ -134,15 +150,21 @@ DIRECTION: dict[Direction, Word] = {
     "no_clear_effect": Word("no clear effect", "warn"),
     "opposite": Word("opposite effect", "bad"),
     "unclear": Word(
-        "direction not read", "calm", "No sentence on the asked outcome says it plainly: read the abstract"
+        "direction not read",
+        "calm",
+        "No sentence on the asked outcome says it plainly: read the abstract",
     ),
 }
 
 
 def rule_text(grade: Grade) -> str:
-    """Say why an abstract was recommended so: what the record is where it is no study, else the rule."""
+    """Say why an abstract was recommended so: what the record is where it is no study, else the
+    rule.
+    """
     return (
-        PUBLICATION[grade.publication] if grade.rule == "not_a_study" and grade.publication else RULE_REASON[grade.rule]
+        PUBLICATION[grade.publication]
+        if grade.rule == "not_a_study" and grade.publication
+        else RULE_REASON[grade.rule]
     )
 
 
@@ -165,7 +187,9 @@ _NAMES: dict[str, str] = {
 
 
 def size_text(grade: Grade) -> str:
-    """Return the size of the study: ``412 patients``, ``n = 12`` without a unit, empty where none is reported."""
+    """Return the size of the study: ``412 patients``, ``n = 12`` without a unit, empty where none
+    is reported.
+    """
     size = grade.study_size
     if size is None:
         return ""

@@ -28,11 +28,17 @@ def spent(usage: Usage) -> str:
 
 
 def unpaid(usage: Usage) -> list[str]:
-    """Say what was answered without a model, which took no tokens: from the cache, from recorded replies."""
+    """Say what was answered without a model, which took no tokens: from the cache, from recorded
+    replies.
+    """
     from_cache = f"{counted(usage.cached_calls, 'reply', 'replies')} from the cache, unpaid"
     return [
         *([from_cache] if usage.cached_calls else []),
-        *([counted(usage.replayed_calls, "recorded reply", "recorded replies")] if usage.replayed_calls else []),
+        *(
+            [counted(usage.replayed_calls, "recorded reply", "recorded replies")]
+            if usage.replayed_calls
+            else []
+        ),
     ]
 
 
@@ -40,7 +46,10 @@ def _tokens(usage: Usage) -> str:
     tokens = usage.prompt_tokens + usage.completion_tokens
     if not usage.cached_tokens:
         return f"{tokens:,} tokens"
-    return f"{tokens:,} tokens ({usage.cached_tokens / usage.prompt_tokens:.0%} of those sent came from a cache)"
+    return (
+        f"{tokens:,} tokens ({usage.cached_tokens / usage.prompt_tokens:.0%} of those sent came"
+        " from a cache)"
+    )
 
 
 def spent_so_far(events: Iterable[Event]) -> str:
@@ -49,7 +58,11 @@ def spent_so_far(events: Iterable[Event]) -> str:
     if not calls:
         return ""
     usage = Usage.of(ModelCall.model_construct(**call) for call in calls)
-    return f"{spent(usage)}; no model was called" if usage.replayed_calls and not usage.calls else spent(usage)
+    return (
+        f"{spent(usage)}; no model was called"
+        if usage.replayed_calls and not usage.calls
+        else spent(usage)
+    )
 
 
 def spent_by_role(run: Run) -> list[str]:
@@ -61,7 +74,9 @@ def spent_by_role(run: Run) -> list[str]:
 
 
 def escalated(found: Escalation) -> str:
-    """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3 (1 call).``"""
+    """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3
+    (1 call).``
+    """
     whole = found.settled + found.escalated
     words = f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}"
     if not found.escalated:

@@ -1,4 +1,6 @@
-"""What a reader must know about a run as a whole: what was chosen and why, why it stopped, what went wrong. Pure."""
+"""What a reader must know about a run as a whole: what was chosen and why, why it stopped, what
+went wrong. Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from masis.views.numbers import score_text
 from masis.views.spending import escalated, spent_by_role
 from masis.views.words import REASON, STOPPED, model_words
 
-OFFLINE_SAYS = "No language model was used: rules and measurements judged this answer. They support English."
+OFFLINE_SAYS = (
+    "No language model was used: rules and measurements judged this answer. They support English."
+)
 MOST_WARNINGS = 12
 
 
@@ -30,18 +34,30 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
     ``exam`` is the line that says whether those who judged have passed the exam.
     """
     critique = run.iterations[shown].critique
-    reasoning = f"Unscored: {critique.unscored.reason}" if critique.unscored else critique.critique_reasoning
+    reasoning = (
+        f"Unscored: {critique.unscored.reason}"
+        if critique.unscored
+        else critique.critique_reasoning
+    )
     rows = [
         StoryRow("Suggested" if run.best else "Chosen", [chosen(run)]),
         StoryRow("Ended", [ended(run)]),
-        StoryRow("Acceptance", [earlier_rule(run)]) if run.acceptance.rule != RULE_VERSION else None,
+        (
+            StoryRow("Acceptance", [earlier_rule(run)])
+            if run.acceptance.rule != RULE_VERSION
+            else None
+        ),
         StoryRow("Checks passed", checks_passed(run)) if not run.needs_review else None,
         StoryRow("Judged by", [judges(run)]),
         StoryRow("Exam", [f"{exam[:1].upper()}{exam[1:]}."]) if exam else None,
         StoryRow("Claims decided", [escalated(run.escalation)]) if run.escalation else None,
         StoryRow("Verifier file", verifier_files(run)) if run.versions.local_models else None,
         StoryRow("Spent", spent_by_role(run)) if run.calls else None,
-        StoryRow(f"The critic on iteration {shown + 1}", [reasoning, *critique.notes]) if reasoning else None,
+        (
+            StoryRow(f"The critic on iteration {shown + 1}", [reasoning, *critique.notes])
+            if reasoning
+            else None
+        ),
         StoryRow("Warnings", _warnings(run), "warning") if run.warnings else None,
     ]
     return [row for row in rows if row]
@@ -59,8 +75,9 @@ def earlier_rule(run: Run) -> str:
     """Say that an earlier rule judged this run, and how the current one is applied."""
     judged = "said that it needs review" if run.needs_review else "accepted it"
     return (
-        f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}. Reassess on the page "
-        "Health, or by `masis db reassess`, shows what the current rule says of all stored audits."
+        f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}."
+        " Reassess on the page Health, or by `masis db reassess`, shows what the current rule says"
+        " of all stored audits."
     )
 
 
@@ -87,9 +104,11 @@ CHECKS = {
 
 
 def checks_passed(run: Run) -> list[str]:
-    """List the checks behind an auto-acceptance, each with what it found: what was checked, and nothing beyond it.
+    """List the checks behind an auto-acceptance, each with what it found: what was checked, and
+    nothing beyond it.
 
-    Where a guarantee waived reasons, the checks that gave them did not pass: the last line names the reasons instead.
+    Where a guarantee waived reasons, the checks that gave them did not pass: the last line names
+    the reasons instead.
     """
     details = {check.name: check.detail for check in run.acceptance.checks if check.passed}
     if "ending" in details:
@@ -103,11 +122,16 @@ def checks_passed(run: Run) -> list[str]:
 
 def asks_for_a_person(run: Run) -> list[str]:
     """List why a person should look: first what is wrong, then what could not be certified."""
-    return [reason.message for reason in sorted(run.review_reasons, key=lambda each: each.tier != "must_look")]
+    return [
+        reason.message
+        for reason in sorted(run.review_reasons, key=lambda each: each.tier != "must_look")
+    ]
 
 
 def what_failed(run: Run) -> str:
-    """Return what an audit that ended with an error reports of it, in its technical words; "" for others."""
+    """Return what an audit that ended with an error reports of it, in its technical words; "" for
+    others.
+    """
     failed = any(reason.code == "error" for reason in run.review_reasons)
     return run.warnings[-1].message if failed and run.warnings else ""
 
@@ -115,14 +139,28 @@ def what_failed(run: Run) -> str:
 def nothing_found(iteration: Iteration) -> str:
     """Say what it means that an iteration has no issues: only what was checked counts."""
     if iteration.critique.unscored is not None and iteration.claims:
-        return "No issues were found, but the critique has no result: what it would have raised is not known."
-    if all(check.verdict in ("unverifiable", "unscored") and check.support is None for check in iteration.claims):
-        return "No issues were found, because no claim of the answer could be checked against the evidence."
+        return (
+            "No issues were found, but the critique has no result: what it would have raised is not"
+            " known."
+        )
+    if all(
+        check.verdict in ("unverifiable", "unscored") and check.support is None
+        for check in iteration.claims
+    ):
+        return (
+            "No issues were found, because no claim of the answer could be checked against the"
+            " evidence."
+        )
     checks = "offline checks" if iteration.critique.judged_by.model == OFFLINE else "checks"
-    if undecided := sum(check.verdict in ("unverifiable", "unscored") for check in iteration.claims):
+    if undecided := sum(
+        check.verdict in ("unverifiable", "unscored") for check in iteration.claims
+    ):
         claims = f"{undecided} of {counted(len(iteration.claims), 'claim')}"
         return f"No issues found by the {checks}, which could not confirm {claims}."
-    return f"No issues found by the {checks}: every checked sentence is cited, and its evidence supports it."
+    return (
+        f"No issues found by the {checks}: every checked sentence is cited, and its evidence"
+        " supports it."
+    )
 
 
 def chosen(run: Run) -> str:
@@ -136,33 +174,46 @@ def chosen(run: Run) -> str:
     if best.quality_score is None:
         return f"Iteration {number}, the original answer: no iteration could be scored."
     others = [
-        f"{score_text(it.quality_score)} in iteration {it.iteration_number}" for it in run.iterations if it is not best
+        f"{score_text(it.quality_score)} in iteration {it.iteration_number}"
+        for it in run.iterations
+        if it is not best
     ]
     higher = [it for it in run.iterations if (it.quality_score or 0.0) > best.quality_score]
     if higher:
         return (
-            f"Iteration {number}, quality {score_text(best.quality_score)} against {' and '.join(others)}: "
-            "a revision of higher quality has more serious issues, or lost supported claims or their citations."
+            f"Iteration {number}, quality {score_text(best.quality_score)} against"
+            f" {' and '.join(others)}: a revision of higher quality has more serious issues, or"
+            " lost supported claims or their citations."
         )
-    tied = [it for it in run.iterations if it is not best and it.quality_score == best.quality_score]
+    tied = [
+        it for it in run.iterations if it is not best and it.quality_score == best.quality_score
+    ]
     why = "the earliest of those with the highest quality" if tied else "it has the highest quality"
-    return f"Iteration {number}: {why}, {score_text(best.quality_score)} against {' and '.join(others)}."
+    return (
+        f"Iteration {number}: {why}, {score_text(best.quality_score)} against"
+        f" {' and '.join(others)}."
+    )
 
 
 def ended(run: Run) -> str:
     """Say why the loop went no further; after a single iteration, why nothing was revised."""
     if len(run.iterations) == 1 and run.termination_reason == "no_issues":
         return (
-            "After 1 iteration: the checks found no issue of severity high or critical, so nothing was revised. Lesser "
-            "issues and claims that are not confirmed cause no revision."
+            "After 1 iteration: the checks found no issue of severity high or critical, so nothing"
+            " was revised. Lesser issues and claims that are not confirmed cause no revision."
         )
     if len(run.iterations) == 1 and run.termination_reason == "max_iterations":
-        return "After 1 iteration: the settings of this audit allow no revision (max_iterations = 1)."
+        return (
+            "After 1 iteration: the settings of this audit allow no revision (max_iterations = 1)."
+        )
     if len(run.iterations) == 1 and run.termination_reason == "convergence":
         last = run.iterations[0].revision
         why = f" {last.changes_explanation}" if last and last.changes_explanation else ""
         return f"After 1 iteration: the reviser was asked for a revision and changed nothing.{why}"
-    return f"After {counted(len(run.iterations), 'iteration')}, because {STOPPED[run.termination_reason]}."
+    return (
+        f"After {counted(len(run.iterations), 'iteration')}, because"
+        f" {STOPPED[run.termination_reason]}."
+    )
 
 
 def may_revise_anyway(run: Run) -> bool:
@@ -183,7 +234,11 @@ def judges(run: Run) -> str:
 def _warnings(run: Run) -> list[str]:
     lines = []
     for warning in run.warnings[:MOST_WARNINGS]:
-        where = [warning.step or "", f"iteration {warning.iteration}" if warning.iteration else "", warning.code or ""]
+        where = [
+            warning.step or "",
+            f"iteration {warning.iteration}" if warning.iteration else "",
+            warning.code or "",
+        ]
         place = ", ".join(part for part in where if part)
         lines.append(f"{warning.message} ({place})" if place else warning.message)
     more = len(run.warnings) - MOST_WARNINGS

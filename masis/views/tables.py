@@ -22,33 +22,44 @@ Getter = Callable[[Any], Any]
 def runs_to_pandas(
     runs: Iterable[Run] | Run, of: TableOf = "runs", *, index: Iterable[Any] | None = None
 ) -> pd.DataFrame:
-    """Return runs as a data frame; ``start`` and ``end`` are offsets in ``answer`` of the table of iterations.
+    """Return runs as a data frame; ``start`` and ``end`` are offsets in ``answer`` of the table of
+    iterations.
 
     Args:
         runs: The runs, or one.
-        of: What a row is: ``runs`` (figures of the original answer; ``revised_quality`` and ``final_answer`` say by
-            name what they are), ``iterations``, ``claims``, ``citations`` or
-            ``issues`` (of every iteration; ``best`` marks those of the chosen answer).
-        index: A label for each run, such as the ``index`` of the data frame that was audited: it is the table's index,
-            so that ``frame.join(table)`` puts both together.
+        of: What a row is: ``runs`` (figures of the original answer; ``revised_quality`` and
+            ``final_answer`` say by name what they are), ``iterations``, ``claims``, ``citations``
+            or ``issues`` (of every iteration; ``best`` marks those of the chosen answer).
+        index: A label for each run, such as the ``index`` of the data frame that was audited: it is
+            the table's index, so that ``frame.join(table)`` puts both together.
 
     Raises:
-        InputError: There is no such table, ``runs`` holds something else, or ``index`` has another length.
+        InputError: There is no such table, ``runs`` holds something else, or ``index`` has another
+            length.
 
     """
     if of not in get_args(TableOf):
-        raise InputError(f"{of!r} is no table", cure=f"There are: {', '.join(get_args(TableOf))}.", field="of")
+        raise InputError(
+            f"{of!r} is no table", cure=f"There are: {', '.join(get_args(TableOf))}.", field="of"
+        )
     listed = [runs] if isinstance(runs, Run) else list(runs)
     for place, run in enumerate(listed):
         if not isinstance(run, Run):
             raise InputError(
                 f"is {kind_of(run)}, not a Run",
-                cure="Give what masis.audit_many or Desk.audit returned; masis.audit returns a table already.",
+                cure=(
+                    "Give what masis.audit_many or Desk.audit returned; masis.audit returns a table"
+                    " already."
+                ),
                 field=f"runs[{place}]",
             )
     labels = list(range(len(listed))) if index is None else list(index)
     if len(labels) != len(listed):
-        raise InputError(f"has {len(labels):,} labels for {len(listed):,} runs", cure="Give one a run.", field="index")
+        raise InputError(
+            f"has {len(labels):,} labels for {len(listed):,} runs",
+            cure="Give one a run.",
+            field="index",
+        )
     if of == "runs":
         found = [{name: read(run) for name, read in _RUN.items()} for run in listed]
         names = list(_RUN)
@@ -58,14 +69,20 @@ def runs_to_pandas(
         found, names = [row for each in rows for row in each], [*_PLACE, *table.columns]
         labels = [label for label, each in zip(labels, rows, strict=True) for _ in each]
     frame = pd.DataFrame(found, columns=names)
-    frame = frame.astype(dict.fromkeys(_FIGURES & set(names), float))  # else one of None alone would be of objects
+    # else one of None alone would be of objects
+    frame = frame.astype(dict.fromkeys(_FIGURES & set(names), float))
     return frame if index is None else frame.set_axis(pd.Index(labels), axis="index")
 
 
 def _columns(*names: str, **others: str | Getter) -> dict[str, Getter]:
-    """Return how columns are read: as fields of the same name, by a path, which may end at None, or by a function."""
+    """Return how columns are read: as fields of the same name, by a path, which may end at None, or
+    by a function.
+    """
     every: dict[str, str | Getter] = {**dict(zip(names, names, strict=True)), **others}
-    return {name: partial(_at, how.split(".")) if isinstance(how, str) else how for name, how in every.items()}
+    return {
+        name: partial(_at, how.split(".")) if isinstance(how, str) else how
+        for name, how in every.items()
+    }
 
 
 def _at(path: Sequence[str], record: Any) -> Any:
@@ -78,23 +95,35 @@ _RUN = {
     **_columns("case_id", standing=standing, headline=lambda run: headline(run).text, run_id="id"),
     **_columns("quality", "revised_quality", confidence="original.critique.confidence"),
     **_columns(worst_severity=lambda run: _worst_severity(run.original)),
-    **_columns(overall="original.evaluation.overall_score", faithfulness="original.evaluation.faithfulness"),
+    **_columns(
+        overall="original.evaluation.overall_score", faithfulness="original.evaluation.faithfulness"
+    ),
     **_columns(iterations="total_iterations"),
     **_columns("improvement_percentage", "termination_reason", "needs_review"),
     **_columns(
         review_reasons=lambda run: " ".join(reason.code for reason in run.review_reasons),
         claims=lambda run: len(run.original.claims) if run.original else 0,
-        supported_claims=lambda run: sum(check.verified for check in run.original.claims) if run.original else 0,
+        supported_claims=lambda run: (
+            sum(check.verified for check in run.original.claims) if run.original else 0
+        ),
         issues=lambda run: len(run.original.issues) if run.original else 0,
-        invalid_citations=lambda run: len(run.original.citation_audit.invalid_citations) if run.original else 0,
-        uncited_claims=lambda run: len(run.original.citation_audit.uncited_claims) if run.original else 0,
+        invalid_citations=lambda run: (
+            len(run.original.citation_audit.invalid_citations) if run.original else 0
+        ),
+        uncited_claims=lambda run: (
+            len(run.original.citation_audit.uncited_claims) if run.original else 0
+        ),
         seconds=lambda run: sum(sum(each.step_ms.values()) for each in run.iterations) / 1000,
         cost_usd="usage.cost_usd",
     ),
     **_columns("final_answer"),
 }
 _ITERATION = {
-    **_columns(quality="quality_score", confidence="critique.confidence", overall="evaluation.overall_score"),
+    **_columns(
+        quality="quality_score",
+        confidence="critique.confidence",
+        overall="evaluation.overall_score",
+    ),
     **_columns("improvement_delta"),
     **_columns(
         invalid_citations=lambda iteration: len(iteration.citation_audit.invalid_citations),
@@ -110,7 +139,9 @@ _CLAIM = {
     **_columns("judged_by"),
 }
 _CITATION = _columns("start", "end", "text", "reference", "evidence_id", "status", "resolved_by")
-_ISSUE = _columns("start", "end", "source", "type", "rule", "severity", "description", "reason", "suggestion")
+_ISSUE = _columns(
+    "start", "end", "source", "type", "rule", "severity", "description", "reason", "suggestion"
+)
 _FIGURES = {
     *("quality", "revised_quality", "confidence", "overall", "faithfulness", "support"),
     *("improvement_percentage", "improvement_delta", "seconds", "cost_usd"),
@@ -124,7 +155,9 @@ def _worst_severity(original: Iteration | None) -> Severity | None:
 
 
 class _Table(NamedTuple):
-    """A table of what stands in the iterations of runs: its columns, and what of an iteration is a row."""
+    """A table of what stands in the iterations of runs: its columns, and what of an iteration is a
+    row.
+    """
 
     columns: Mapping[str, Getter]
     of: Callable[[Iteration], Iterable[Any]]

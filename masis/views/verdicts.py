@@ -12,7 +12,9 @@ from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_
 
 LONGEST_CLAIM = 300
 WITHOUT_PASSAGE = "The check found it right without a passage to cite."
-"""Said of a claim that is supported by no chunk in particular: as a rule it says what the evidence lacks."""
+"""Said of a claim that is supported by no chunk in particular: as a rule it says what the evidence
+lacks.
+"""
 
 RESOLVED: dict[ResolvedBy, str] = {
     "exact": "It names {id} exactly.",
@@ -34,7 +36,9 @@ SUPPORTS = {
 
 
 class ReferenceData(TypedDict):
-    """One reference of the answer and what became of it; ``target`` names its row among the labels of the form."""
+    """One reference of the answer and what became of it; ``target`` names its row among the labels
+    of the form.
+    """
 
     text: str
     label: LabelData
@@ -44,9 +48,11 @@ class ReferenceData(TypedDict):
 
 
 class ClaimData(TypedDict):
-    """One claim of the answer with its verdict. ``says`` is why, ``by`` who judged it (empty: rules).
+    """One claim of the answer with its verdict. ``says`` is why, ``by`` who judged it (empty:
+    rules).
 
-    ``target`` names its row among the labels of the form; a claim without a place in the answer has none.
+    ``target`` names its row among the labels of the form; a claim without a place in the answer has
+    none.
     """
 
     text: str
@@ -74,7 +80,9 @@ def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceDat
             "text": citation.text,
             "label": label(REFERENCE[marks[index]]),
             "evidence": citation.evidence_id or "",
-            "says": _reference_says(citation, checks.get((citation.sentence, citation.evidence_id or ""))),
+            "says": _reference_says(
+                citation, checks.get((citation.sentence, citation.evidence_id or ""))
+            ),
             "target": target_key("reference", citation.start, citation.end),
         }
         for index, citation in enumerate(iteration.citation_audit.citations)
@@ -84,7 +92,11 @@ def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceDat
 def _reference_says(citation: Citation, check: ReferenceCheck | None) -> list[str]:
     if citation.evidence_id is None:
         return [f"No evidence of this case has the id “{shortened(citation.reference, 80)}”."]
-    says = [RESOLVED[citation.resolved_by].format(id=citation.evidence_id)] if citation.resolved_by else []
+    says = (
+        [RESOLVED[citation.resolved_by].format(id=citation.evidence_id)]
+        if citation.resolved_by
+        else []
+    )
     return [*says, *_check_says(check)] if check else says
 
 
@@ -136,10 +148,14 @@ def _claim_says(check: ClaimCheck) -> list[str]:
         says.append(_sentence(check.steps))
     if check.claim.statement:
         says.insert(0, f"Read as “{shortened(check.claim.statement, LONGEST_CLAIM)}”")
-    missing = [text for start, end in check.uncovered if (text := check.claim.text[start:end].strip())]
+    missing = [
+        text for start, end in check.uncovered if (text := check.claim.text[start:end].strip())
+    ]
     if missing and not check.issue and check.verdict in ("partial", "unsupported"):
         says.append(
-            "Not found in any evidence: " + ", ".join(f"“{shortened(words, 80)}”" for words in missing[:4]) + "."
+            "Not found in any evidence: "
+            + ", ".join(f"“{shortened(words, 80)}”" for words in missing[:4])
+            + "."
         )
     return list(dict.fromkeys(says))
 

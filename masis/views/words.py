@@ -1,4 +1,6 @@
-"""The words for states, verdicts, rules, decisions and scores: one place, so that they are the same everywhere."""
+"""The words for states, verdicts, rules, decisions and scores: one place, so that they are the same
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.settings import OFFLINE
 
 Tone = Literal["grave", "bad", "warn", "good", "calm", "busy"]
-"""How a label should feel; the style sheets give each tone its colour, in light and in dark, ``grave`` a full red."""
+"""How a label should feel; the style sheets give each tone its colour, in light and in dark,
+``grave`` a full red.
+"""
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
 
@@ -44,7 +48,9 @@ RECORDED = "recorded replies of a model"
 
 
 def model_words(model: str) -> str:
-    """Say who judged by a model string: itself, or that its replies were recorded and no model was called."""
+    """Say who judged by a model string: itself, or that its replies were recorded and no model was
+    called.
+    """
     first, comma, second = model.partition(",")
     if comma and first == OFFLINE and Replayed.of(second):
         return f"{OFFLINE}, then {model_words(second)}"
@@ -74,7 +80,9 @@ STATE: dict[str, Word] = {
     "new": Word("Not audited", "calm", "Imported, and not audited yet"),
     "running": Word("Auditing", "busy", "An audit is running"),
     "interrupted": Word("Interrupted", "warn", "An audit stopped in the middle and can be resumed"),
-    "needs_review": Word("Needs review", "bad", "The audit raised something that a person should look at"),
+    "needs_review": Word(
+        "Needs review", "bad", "The audit raised something that a person should look at"
+    ),
     "needs_adjudication": Word(
         "Needs adjudication", "warn", "Its reviewers differ: somebody has to decide between them"
     ),
@@ -83,38 +91,64 @@ STATE: dict[str, Word] = {
     "overridden": DECIDED["override"],
     "rejected": DECIDED["reject"],
     "escalated": DECIDED["escalate"],
-    "superseded": Word("Superseded", "calm", "A new version of it, with more evidence, took its place"),
-    "redacted": Word("Redacted", "calm", "Its content was removed on request; its figures are stored"),
-    "planted": Word("Planted fault", "calm", "A copy with a fault put in on purpose: it measures who finds it"),
+    "superseded": Word(
+        "Superseded", "calm", "A new version of it, with more evidence, took its place"
+    ),
+    "redacted": Word(
+        "Redacted", "calm", "Its content was removed on request; its figures are stored"
+    ),
+    "planted": Word(
+        "Planted fault", "calm", "A copy with a fault put in on purpose: it measures who finds it"
+    ),
 }
 
 STANDING: dict[Standing, Word] = {
     "to_review": Word("Needs review", "calm", "Audited, and not decided"),
-    "wrong": Word("Something is wrong", "bad", "The audit found something wrong or unsafe: look at it first"),
-    "not_confirmed": Word("Not confirmed", "calm", "Nothing was found wrong, but the answer could not be confirmed"),
+    "wrong": Word(
+        "Something is wrong", "bad", "The audit found something wrong or unsafe: look at it first"
+    ),
+    "not_confirmed": Word(
+        "Not confirmed", "calm", "Nothing was found wrong, but the answer could not be confirmed"
+    ),
     # neutral: green says that the evidence supports something, and there may be a lesser issue
-    "nothing_found": Word("Nothing found", "calm", "The audit found nothing wrong and nothing unconfirmed"),
-    "no_answer": Word("No answer", "warn", "The system refused or its call failed: there was nothing to audit"),
-    "failed": Word("Audit failed", "warn", "Its audit ended with an error or was interrupted: audit it again"),
+    "nothing_found": Word(
+        "Nothing found", "calm", "The audit found nothing wrong and nothing unconfirmed"
+    ),
+    "no_answer": Word(
+        "No answer", "warn", "The system refused or its call failed: there was nothing to audit"
+    ),
+    "failed": Word(
+        "Audit failed", "warn", "Its audit ended with an error or was interrupted: audit it again"
+    ),
     "not_audited": Word("Not audited", "calm", "Imported, and not audited yet"),
     "waits": Word("Waiting", "busy", "For a second decision, an adjudication or more evidence"),
     "decided": Word("Decided", "calm", "A person has decided it, or it was replaced or redacted"),
-    "planted": Word("Planted fault", "calm", "A copy with a fault put in on purpose, decided or withdrawn"),
+    "planted": Word(
+        "Planted fault", "calm", "A copy with a fault put in on purpose, decided or withdrawn"
+    ),
 }
 """Where a case stands, in the order of the filter; a case is in exactly one."""
 
 WAITS_FOR: dict[CaseState, Word] = {
-    "needs_review": Word("Waiting for another reviewer", "busy", "You have decided it; others have not yet"),
+    "needs_review": Word(
+        "Waiting for another reviewer", "busy", "You have decided it; others have not yet"
+    ),
     "needs_adjudication": Word("Waiting for an adjudication", "busy", "Its reviewers differ"),
-    "escalated": Word("Waiting: escalated", "warn", "It waits for more evidence or another reviewer"),
+    "escalated": Word(
+        "Waiting: escalated", "warn", "It waits for more evidence or another reviewer"
+    ),
 }
 """What a case that waits is waiting for, by its state."""
 
-FOR_YOU = Word("Waiting for you to adjudicate", "warn", "Its reviewers differ, and you are none of them")
+FOR_YOU = Word(
+    "Waiting for you to adjudicate", "warn", "Its reviewers differ, and you are none of them"
+)
 """Stands in place of ``WAITS_FOR["needs_adjudication"]`` for whoever may adjudicate the case."""
 
 SEVERITY: dict[Severity, Word] = {
-    "critical": Word("critical", "grave", "Its worst issue can do harm, or makes the answer worthless"),
+    "critical": Word(
+        "critical", "grave", "Its worst issue can do harm, or makes the answer worthless"
+    ),
     "high": Word("high", "bad", "Its worst issue makes the answer wrong"),
     "medium": Word("medium", "warn", "Its worst issue makes the answer poorer, not wrong"),
     "low": Word("low", "calm", "Its worst issue is a small one"),
@@ -122,12 +156,17 @@ SEVERITY: dict[Severity, Word] = {
 """How severe the worst issue of an answer is, the most severe first."""
 
 
-LESSER = Word("Lesser issues only", "calm", "The audit found lesser issues, and nothing serious or unconfirmed")
+LESSER = Word(
+    "Lesser issues only",
+    "calm",
+    "The audit found lesser issues, and nothing serious or unconfirmed",
+)
 """Stands in place of ``STANDING["nothing_found"]`` where the answer has a lesser issue."""
 
 
 def stands(standing: Standing, state: CaseState, severity: Severity | None) -> tuple[Word, str]:
-    """Return where a case stands, and what that leaves open: what was decided, or that a rule accepted it ("" else).
+    """Return where a case stands, and what that leaves open: what was decided, or that a rule
+    accepted it ("" else).
 
     ``severity`` is that of its worst issue.
     """
@@ -145,7 +184,9 @@ def stands(standing: Standing, state: CaseState, severity: Severity | None) -> t
 RUN_STATE: dict[str, Word] = {
     "running": Word("Under way", "busy"),
     "finished": Word("Finished", "good"),
-    "interrupted": Word("Interrupted", "warn", "It stopped in the middle; what was finished is stored"),
+    "interrupted": Word(
+        "Interrupted", "warn", "It stopped in the middle; what was finished is stored"
+    ),
     "removed": Word("Removed", "calm", "Retention has removed its content"),
 }
 """States of an audit or a screening; ``removed`` is one of either that is over."""
@@ -154,20 +195,30 @@ ENTRY: dict[EntryKind, Word] = {
     "decision": Word("Decision", "calm", "A verdict on a case"),
     "undo": Word("Undone", "calm", "Cancels an earlier entry"),
     "policy_accept": STATE["accepted"],
-    "adjudication": Word("Adjudication", "calm", "The final verdict on a case whose reviewers differ"),
+    "adjudication": Word(
+        "Adjudication", "calm", "The final verdict on a case whose reviewers differ"
+    ),
     "assign": Word("Assigned", "calm", "Gives a case to a reviewer"),
     "unassign": Word("Unassigned", "calm", "Takes a case from a reviewer"),
     "tag": Word("Tagged", "calm", "Gives a case a tag"),
     "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
     "skip": Word("Skipped", "calm", "Leaves a case undecided"),
     "comment": Word("Comment", "calm", "What somebody wrote about a case"),
-    "guarantee": Word("Guarantee", "calm", "A guaranteed threshold of auto-acceptance was applied or ended"),
-    "new_version": Word("New version", "calm", "A case with more evidence takes the place of this one"),
+    "guarantee": Word(
+        "Guarantee", "calm", "A guaranteed threshold of auto-acceptance was applied or ended"
+    ),
+    "new_version": Word(
+        "New version", "calm", "A case with more evidence takes the place of this one"
+    ),
     "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
 }
 """Kinds of entries of the decision log."""
 
-REDACTED = Word("Redacted", "warn", "What was written in this entry was removed; a later entry records by whom and why")
+REDACTED = Word(
+    "Redacted",
+    "warn",
+    "What was written in this entry was removed; a later entry records by whom and why",
+)
 SOURCE: dict[EntrySource, Word] = {
     "HUMAN": Word("person", "calm"),
     "LLM_JUDGE": Word("model", "calm"),
@@ -179,16 +230,22 @@ VERDICT: dict[str, Word] = {
     "partial": Word("partly supported", "warn", "The evidence supports only part of it"),
     "contradicted": Word("contradicted", "bad", "The evidence contradicts it"),
     "unsupported": Word("unsupported", "warn", "No evidence supports it"),
-    "unverifiable": Word("not confirmed", "calm", "The checks could not decide it; this is no accusation"),
+    "unverifiable": Word(
+        "not confirmed", "calm", "The checks could not decide it; this is no accusation"
+    ),
     "unscored": Word("unscored", "calm", "No verdict could be reached"),
 }
 
-_EITHER_WAY = Word("either way", "calm", "It can be read in two ways, and the verdict depends on which")
+_EITHER_WAY = Word(
+    "either way", "calm", "It can be read in two ways, and the verdict depends on which"
+)
 _SOURCES_DISAGREE = Word("sources disagree", "warn", "One chunk supports it, another denies it")
 
 
 def verdict_word(check: ClaimCheck) -> Word:
-    """Return the word for a claim's verdict; one that can be read either way, or that sources dispute, has its own."""
+    """Return the word for a claim's verdict; one that can be read either way, or that sources
+    dispute, has its own.
+    """
     if check.abstained == "either_way":
         return _EITHER_WAY
     return _SOURCES_DISAGREE if check.sources_disagree else VERDICT[check.verdict]
@@ -197,23 +254,37 @@ def verdict_word(check: ClaimCheck) -> Word:
 REFERENCE: dict[str, Word] = {
     "fabricated": Word("fabricated", "bad", "Points at evidence that does not exist"),
     "misattributed": Word("misattributed", "warn", "Another chunk of evidence supports it"),
-    "redundant": Word("redundant", "calm", "A remark, no issue: the other citations support the sentence without it"),
-    "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
+    "redundant": Word(
+        "redundant",
+        "calm",
+        "A remark, no issue: the other citations support the sentence without it",
+    ),
+    "unsupported": Word(
+        "does not support this", "bad", "The evidence it names does not support this"
+    ),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
     "valid": Word(
-        "names evidence", "calm", "Names evidence of this case; whether that supports the sentence is another matter"
+        "names evidence",
+        "calm",
+        "Names evidence of this case; whether that supports the sentence is another matter",
     ),
 }
 
 SENTENCE: dict[str, Word] = {
     "uncited": Word("uncited", "warn", "Asserts something and cites nothing"),
-    "exempt": Word("exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"),
+    "exempt": Word(
+        "exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"
+    ),
 }
 
-MISSING_FIGURE = Word("not in the evidence", "calm", "A figure that the evidence lacks; it may be calculated")
+MISSING_FIGURE = Word(
+    "not in the evidence", "calm", "A figure that the evidence lacks; it may be calculated"
+)
 """The mark of a figure in an answer that the evidence lacks."""
 
-MARKED_WORDS = Word("marked by a tagger", "calm", "A tagger finds no support for these words; look them up")
+MARKED_WORDS = Word(
+    "marked by a tagger", "calm", "A tagger finds no support for these words; look them up"
+)
 """The mark of words that a tagger holds unsupported."""
 
 FLAG: dict[str, Word] = {
@@ -221,11 +292,15 @@ FLAG: dict[str, Word] = {
     "contradicted": VERDICT["contradicted"],
     "unsupported": VERDICT["unsupported"],
     "misquoted": Word(
-        "misquoted", "bad", "A citation quotes words that its evidence does not hold, or not in one place"
+        "misquoted",
+        "bad",
+        "A citation quotes words that its evidence does not hold, or not in one place",
     ),
     "misattributed": REFERENCE["misattributed"],
     "uncited": SENTENCE["uncited"],
-    "conflicting_evidence": Word("sources conflict", "warn", "Sources of the evidence contradict each other"),
+    "conflicting_evidence": Word(
+        "sources conflict", "warn", "Sources of the evidence contradict each other"
+    ),
     "partial": VERDICT["partial"],
     "missing": Word("missing point", "warn", "The evidence also says it, the answer does not"),
     "unscored": VERDICT["unscored"]._replace(tone="warn"),
@@ -236,21 +311,31 @@ FLAG: dict[str, Word] = {
     "drafted": Word("answer drafted by MASIS", "calm"),
     "spot_check": Word("spot check", "calm"),
 }
-"""In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
+"""In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it
+is here.
+"""
 
 UNANSWERED: dict[NoAnswerCode, Word] = {
-    "refused": Word("No answer: refused", "warn", "The system, or a filter before it, declined the question"),
-    "failed": Word("No answer: failed", "warn", "The call of the system failed, or ended before the answer"),
+    "refused": Word(
+        "No answer: refused", "warn", "The system, or a filter before it, declined the question"
+    ),
+    "failed": Word(
+        "No answer: failed", "warn", "The call of the system failed, or ended before the answer"
+    ),
 }
 """Why a case came without an answer, where its system said so."""
 
-REASONING = Word("Model's reasoning, not audited", "calm", "What the model thought before it answered")
+REASONING = Word(
+    "Model's reasoning, not audited", "calm", "What the model thought before it answered"
+)
 REASONING_SHOWN = 20_000
 """Characters of it that a page or a command shows."""
 
 
 def unanswered_words(case: Case) -> str:
-    """Say why a case has no answer, with what its system said; "" where nothing says why, or it has one."""
+    """Say why a case has no answer, with what its system said; "" where nothing says why, or it has
+    one.
+    """
     why = case.unanswered
     if why is None:
         return ""
@@ -262,69 +347,137 @@ def no_answer_words(case: Case) -> str:
     """Say in place of an answer that there is none, and whether an audit drafts one."""
     if case.unanswered is None:
         return "This case has no answer. An audit drafts one from the evidence first."
-    why = "its system refused" if case.unanswered.code == "refused" else "the call of its system failed"
-    return f"This case has no answer because {why}. An audit drafts one only if the setting draft_unanswered is on."
+    why = (
+        "its system refused"
+        if case.unanswered.code == "refused"
+        else "the call of its system failed"
+    )
+    return (
+        f"This case has no answer because {why}. An audit drafts one only if the setting"
+        " draft_unanswered is on."
+    )
 
 
 HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer", "model_not_examined")
 ISSUES = tuple(flag for flag in FLAG if flag not in HOW_IT_RAN)
-"""The flags that say that something is wrong with the answer, the gravest first; not how its audit ran."""
+"""The flags that say that something is wrong with the answer, the gravest first; not how its audit
+ran.
+"""
 
-TIER: dict[ReviewTier, Word] = {"must_look": STANDING["wrong"], "not_certified": STANDING["not_confirmed"]}
+TIER: dict[ReviewTier, Word] = {
+    "must_look": STANDING["wrong"],
+    "not_certified": STANDING["not_confirmed"],
+}
 
 _MUST_LOOK, _NOT_CERTIFIED = (word.text for word in TIER.values())
 _NO_ANSWER = STANDING["no_answer"].text
 REASON: dict[ReviewCode, Word] = {
-    "invalid_reference": Word("fabricated citation", "bad", f"{_MUST_LOOK}: a reference names no evidence"),
-    "hallucination": Word("hallucination", "bad", f"{_MUST_LOOK}: critic or citations report a hallucination"),
-    "contradicted_claim": Word("contradicted", "bad", f"{_MUST_LOOK}: the evidence contradicts a claim"),
-    "unsupported_claim": Word("unsupported", "bad", f"{_MUST_LOOK}: the evidence does not support a claim"),
-    "partial_claim": Word("partly supported", "bad", f"{_MUST_LOOK}: the evidence supports a claim only in part"),
+    "invalid_reference": Word(
+        "fabricated citation", "bad", f"{_MUST_LOOK}: a reference names no evidence"
+    ),
+    "hallucination": Word(
+        "hallucination", "bad", f"{_MUST_LOOK}: critic or citations report a hallucination"
+    ),
+    "contradicted_claim": Word(
+        "contradicted", "bad", f"{_MUST_LOOK}: the evidence contradicts a claim"
+    ),
+    "unsupported_claim": Word(
+        "unsupported", "bad", f"{_MUST_LOOK}: the evidence does not support a claim"
+    ),
+    "partial_claim": Word(
+        "partly supported", "bad", f"{_MUST_LOOK}: the evidence supports a claim only in part"
+    ),
     "serious_issue": Word(
         "other serious issue",
         "bad",
         f"{_MUST_LOOK}: an issue of severity high or critical that no other reason explains",
     ),
     "safety": Word("safety", "bad", f"{_MUST_LOOK}: a safety issue is open"),
-    "instruction": Word("instruction", "bad", f"{_MUST_LOOK}: text in answer or evidence instructs its reader"),
-    "insufficient_evidence": Word("too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"),
-    "conflicting_evidence": Word("sources conflict", "calm", f"{_NOT_CERTIFIED}: sources of the evidence conflict"),
-    "not_all_checked": Word(
-        "not all checked", "calm", f"{_NOT_CERTIFIED}: a part lies beyond the limits of the settings"
+    "instruction": Word(
+        "instruction", "bad", f"{_MUST_LOOK}: text in answer or evidence instructs its reader"
     ),
-    "screening_draft": Word("drafted from a screening", "calm", f"{_NOT_CERTIFIED}: no model has read the studies"),
-    "answer_refused": Word("no answer: refused", "warn", f"{_NO_ANSWER}: the system or a filter declined the question"),
-    "answer_failed": Word("no answer: failed", "warn", f"{_NO_ANSWER}: the call of the system failed or was cut off"),
-    "language": Word("language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"),
-    "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
+    "insufficient_evidence": Word(
+        "too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"
+    ),
+    "conflicting_evidence": Word(
+        "sources conflict", "calm", f"{_NOT_CERTIFIED}: sources of the evidence conflict"
+    ),
+    "not_all_checked": Word(
+        "not all checked",
+        "calm",
+        f"{_NOT_CERTIFIED}: a part lies beyond the limits of the settings",
+    ),
+    "screening_draft": Word(
+        "drafted from a screening", "calm", f"{_NOT_CERTIFIED}: no model has read the studies"
+    ),
+    "answer_refused": Word(
+        "no answer: refused", "warn", f"{_NO_ANSWER}: the system or a filter declined the question"
+    ),
+    "answer_failed": Word(
+        "no answer: failed", "warn", f"{_NO_ANSWER}: the call of the system failed or was cut off"
+    ),
+    "language": Word(
+        "language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"
+    ),
+    "unconfirmed_claim": Word(
+        "not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"
+    ),
     "figure_not_in_evidence": Word(
-        "figure to check", "calm", f"{_NOT_CERTIFIED}: a figure isn't in the evidence; it may be calculated"
+        "figure to check",
+        "calm",
+        f"{_NOT_CERTIFIED}: a figure isn't in the evidence; it may be calculated",
     ),
     "words_marked": Word(
-        "marked words", "calm", f"{_NOT_CERTIFIED}: a tagger finds no support for words of the answer"
+        "marked words",
+        "calm",
+        f"{_NOT_CERTIFIED}: a tagger finds no support for words of the answer",
     ),
-    "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),
-    "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
+    "revised": Word(
+        "revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"
+    ),
+    "low_confidence": Word(
+        "low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"
+    ),
     "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
     "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: those who judged it differ"),
     "model_not_examined": Word(
-        "no exam", "calm", f"{_NOT_CERTIFIED}: a model that judged has not passed the exam (masis models exam)"
+        "no exam",
+        "calm",
+        f"{_NOT_CERTIFIED}: a model that judged has not passed the exam (masis models exam)",
     ),
-    "critic_not_run": Word("critic not run", "calm", f"{_NOT_CERTIFIED}: the audit was quick, without a critic"),
-    "judges_disagree": Word("samples differ", "calm", f"{_NOT_CERTIFIED}: samples of the judge differ"),
-    "unscored": Word("unscored", "calm", f"{_NOT_CERTIFIED}: a step that was asked for has no score"),
-    "nothing_checked": Word("not checked", "calm", f"{_NOT_CERTIFIED}: there was nothing to check, or no citation"),
+    "critic_not_run": Word(
+        "critic not run", "calm", f"{_NOT_CERTIFIED}: the audit was quick, without a critic"
+    ),
+    "judges_disagree": Word(
+        "samples differ", "calm", f"{_NOT_CERTIFIED}: samples of the judge differ"
+    ),
+    "unscored": Word(
+        "unscored", "calm", f"{_NOT_CERTIFIED}: a step that was asked for has no score"
+    ),
+    "nothing_checked": Word(
+        "not checked", "calm", f"{_NOT_CERTIFIED}: there was nothing to check, or no citation"
+    ),
     "error": Word("audit failed", "calm", f"{_NOT_CERTIFIED}: the audit ended with an error"),
-    "limit": Word("limit reached", "calm", f"{_NOT_CERTIFIED}: serious issues were left at the limit of iterations"),
+    "limit": Word(
+        "limit reached",
+        "calm",
+        f"{_NOT_CERTIFIED}: serious issues were left at the limit of iterations",
+    ),
     "cancelled": Word("audit cancelled", "calm", f"{_NOT_CERTIFIED}: the audit was cancelled"),
 }
 """Why a run needs review, the most pressing first."""
 
 RULE: dict[str, Word] = {
     "fabricated_reference": REFERENCE["fabricated"],
-    "fabricated_quote": Word("fabricated quote", "bad", "A citation quotes words that no evidence holds"),
-    "spliced_quote": Word("spliced quote", "bad", "A citation quotes words put together from several places"),
-    "quote_from_another_document": Word("quoted elsewhere", "bad", "The quote stands in other evidence than it names"),
+    "fabricated_quote": Word(
+        "fabricated quote", "bad", "A citation quotes words that no evidence holds"
+    ),
+    "spliced_quote": Word(
+        "spliced quote", "bad", "A citation quotes words put together from several places"
+    ),
+    "quote_from_another_document": Word(
+        "quoted elsewhere", "bad", "The quote stands in other evidence than it names"
+    ),
     "misattributed_reference": REFERENCE["misattributed"],
     "redundant_reference": REFERENCE["redundant"],
     "uncited_sentence": SENTENCE["uncited"],
@@ -334,9 +487,13 @@ RULE: dict[str, Word] = {
     "unverifiable_claim": VERDICT["unverifiable"],
     "unscored_claim": VERDICT["unscored"],
     "instruction_in_answer": Word("instructs", "bad", "Instructs a reader, a model or a tool"),
-    "instruction_in_evidence": Word("evidence instructs", "bad", "Evidence instructs a reader, a model or a tool"),
+    "instruction_in_evidence": Word(
+        "evidence instructs", "bad", "Evidence instructs a reader, a model or a tool"
+    ),
     "missing_information": Word("missing point", "warn", "In the evidence, but not in the answer"),
-    "dropped_content": Word("lost", "warn", "An earlier version contained it, and the evidence supports it"),
+    "dropped_content": Word(
+        "lost", "warn", "An earlier version contained it, and the evidence supports it"
+    ),
 }
 
 COURSE: dict[str, Word] = {
@@ -357,20 +514,33 @@ STOPPED: dict[TerminationReason, str] = {
 }
 
 SCORE: dict[str, Word] = {
-    "faithfulness": Word("Faithfulness", "calm", "How far the answer says only what the evidence supports"),
+    "faithfulness": Word(
+        "Faithfulness", "calm", "How far the answer says only what the evidence supports"
+    ),
     "relevance": Word("Relevance", "calm", "How far it answers the question"),
     "completeness": Word("Completeness", "calm", "How much of the relevant evidence it uses"),
     "reasoning_quality": Word("Reasoning", "calm", "How well its steps hold together"),
     "overall_score": Word("Overall", "calm", "Weighted mean of the four"),
-    "quality_score": Word("Quality", "calm", "The critic's score times the citation penalty; picks the best answer"),
-    "confidence": Word("Confidence", "calm", "The critic's confidence in the answer, lowered by citation errors"),
+    "quality_score": Word(
+        "Quality", "calm", "The critic's score times the citation penalty; picks the best answer"
+    ),
+    "confidence": Word(
+        "Confidence", "calm", "The critic's confidence in the answer, lowered by citation errors"
+    ),
 }
 
 
 def rule_word(rule: str) -> Word:
-    """The word for a rule; rules this list does not know read as they are written, a model's by their type alone."""
-    return RULE.get(rule) or Word(rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic")
+    """The word for a rule; rules this list does not know read as they are written, a model's by
+    their type alone.
+    """
+    return RULE.get(rule) or Word(
+        rule.removeprefix("critic_").replace("_", " "), "warn", "Raised by the critic"
+    )
 
 
-MACHINE_HIDDEN = "What audits found is hidden from you while cases are left to decide: the queue's policy says so."
+MACHINE_HIDDEN = (
+    "What audits found is hidden from you while cases are left to decide: the queue's policy"
+    " says so."
+)
 """Said where something is left out for a reviewer who is blind to the machine."""

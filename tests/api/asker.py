@@ -1,4 +1,6 @@
-"""The five roles as a model fills them, one that answers as a test tells it; and what it may say."""
+"""The five roles as a model fills them, one that answers as a test tells it; and what
+it may say.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def claims(*quotes: str) -> dict[str, Any]:
     return {"claims": [canned.listed(0, quote) for quote in quotes]}
 
 
-def verdict(number: int, word: str, *sources: tuple[str, str, str], issue: str = "") -> dict[str, Any]:
+def verdict(
+    number: int, word: str, *sources: tuple[str, str, str], issue: str = ""
+) -> dict[str, Any]:
     """A verdict on a claim; ``sources`` are id, stance and quote."""
     evidence = [canned.supporting(*source) for source in sources]
     return canned.verdict(number, evidence=evidence, verdict=word, reasoning=issue)
@@ -51,7 +55,9 @@ def critique(*issues: Mapping[str, Any], quality: float = 0.9) -> dict[str, Any]
     return canned.critique(issues=list(issues), confidence=quality, overall_quality_score=quality)
 
 
-def issue(type_: str, severity: str, description: str, suggestion: str, location: str, *ids: str) -> dict[str, Any]:
+def issue(
+    type_: str, severity: str, description: str, suggestion: str, location: str, *ids: str
+) -> dict[str, Any]:
     """One objection."""
     return canned.raised(
         type=type_,

@@ -21,11 +21,15 @@ ROLES = ("verifier", "critic", "reviser", "evaluator")
 
 def asked(server: ModelServer, **models: str) -> Settings:
     table = {"address": server.address, "concurrency": 500, "adapts": False}
-    return Settings.model_validate({**(models or dict.fromkeys(ROLES, "here:m")), "providers": {"here": table}})
+    return Settings.model_validate(
+        {**(models or dict.fromkeys(ROLES, "here:m")), "providers": {"here": table}}
+    )
 
 
 def outcome(run: Run) -> object:
-    """What an audit comes to, without ids, times and calls: claims of the same answer are found once a process."""
+    """What an audit comes to, without ids, times and calls: claims of the same answer are found
+    once a process.
+    """
     return [
         (each.quality_score, each.answer, [(check.verdict, check.support) for check in each.claims])
         for each in run.iterations
@@ -39,7 +43,9 @@ def test_a_hundred_audits_take_turns_and_come_to_the_same() -> None:
         alone = masis.run_audit(CASE, settings)
 
         async def every() -> list[Run]:
-            return list(await asyncio.gather(*(masis.run_audit_async(CASE, settings) for _ in range(100))))
+            return list(
+                await asyncio.gather(*(masis.run_audit_async(CASE, settings) for _ in range(100)))
+            )
 
         runs = asyncio.run(every())
         assert server.most_at_once >= AUDITS_THAT_WAIT * 3 // 4
@@ -59,7 +65,9 @@ def test_roles_that_compute_beside_roles_that_wait_come_to_the_same(models: dict
         settings = asked(server, **models)
 
         async def several() -> list[Run]:
-            return list(await asyncio.gather(*(masis.run_audit_async(CASE, settings) for _ in range(5))))
+            return list(
+                await asyncio.gather(*(masis.run_audit_async(CASE, settings) for _ in range(5)))
+            )
 
         alone = masis.run_audit(CASE, settings)
         assert [outcome(run) for run in asyncio.run(several())] == [outcome(alone)] * 5
@@ -92,7 +100,8 @@ def test_critiques_that_are_awaited_say_the_same() -> None:
 
         async def several() -> list[Any]:
             critiques = [
-                critique_draft_async(CASE.query, CASE.answer or "", sources, settings=settings) for _ in range(10)
+                critique_draft_async(CASE.query, CASE.answer or "", sources, settings=settings)
+                for _ in range(10)
             ]
             return list(await asyncio.gather(*critiques))
 

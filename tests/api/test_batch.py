@@ -24,11 +24,16 @@ from tests.cases import case_of
 from tests.serving_models import ModelServer
 from tests.store.factories import a_run
 
-CASES = [masis.Case.model_validate({"id": str(n), "query": "Why?", "evidence": [{"id": "1"}]}) for n in range(12)]
+CASES = [
+    masis.Case.model_validate({"id": str(n), "query": "Why?", "evidence": [{"id": "1"}]})
+    for n in range(12)
+]
 
 
 def cost(usd: float) -> masis.Run:
-    return a_run(CASES[0], "run").model_copy(update={"loose_calls": (), "usage": Usage(cost_usd=usd)})
+    return a_run(CASES[0], "run").model_copy(
+        update={"loose_calls": (), "usage": Usage(cost_usd=usd)}
+    )
 
 
 class Spent(Budget):
@@ -108,7 +113,8 @@ def test_audits_that_could_pass_the_limit_wait_for_the_cost_of_those_under_way()
             under_way -= 1
         return cost(1.0)
 
-    done = done_of(audit=audit, at_once=4, budget=Spent(31.0))  # 10 are spent: 2 may begin at 10 dollars each
+    # 10 are spent: 2 may begin at 10 dollars each
+    done = done_of(audit=audit, at_once=4, budget=Spent(31.0))
     assert most == 4  # once the first have shown that they cost less
     assert not any(isinstance(each.outcome, NotAudited) for each in done)
 
@@ -137,8 +143,12 @@ def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
         settings = priced(server)
         one = masis.audit_many([case("a")], settings, progress=False)[0].usage.cost_usd
         assert one
-        runs = masis.audit_many(map(case, "abcdefgh"), settings, concurrency=2, progress=False, max_cost=4.5 * one)
-        unlimited = masis.audit_many(map(case, "abc"), settings, progress=False, max_cost=1000 * one)
+        runs = masis.audit_many(
+            map(case, "abcdefgh"), settings, concurrency=2, progress=False, max_cost=4.5 * one
+        )
+        unlimited = masis.audit_many(
+            map(case, "abc"), settings, progress=False, max_cost=1000 * one
+        )
     assert [run.case_id for run in runs] == list("abcdefgh")
     assert all(run.iterations for run in unlimited)
     audited = sum(bool(run.iterations) for run in runs)
@@ -146,9 +156,13 @@ def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
     rest = runs[audited:]
     assert 3 <= audited < 8
     assert spent <= 4.5 * one
-    assert {(run.termination_reason, run.needs_review, run.usage.calls) for run in rest} == {("cancelled", True, 0)}
+    assert {(run.termination_reason, run.needs_review, run.usage.calls) for run in rest} == {
+        ("cancelled", True, 0)
+    }
     for run in rest:
-        assert run.warnings[0].message.startswith(f"Not audited: with ${spent:,.2f} spent, one more audit could pass")
+        assert run.warnings[0].message.startswith(
+            f"Not audited: with ${spent:,.2f} spent, one more audit could pass"
+        )
         assert run.warnings[0].message in [reason.message for reason in run.review_reasons]
 
 
@@ -191,9 +205,14 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
     assert "Interrupted: 2 audits are finished" in capsys.readouterr().out
 
 
-def test_every_wrong_case_of_a_list_is_named_before_one_is_audited_or_stored(tmp_path: Path) -> None:
+def test_every_wrong_case_of_a_list_is_named_before_one_is_audited_or_stored(
+    tmp_path: Path,
+) -> None:
     given = [case("a").to_json_dict(), {"id": "b", "question": "How?"}, {"id": "c"}]
-    with pytest.raises(InputError, match=r"2 problems: cases\[1\]\.query: is missing.*; cases\[2\]\.query: is missing"):
+    with pytest.raises(
+        InputError,
+        match=r"2 problems: cases\[1\]\.query: is missing.*; cases\[2\]\.query: is missing",
+    ):
         masis.audit_many(given, progress=False)
     with masis.Desk(tmp_path / "desk.db") as desk, pytest.raises(InputError, match="2 problems"):
         desk.audit(given, progress=False)
@@ -220,11 +239,16 @@ def test_the_package_can_be_called_and_gives_a_row_for_each_row_of_a_frame() -> 
     assert list(found["invalid_citations"].dropna()) == [0, 1]
     assert {found[name].dtype.kind for name in ("quality", "claims", "seconds")} == {"f"}
     assert found.loc[found["needs_review"], "error"].size == 3
-    assert list(masis.audit(iter([case("a")]), masis.Settings(max_iterations=1), progress=False).index) == [0]
+    assert list(
+        masis.audit(iter([case("a")]), masis.Settings(max_iterations=1), progress=False).index
+    ) == [0]
 
 
 def test_a_frame_under_other_names_is_explained_once_and_in_the_words_of_python() -> None:
-    rows = [{"frage": "Warum?", "antwort": "So [1].", "beleg": "So ist es.", "ticket_id": f"T-{n}"} for n in range(5)]
+    rows = [
+        {"frage": "Warum?", "antwort": "So [1].", "beleg": "So ist es.", "ticket_id": f"T-{n}"}
+        for n in range(5)
+    ]
     with pytest.raises(InputError) as raised:
         masis.audit(pd.DataFrame(rows), progress=False)
     assert str(raised.value).count('map={"query": "frage"') == 1
@@ -232,8 +256,11 @@ def test_a_frame_under_other_names_is_explained_once_and_in_the_words_of_python(
     assert "cases[4].query: the same" in str(raised.value)
     names = masis.suggest(pd.DataFrame(rows)).names
     assert names == {"query": "frage", "answer": "antwort", "evidence": "beleg", "id": "ticket_id"}
-    assert list(masis.audit(pd.DataFrame(rows), map=names, progress=False)["case_id"]) == [f"T-{n}" for n in range(5)]
-    assert "id" not in masis.suggest([{**each, "ticket_id": "T-1"} for each in rows]).names  # it says nothing of a row
+    assert list(masis.audit(pd.DataFrame(rows), map=names, progress=False)["case_id"]) == [
+        f"T-{n}" for n in range(5)
+    ]
+    # it says nothing of a row
+    assert "id" not in masis.suggest([{**each, "ticket_id": "T-1"} for each in rows]).names
 
 
 def test_the_package_that_can_be_called_shows_its_signature() -> None:
@@ -241,7 +268,9 @@ def test_the_package_that_can_be_called_shows_its_signature() -> None:
     written = ", ".join(inspect.signature(batch.audit).parameters)
     shown = re.search(r"masis\.audit\((.*)\) ->", masis.audit.__doc__ or "")
     assert shown is not None
-    assert ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written
+    assert (
+        ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written
+    )
 
 
 def test_cases_of_a_file_are_a_list_and_every_wrong_line_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""What becomes of a draft: options, strictness, failures, revisions, the pipeline around it, the metrics."""
+"""What becomes of a draft: options, strictness, failures, revisions, the pipeline around it, the
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_a_draft_is_valid_where_no_issue_is_high() -> None:
         ({"checkFactual": False, "checkContradictions": False}, []),
     ],
 )
-def test_a_contradicted_claim_fails_the_checks_that_are_on(options: dict[str, bool], types: list[str]) -> None:
+def test_a_contradicted_claim_fails_the_checks_that_are_on(
+    options: dict[str, bool], types: list[str]
+) -> None:
     found = critique_draft(QUERY, WRONG, SOURCES, options)
     assert [issue.type for issue in found.issues] == types
     assert found.is_valid is (not types)
@@ -86,8 +90,15 @@ def test_what_is_left_out_is_reported_only_where_completeness_is_checked() -> No
 
 
 def test_made_up_references_and_unsafe_advice_are_reported_whatever_is_off() -> None:
-    off = {"checkFactual": False, "checkCompleteness": False, "checkContradictions": False, "strictness": "lenient"}
-    found = critique_draft(QUERY, "The timeout is 60 seconds [99].", [*SOURCES, {"id": "2", "content": "Rain."}], off)
+    off = {
+        "checkFactual": False,
+        "checkCompleteness": False,
+        "checkContradictions": False,
+        "strictness": "lenient",
+    }
+    found = critique_draft(
+        QUERY, "The timeout is 60 seconds [99].", [*SOURCES, {"id": "2", "content": "Rain."}], off
+    )
     assert [(issue.type, issue.severity) for issue in found.issues] == [("hallucination", "high")]
     assert criticised(objection("critical", "safety"), options=off).issues != ()
 
@@ -96,7 +107,9 @@ def test_made_up_references_and_unsafe_advice_are_reported_whatever_is_off() -> 
 def test_options_that_are_not_given_are_those_of_the_settings() -> None:
     settings = Settings(strictness="lenient", draft_auto_revise=True, draft_max_revisions=2)
     assert critique_draft(QUERY, WRONG, SOURCES, settings=settings).revised_draft is not None
-    assert critique_draft(QUERY, WRONG, SOURCES, {"autoRevise": False}, settings).revised_draft is None
+    assert (
+        critique_draft(QUERY, WRONG, SOURCES, {"autoRevise": False}, settings).revised_draft is None
+    )
     given = CritiqueOptions(check_factual=False, check_contradictions=False)
     assert critique_draft(QUERY, WRONG, SOURCES, given, settings).issues == ()
 
@@ -112,17 +125,41 @@ def test_the_defaults_are_those_of_the_spec() -> None:
         "maxRevisions": 1,
     }
     settings = Settings()
-    assert (settings.draft_critique, settings.draft_auto_revise, settings.draft_max_revisions) == (True, False, 1)
+    assert (settings.draft_critique, settings.draft_auto_revise, settings.draft_max_revisions) == (
+        True,
+        False,
+        1,
+    )
     assert settings.draft_min_length == 50
 
 
 def test_names_are_read_in_both_spellings_and_written_in_the_spec_s() -> None:
-    request = {"query": QUERY, "draft": RIGHT, "sources": [SOURCES[0] | {"relevanceScore": 0.5, "path": "a/b.md"}]}
-    read = DraftCritiqueRequest.model_validate_json(json.dumps(request | {"options": {"auto_revise": True}}))
-    assert (read.sources[0].relevance_score, read.options and read.options.auto_revise) == (0.5, True)
-    written = critique_draft(read.query, read.draft, read.sources, read.options).model_dump(by_alias=True)
-    assert {"isValid", "confidence", "issues", "suggestions", "revisedDraft", "metadata"} <= written.keys()
-    assert {"factsChecked", "factsVerified", "sourcesUsed", "critiqueTimeMs"} <= written["metadata"].keys()
+    request = {
+        "query": QUERY,
+        "draft": RIGHT,
+        "sources": [SOURCES[0] | {"relevanceScore": 0.5, "path": "a/b.md"}],
+    }
+    read = DraftCritiqueRequest.model_validate_json(
+        json.dumps(request | {"options": {"auto_revise": True}})
+    )
+    assert (read.sources[0].relevance_score, read.options and read.options.auto_revise) == (
+        0.5,
+        True,
+    )
+    written = critique_draft(read.query, read.draft, read.sources, read.options).model_dump(
+        by_alias=True
+    )
+    assert {
+        "isValid",
+        "confidence",
+        "issues",
+        "suggestions",
+        "revisedDraft",
+        "metadata",
+    } <= written.keys()
+    assert {"factsChecked", "factsVerified", "sourcesUsed", "critiqueTimeMs"} <= written[
+        "metadata"
+    ].keys()
     with pytest.raises(ValidationError):
         CritiqueOptions.model_validate({"strictnes": "strict"})
 
@@ -143,12 +180,23 @@ def test_what_is_no_source_is_named_with_its_place(sources: Any, told: str) -> N
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"strictnes": "strict"}, "options: there is no option strictnes (did you mean strictness?). There are: "),
-        ({"strictness": "hard"}, "options: strictness: input should be 'lenient', 'moderate' or 'strict'"),
-        ({"maxRevisions": 9, "x": 1}, "maxRevisions: input should be less than or equal to 4; there is no option x."),
+        (
+            {"strictnes": "strict"},
+            "options: there is no option strictnes (did you mean strictness?). There are: ",
+        ),
+        (
+            {"strictness": "hard"},
+            "options: strictness: input should be 'lenient', 'moderate' or 'strict'",
+        ),
+        (
+            {"maxRevisions": 9, "x": 1},
+            "maxRevisions: input should be less than or equal to 4; there is no option x.",
+        ),
     ],
 )
-def test_the_error_for_a_wrong_option_names_the_nearest_right_one(options: dict[str, Any], told: str) -> None:
+def test_the_error_for_a_wrong_option_names_the_nearest_right_one(
+    options: dict[str, Any], told: str
+) -> None:
     with pytest.raises(InputError, match=re.escape(told)):
         critique_draft(QUERY, RIGHT, SOURCES, options)
     with pytest.raises(InputError, match="critiqueOptions"):
@@ -156,9 +204,13 @@ def test_the_error_for_a_wrong_option_names_the_nearest_right_one(options: dict[
 
 
 def test_the_error_for_a_wrong_option_of_the_pipeline_names_the_nearest_right_one() -> None:
-    with pytest.raises(InputError, match=r"no option enablecritique \(did you mean enableCritique\?\)"):
+    with pytest.raises(
+        InputError, match=r"no option enablecritique \(did you mean enableCritique\?\)"
+    ):
         query_with_critique(QUERY, lambda query: SOURCES, {"enablecritique": True})
-    with pytest.raises(InputError, match=r"no option critiqueOptions.autorevise \(did you mean autoRevise\?\)"):
+    with pytest.raises(
+        InputError, match=r"no option critiqueOptions.autorevise \(did you mean autoRevise\?\)"
+    ):
         query_with_critique(QUERY, lambda query: SOURCES, {"critiqueOptions": {"autorevise": True}})
 
 
@@ -183,7 +235,9 @@ class Failing(scripted.ContentVerifier):
 @pytest.mark.spec("DRAFT-CRITIQUE-VALID", "DRAFT-CRITIQUE-VERIFY")
 @pytest.mark.parametrize("strictness", ["lenient", "moderate", "strict"])
 def test_a_draft_whose_claims_have_no_verdict_is_not_valid_and_says_so(strictness: str) -> None:
-    silent = critique_draft(QUERY, RIGHT, SOURCES, {"strictness": strictness}, roles=scripted.roles(verifier=Silent()))
+    silent = critique_draft(
+        QUERY, RIGHT, SOURCES, {"strictness": strictness}, roles=scripted.roles(verifier=Silent())
+    )
     assert not silent.is_valid
     assert silent.metadata.facts_unscored == silent.metadata.facts_checked == 1
     assert "1 of 1 claims have no verdict" in silent.unscored[0]
@@ -213,9 +267,18 @@ def test_any_finding_is_worth_a_revision_and_none_is_made_where_nothing_is_found
     judgements = [scripted.said(0.6, objections=(objection("medium"),)), scripted.said(0.9)]
     roles = scripted.roles(critic=scripted.ScriptedCritic(judgements), reviser=reviser)
     found = critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles)
-    assert (found.is_valid, found.revised_draft, found.remaining_issues) == (True, "The bridge is 120 metres long.", ())
+    assert (found.is_valid, found.revised_draft, found.remaining_issues) == (
+        True,
+        "The bridge is 120 metres long.",
+        (),
+    )
     content = scripted.roles(reviser=reviser)
-    assert critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=content).revised_draft is None
+    assert (
+        critique_draft(
+            "How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=content
+        ).revised_draft
+        is None
+    )
     assert len(reviser.seen) == 1
 
 
@@ -223,7 +286,10 @@ def test_any_finding_is_worth_a_revision_and_none_is_made_where_nothing_is_found
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_at_most_so_many_revisions_are_made_and_the_best_is_kept(most: int) -> None:
     grades = ["high", "medium", "high", "high"]
-    judgements = [scripted.said(0.5 + n / 10, objections=(objection(grade),)) for n, grade in enumerate(grades)]
+    judgements = [
+        scripted.said(0.5 + n / 10, objections=(objection(grade),))
+        for n, grade in enumerate(grades)
+    ]
     reviser = scripted.ScriptedReviser([f"Revision {n} of it." for n in (1, 2, 3)])
     roles = scripted.roles(critic=scripted.ScriptedCritic(judgements), reviser=reviser)
     options = {"autoRevise": True, "maxRevisions": most}
@@ -234,12 +300,28 @@ def test_at_most_so_many_revisions_are_made_and_the_best_is_kept(most: int) -> N
 
 
 def test_a_revision_that_makes_it_worse_or_can_t_be_judged_is_not_given() -> None:
-    worse = [scripted.said(0.6, objections=(objection("medium"),)), scripted.said(0.9, objections=(objection("high"),))]
+    worse = [
+        scripted.said(0.6, objections=(objection("medium"),)),
+        scripted.said(0.9, objections=(objection("high"),)),
+    ]
     roles = scripted.roles(critic=scripted.ScriptedCritic(worse))
-    assert critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles).revised_draft is None
-    failing: list[CritiqueJudgement | Unscored] = [worse[0], Unscored(reason="it refused", code="CRITIC-ERR-001")]
+    assert (
+        critique_draft(
+            "How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles
+        ).revised_draft
+        is None
+    )
+    failing: list[CritiqueJudgement | Unscored] = [
+        worse[0],
+        Unscored(reason="it refused", code="CRITIC-ERR-001"),
+    ]
     roles = scripted.roles(critic=scripted.ScriptedCritic(failing))
-    assert critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles).revised_draft is None
+    assert (
+        critique_draft(
+            "How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles
+        ).revised_draft
+        is None
+    )
 
 
 def test_a_reviser_that_fails_leaves_the_findings_and_is_reported() -> None:
@@ -273,13 +355,19 @@ def test_a_loop_that_passes_its_deadline_gives_the_findings_and_says_so() -> Non
     critic = scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))])
     settings = Settings(loop_deadline_s=0.5)
     roles, clock = scripted.roles(critic=critic), scripted.ticking(1.0)
-    found = critique_draft(QUERY, WRONG, SOURCES, {"autoRevise": True}, settings, roles, clock=clock)
+    found = critique_draft(
+        QUERY, WRONG, SOURCES, {"autoRevise": True}, settings, roles, clock=clock
+    )
     assert (found.is_valid, found.revised_draft) == (False, None)
     assert "deadline" in found.unscored[0]
 
 
-@pytest.mark.parametrize(("draft", "sources", "field"), [("  ", SOURCES, "draft"), (RIGHT, [], "sources")])
-def test_an_empty_draft_and_no_sources_are_refused(draft: str, sources: list[dict[str, str]], field: str) -> None:
+@pytest.mark.parametrize(
+    ("draft", "sources", "field"), [("  ", SOURCES, "draft"), (RIGHT, [], "sources")]
+)
+def test_an_empty_draft_and_no_sources_are_refused(
+    draft: str, sources: list[dict[str, str]], field: str
+) -> None:
     with pytest.raises(InputError) as caught:
         critique_draft(QUERY, draft, sources)
     assert caught.value.field == field
@@ -291,8 +379,12 @@ def test_the_metrics_of_the_spec_have_its_names_and_are_computed_over_critiques(
     found = metrics(results).model_dump()
     assert found["critique_hallucination_rate"] == found["critique_revision_rate"] == 0.5
     assert found["claims_per_draft"] == 1
-    assert found["critique_confidence_avg"] == pytest.approx(sum(r.confidence or 0 for r in results) / 4)
-    assert found["critique_latency_ms"] == pytest.approx(sum(r.metadata.critique_time_ms for r in results) / 4)
+    assert found["critique_confidence_avg"] == pytest.approx(
+        sum(r.confidence or 0 for r in results) / 4
+    )
+    assert found["critique_latency_ms"] == pytest.approx(
+        sum(r.metadata.critique_time_ms for r in results) / 4
+    )
     assert set(metrics([]).model_dump().values()) == {None}
 
 

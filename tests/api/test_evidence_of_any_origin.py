@@ -1,4 +1,6 @@
-"""Evidence as texts, mappings, LangChain documents and LlamaIndex nodes, wherever it is taken; errors in words."""
+"""Evidence as texts, mappings, LangChain documents and LlamaIndex nodes, wherever it is taken;
+errors in words.
+"""
 
 from __future__ import annotations
 
@@ -67,9 +69,13 @@ TAKERS: dict[str, Callable[[Any], object]] = {
     ),
     "audit_citations": lambda given: masis.audit_citations("So [1].", given),
     "verify_claims": lambda given: masis.verify_claims([TEXT], given),
-    "critique_draft": lambda given: masis.critique_draft("How long?", f"{TEXT} {OTHER} That is all.", given),
+    "critique_draft": lambda given: masis.critique_draft(
+        "How long?", f"{TEXT} {OTHER} That is all.", given
+    ),
     "assert_grounded": lambda given: masis.assert_grounded(f"{TEXT[:-1]} [1].", given),
-    "audited": lambda given: masis.audited(lambda question, documents: f"{TEXT[:-1]} [1].")("How long?", given),
+    "audited": lambda given: masis.audited(lambda question, documents: f"{TEXT[:-1]} [1].")(
+        "How long?", given
+    ),
 }
 
 
@@ -121,13 +127,17 @@ def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_
         (lambda: masis.runs_to_pandas([5]), "runs[0]: is a number, not a Run."),
     ],
 )
-def test_wrong_arguments_are_named_with_field_and_cure(make: Callable[[], object], says: str) -> None:
+def test_wrong_arguments_are_named_with_field_and_cure(
+    make: Callable[[], object], says: str
+) -> None:
     with pytest.raises(InputError, match=re.escape(says)):
         make()
 
 
 def test_wrong_settings_are_named_without_repeating_their_value() -> None:
-    with pytest.raises(SettingsError, match=r"^max_iterations: input should be less than or equal to 5\.$"):
+    with pytest.raises(
+        SettingsError, match=r"^max_iterations: input should be less than or equal to 5\.$"
+    ):
         masis.Settings(max_iterations=99)
     with pytest.raises(SettingsError) as raised:
         masis.Settings(critic={"key": "sk-secret"})
@@ -154,7 +164,9 @@ def test_one_text_is_never_read_letter_by_letter(claims: Any, evidence: Any, tol
         masis.verify_claims(claims, evidence)
 
 
-def test_a_check_of_many_claims_can_be_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_of_many_claims_can_be_stopped_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assessed, left = list[str](), threading.Event()
     assess = EvidenceIndex.assess
 
@@ -180,7 +192,11 @@ def test_no_model_is_asked_on_after_a_stop() -> None:
     with ModelServer(slow) as server:
         here = {"kind": "openai", "address": server.address}
         models = dict.fromkeys(ROLES, "offline") | {"verifier": "here:slow"}
-        settings = Settings.model_validate({**models, "providers": {"here": here}, "call_deadline_s": 60})
+        settings = Settings.model_validate(
+            {**models, "providers": {"here": here}, "call_deadline_s": 60}
+        )
         with pytest.raises(StepError, match="stopped"):
-            audits.verify_claims([CLAIM], [CHUNK], settings, cancelled=lambda: bool(server.counts["requests"]))
+            audits.verify_claims(
+                [CLAIM], [CHUNK], settings, cancelled=lambda: bool(server.counts["requests"])
+            )
         assert server.counts["requests"] == 1

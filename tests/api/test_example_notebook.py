@@ -1,4 +1,6 @@
-"""The notebook of the examples, run from its first cell to its last as a notebook would, without one."""
+"""The notebook of the examples, run from its first cell to its last as a notebook would, without
+one.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,21 @@ def shown(code: str, names: dict[str, Any]) -> Any:
     tree = ast.parse(code)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, str(NOTEBOOK), "exec"), names)
-    return eval(compile(ast.Expression(last.value), str(NOTEBOOK), "eval"), names) if last is not None else None
+    return (
+        eval(compile(ast.Expression(last.value), str(NOTEBOOK), "eval"), names)
+        if last is not None
+        else None
+    )
 
 
-def test_the_example_notebook_runs_and_shows_what_its_text_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_notebook_runs_and_shows_what_its_text_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    assert (notebook["nbformat"], len({cell["id"] for cell in notebook["cells"]})) == (4, len(notebook["cells"]))
+    assert (notebook["nbformat"], len({cell["id"] for cell in notebook["cells"]})) == (
+        4,
+        len(notebook["cells"]),
+    )
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert not any(cell.get("outputs") for cell in notebook["cells"])
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -33,7 +33,9 @@ def test_there_are_twenty_cases_of_every_kind() -> None:
 @pytest.mark.parametrize("case", [*CASES, *MORE], ids=lambda case: case["id"])
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES")
 def test_a_case_comes_out_as_labelled_without_a_model(case: dict[str, Any]) -> None:
-    """The offline checks need not see what is wrong with a draft, but they never verify it, nor add a condition."""
+    """The offline checks need not see what is wrong with a draft, but they never verify it, nor add
+    a condition.
+    """
     found = critique_draft(case["query"], case["draft"], case["sources"], {"autoRevise": True})
     if case["expect"] == "valid":
         assert (found.is_valid, found.issues, found.revised_draft) == (True, (), None)

@@ -28,7 +28,11 @@ BOTH = f"The maximum file upload size depends on your tier: {FREE}, while {PRO}.
 REFRESH = "AuthService uses a refresh token stored in httpOnly cookies."
 EXPIRES = "When the access token expires, it automatically calls `/auth/refresh` to get a new one."
 CODE: list[Source] = [
-    {"id": "AuthService.ts", "content": "Contains `refreshToken()` method using httpOnly cookies", "type": "code"},
+    {
+        "id": "AuthService.ts",
+        "content": "Contains `refreshToken()` method using httpOnly cookies",
+        "type": "code",
+    },
     {"id": "auth-routes.ts", "content": "Shows `/auth/refresh` endpoint", "type": "code"},
 ]
 SIXTY: list[Source] = [{"id": "1", "content": "Timeout: 60 seconds", "type": "doc"}]
@@ -48,20 +52,26 @@ def by_model(**replies: list[Reply]) -> Roles:
 
 @pytest.fixture(params=[offline, by_model], ids=["offline", "scripted model"])
 def judges(request: pytest.FixtureRequest) -> Judges:
-    """Who judges: nobody but rules, or a model below the roles (behind HTTP: ``tests/llm/test_providers.py``)."""
+    """Who judges: nobody but rules, or a model below the roles (behind HTTP:
+    ``tests/llm/test_providers.py``).
+    """
     judging: Judges = request.param
     return judging
 
 
 def nothing_confirmed_and_nothing_added(found: CritiqueResult) -> None:
-    """Assert what the offline checks say of a draft that is a copy of no source: no condition is understood by rule."""
+    """Assert what the offline checks say of a draft that is a copy of no source: no condition is
+    understood by rule.
+    """
     assert found.needs_review
     assert found.metadata.facts_verified == 0
     assert found.revised_draft is None
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-REVISE")
-def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names_both_tiers(judges: Judges) -> None:
+def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names_both_tiers(
+    judges: Judges,
+) -> None:
     assumed = script.issue(
         "incomplete",
         "high",
@@ -74,7 +84,9 @@ def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names
     roles = judges(
         claims_extract=[script.claims(UPLOAD), script.claims(FREE, PRO)],
         claims_verify=[
-            script.verdicts(script.verdict(1, "partial", ("B", "supports_together", "Pro tier: 100MB limit"))),
+            script.verdicts(
+                script.verdict(1, "partial", ("B", "supports_together", "Pro tier: 100MB limit"))
+            ),
             script.verdicts(
                 script.verdict(1, "supported", ("A", "supports", "Free tier: 10MB limit")),
                 script.verdict(2, "supported", ("B", "supports", "Pro tier: 100MB limit")),
@@ -83,7 +95,9 @@ def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names
         critic=[script.critique(assumed, quality=0.6), script.critique()],
         reviser=[canned.revision(BOTH)],
     )
-    found = critique_draft("What's the maximum file upload size?", UPLOAD, TIERS, {"autoRevise": True}, roles=roles)
+    found = critique_draft(
+        "What's the maximum file upload size?", UPLOAD, TIERS, {"autoRevise": True}, roles=roles
+    )
     if roles is None:
         nothing_confirmed_and_nothing_added(found)
         return
@@ -101,24 +115,40 @@ def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXAMPLES", "DRAFT-CRITIQUE-VALID")
 def test_a_right_answer_about_code_is_valid_and_a_model_verifies_every_fact(judges: Judges) -> None:
-    parts = (REFRESH, "When the access token expires, it automatically calls `/auth/refresh`", "to get a new one")
+    parts = (
+        REFRESH,
+        "When the access token expires, it automatically calls `/auth/refresh`",
+        "to get a new one",
+    )
     roles = judges(
         claims_extract=[script.claims(*parts)],
         claims_verify=[
             script.verdicts(
-                script.verdict(1, "supported", ("AuthService.ts", "supports", "using httpOnly cookies")),
-                script.verdict(2, "supported", ("auth-routes.ts", "supports", "`/auth/refresh` endpoint")),
-                script.verdict(3, "supported", ("AuthService.ts", "supports", "`refreshToken()` method")),
+                script.verdict(
+                    1, "supported", ("AuthService.ts", "supports", "using httpOnly cookies")
+                ),
+                script.verdict(
+                    2, "supported", ("auth-routes.ts", "supports", "`/auth/refresh` endpoint")
+                ),
+                script.verdict(
+                    3, "supported", ("AuthService.ts", "supports", "`refreshToken()` method")
+                ),
             )
         ],
         critic=[script.critique()],
     )
-    found = critique_draft("How does AuthService handle token refresh?", f"{REFRESH} {EXPIRES}", CODE, roles=roles)
+    found = critique_draft(
+        "How does AuthService handle token refresh?", f"{REFRESH} {EXPIRES}", CODE, roles=roles
+    )
     assert found.is_valid
     assert found.issues == ()
     assert found.revised_draft is None
     if roles is None:  # code is not a language the offline checks read: they confirm nothing of it
-        assert (found.needs_review, found.metadata.facts_checked, found.metadata.facts_verified) == (True, 2, 0)
+        assert (
+            found.needs_review,
+            found.metadata.facts_checked,
+            found.metadata.facts_verified,
+        ) == (True, 2, 0)
         return
     assert found.confidence >= 0.9
     assert found.metadata.facts_checked == found.metadata.facts_verified == 3
@@ -128,7 +158,9 @@ def test_a_right_answer_about_code_is_valid_and_a_model_verifies_every_fact(judg
 def timeout(seconds: int, judges: Judges) -> CritiqueResult:
     draft = f"The timeout is {seconds} seconds."
     right = script.verdict(1, "supported", ("1", "supports", "Timeout: 60 seconds"))
-    wrong = script.verdict(1, "contradicted", ("1", "contradicts", "Timeout: 60 seconds"), issue="It is 60.")
+    wrong = script.verdict(
+        1, "contradicted", ("1", "contradicts", "Timeout: 60 seconds"), issue="It is 60."
+    )
     roles = judges(
         claims_extract=[script.claims(draft)],
         claims_verify=[script.verdicts(right if seconds == 60 else wrong)],
@@ -149,7 +181,8 @@ def test_unsupported_claims_are_detected(judges: Judges) -> None:
 def test_valid_answers_pass(judges: Judges) -> None:
     found = timeout(60, judges)
     assert found.is_valid
-    if found.metadata.facts_verified == 0:  # "Timeout: 60 seconds" has other words: the offline checks leave it open
+    # "Timeout: 60 seconds" has other words: the offline checks leave it open
+    if found.metadata.facts_verified == 0:
         nothing_confirmed_and_nothing_added(found)
         return
     assert found.confidence > 0.8
@@ -163,7 +196,9 @@ def test_a_draft_is_revised_when_that_is_enabled(judges: Judges) -> None:
         claims_extract=[script.claims(draft), script.claims(revised)],
         claims_verify=[
             script.verdicts(
-                script.verdict(1, "unsupported", ("2", "supports_together", "Pro: 100"), issue="Only for Pro.")
+                script.verdict(
+                    1, "unsupported", ("2", "supports_together", "Pro: 100"), issue="Only for Pro."
+                )
             ),
             script.verdicts(script.verdict(1, "supported", ("1", "supports", "Free: 10"))),
         ],

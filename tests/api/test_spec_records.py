@@ -1,4 +1,6 @@
-"""The records of the draft-critique spec field by field, and where this one departs from the spec's code."""
+"""The records of the draft-critique spec field by field, and where this one departs from the spec's
+code.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ QUERY = "How long is the bridge?"
 DRAFT = "The bridge is 130 metres long. The bridge is made of steel."
 SOURCES: list[dict[str, Any]] = [
     {"id": "1", "content": "The bridge is 120 metres long.", "type": "doc"},
-    {"id": "2", "content": "The bridge is made of steel.", "type": "code", "path": "a/b.md", "relevanceScore": 0.5},
+    {
+        "id": "2",
+        "content": "The bridge is made of steel.",
+        "type": "code",
+        "path": "a/b.md",
+        "relevanceScore": 0.5,
+    },
 ]
 
 
@@ -30,14 +38,23 @@ def names(model: type[BaseModel]) -> set[str]:
 
 
 def needed(model: type[BaseModel]) -> set[str]:
-    return {field.alias or name for name, field in model.model_fields.items() if field.is_required()}
+    return {
+        field.alias or name for name, field in model.model_fields.items() if field.is_required()
+    }
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-REQUEST")
 def test_a_request() -> None:
     assert names(drafts.DraftCritiqueRequest) == {"query", "draft", "sources", "options"}
     assert needed(drafts.DraftCritiqueRequest) == {"query", "draft", "sources"}
-    options = {"strictness", "checkFactual", "checkCompleteness", "checkContradictions", "autoRevise", "maxRevisions"}
+    options = {
+        "strictness",
+        "checkFactual",
+        "checkCompleteness",
+        "checkContradictions",
+        "autoRevise",
+        "maxRevisions",
+    }
     assert names(drafts.CritiqueOptions) == options
 
 
@@ -52,7 +69,14 @@ def test_a_source() -> None:
 def test_a_result() -> None:
     found = critique_draft(QUERY, DRAFT, SOURCES, {"autoRevise": True})
     written = found.model_dump(by_alias=True)
-    assert {"isValid", "confidence", "issues", "suggestions", "revisedDraft", "metadata"} <= written.keys()
+    assert {
+        "isValid",
+        "confidence",
+        "issues",
+        "suggestions",
+        "revisedDraft",
+        "metadata",
+    } <= written.keys()
     assert (found.is_valid, bool(found.issues)) == (False, True)
     assert "120" in found.revised_draft
     metadata = written["metadata"]
@@ -63,7 +87,9 @@ def test_a_result() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-SUGGESTIONS")
 def test_suggestions_are_those_of_the_issues_and_none_where_there_is_none() -> None:
-    without = MAJOR._replace(suggestion="", description="It is unclear.", quote="The bridge is made of steel.")
+    without = MAJOR._replace(
+        suggestion="", description="It is unclear.", quote="The bridge is made of steel."
+    )
     critic = ScriptedCritic((said(0.5, objections=(MAJOR, without)),))
     found = critique_draft(QUERY, DRAFT, SOURCES, roles=roles(critic=critic))
     assert len(found.issues) == 2
@@ -87,13 +113,22 @@ def test_an_issue() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CHECK")
 def test_what_is_known_of_a_claim() -> None:
-    answer = "The bridge is 130 metres long. The bridge is made of steel. It is made of steel and glass."
-    said_of_claims = script.verdicts(
-        script.verdict(1, "contradicted", ("1", "contradicts", "120 metres long"), issue="It is 120 metres."),
-        script.verdict(2, "supported", ("2", "supports", "made of steel")) | {"confidence": 0.7},
-        script.verdict(3, "partial", ("2", "supports", "made of steel"), issue="Of glass nothing is known."),
+    answer = (
+        "The bridge is 130 metres long. The bridge is made of steel. It is made of steel and glass."
     )
-    replies = canned.ALL | {"claims_extract": script.claims(*sentences(answer)), "claims_verify": said_of_claims}
+    said_of_claims = script.verdicts(
+        script.verdict(
+            1, "contradicted", ("1", "contradicts", "120 metres long"), issue="It is 120 metres."
+        ),
+        script.verdict(2, "supported", ("2", "supports", "made of steel")) | {"confidence": 0.7},
+        script.verdict(
+            3, "partial", ("2", "supports", "made of steel"), issue="Of glass nothing is known."
+        ),
+    )
+    replies = canned.ALL | {
+        "claims_extract": script.claims(*sentences(answer)),
+        "claims_verify": said_of_claims,
+    }
     verifier = script.roles(ScriptedAsker(replies)).verifier
     evidence = [Evidence(id=source["id"], text=source["content"]) for source in SOURCES]
     claims = verifier.extract(answer, audit_citations(answer, evidence), QUERY)
@@ -105,7 +140,11 @@ def test_what_is_known_of_a_claim() -> None:
     assert (wrong.sources, right.sources, half.sources) == (("1",), ("2",), ("2",))
     assert [(quote.evidence_id, quote.text) for quote in right.quotes] == [("2", "made of steel")]
     assert [(quote.evidence_id, quote.text) for quote in wrong.quotes] == [("1", "120 metres long")]
-    assert (wrong.issue, right.issue, half.issue) == ("It is 120 metres.", None, "Of glass nothing is known.")
+    assert (wrong.issue, right.issue, half.issue) == (
+        "It is 120 metres.",
+        None,
+        "Of glass nothing is known.",
+    )
 
 
 def sentences(text: str) -> list[str]:
@@ -113,18 +152,27 @@ def sentences(text: str) -> list[str]:
 
 
 def judged(verdicts: object, content: str) -> tuple[drafts.CritiqueResult, ScriptedAsker]:
-    """A draft with one claim, these verdicts on it and one objection, revised; and the model that was asked."""
+    """A draft with one claim, these verdicts on it and one objection, revised; and the model that
+    was asked.
+    """
     replies = canned.ALL | {"claims_extract": script.claims("A is B."), "claims_verify": verdicts}
     asker = ScriptedAsker(replies | {"critic": script.critique(canned.raised(location="A is B."))})
     source = drafts.SourceDocument(id="1", content=content)
-    return critique_draft(QUERY, "A is B.", [source], {"autoRevise": True}, roles=script.roles(asker)), asker
+    return (
+        critique_draft(QUERY, "A is B.", [source], {"autoRevise": True}, roles=script.roles(asker)),
+        asker,
+    )
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-UNREADABLE")
 @pytest.mark.parametrize("reply", ["I can't tell.", {"verdicts": []}])
 def test_a_verdict_that_can_t_be_read_is_no_number(reply: object) -> None:
     found, _ = judged(reply, "A is C.")
-    assert (found.is_valid, found.metadata.facts_verified, found.metadata.facts_unscored) == (False, 0, 1)
+    assert (found.is_valid, found.metadata.facts_verified, found.metadata.facts_unscored) == (
+        False,
+        0,
+        1,
+    )
     assert "1 of 1 claims have no verdict" in found.unscored[0]
 
 
@@ -151,15 +199,24 @@ def test_the_temperatures_are_those_that_are_sent() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-MISSING")
 def test_what_is_missing_is_a_medium_issue_of_its_own() -> None:
-    left_out = {"description": "The year is left out.", "evidence_id": "1", "quote": "since 1931", "importance": 0.9}
+    left_out = {
+        "description": "The year is left out.",
+        "evidence_id": "1",
+        "quote": "since 1931",
+        "importance": 0.9,
+    }
     replies = canned.ALL | {
         "claims_extract": script.claims("A is B."),
-        "claims_verify": script.verdicts(script.verdict(1, "supported", ("1", "supports", "A is B"))),
+        "claims_verify": script.verdicts(
+            script.verdict(1, "supported", ("1", "supports", "A is B"))
+        ),
         "completeness": {"missing": [left_out]},
     }
     case = [{"id": "1", "content": "A is B since 1931."}]
     roles = script.roles(ScriptedAsker(replies))
-    found = critique_draft("Since when is A B?", "A is B.", case, {"strictness": "strict"}, roles=roles)
+    found = critique_draft(
+        "Since when is A B?", "A is B.", case, {"strictness": "strict"}, roles=roles
+    )
     told = [(issue.severity, issue.description, issue.related_source) for issue in found.issues]
     assert told == [("medium", "Missing information: The year is left out.", "1")]
     assert found.is_valid

@@ -23,19 +23,33 @@ EVIDENCE = (
     {"id": "chunk_2", "text": "It was opened to traffic in 1931 by the mayor."},
 )
 WRONG = "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9]."
-RIGHT = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 by the mayor [chunk_2]."
+RIGHT = (
+    "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 by the mayor"
+    " [chunk_2]."
+)
 SETTINGS = Settings()
 
 
 def bridge(answer: str = WRONG) -> Case:
-    fields: dict[str, Any] = {"id": "bridge", "query": "How long is the Halden bridge, and when was it opened?"}
+    fields: dict[str, Any] = {
+        "id": "bridge",
+        "query": "How long is the Halden bridge, and when was it opened?",
+    }
     return Case.model_validate(fields | {"answer": answer, "evidence": EVIDENCE})
 
 
 def findings(run: Run) -> list[Any]:
     """What was found, without the times it took and the ids of the moment."""
     return [
-        (it.answer, it.citation_audit, it.claims, it.issues, it.critique, it.evaluation, it.quality_score)
+        (
+            it.answer,
+            it.citation_audit,
+            it.claims,
+            it.issues,
+            it.critique,
+            it.evaluation,
+            it.quality_score,
+        )
         for it in run.iterations
     ]
 
@@ -80,13 +94,18 @@ def test_the_limit_of_passes_is_warned_of_once() -> None:
 
 @pytest.mark.spec("MASIS-EVAL-P1")
 def test_the_judge_scores_the_last_answer_as_an_audit_would() -> None:
-    audited = stepwise.audit_once(bridge(), SETTINGS, before=stepwise.audit_once(bridge(), SETTINGS), answer=RIGHT)
+    audited = stepwise.audit_once(
+        bridge(), SETTINGS, before=stepwise.audit_once(bridge(), SETTINGS), answer=RIGHT
+    )
     judged = stepwise.evaluate_once(bridge(), audited, SETTINGS)
     assert judged.iterations[0].evaluation is None
     alone = run_audit(bridge(RIGHT), Settings(max_iterations=1))
     assert judged.iterations[1].evaluation == alone.iterations[0].evaluation
     assert findings(judged)[0] == findings(audited)[0]
-    assert stepwise.evaluate_once(bridge(), judged, SETTINGS).iterations[1].evaluation == alone.iterations[0].evaluation
+    assert (
+        stepwise.evaluate_once(bridge(), judged, SETTINGS).iterations[1].evaluation
+        == alone.iterations[0].evaluation
+    )
 
 
 @pytest.mark.spec("MASIS-EVAL-P4", "MASIS-EVAL-P5")
@@ -97,14 +116,23 @@ def test_the_judge_scores_the_last_answer_as_an_audit_would() -> None:
         (stepwise.ExternalFindings(hallucination_detected=True), 0.4),
         (stepwise.ExternalFindings(uncited_claim_count=5), 0.5),
         (stepwise.ExternalFindings(uncited_claim_count=10), 0.3),
-        (stepwise.ExternalFindings(invalid_citations=("x",), uncited_claim_count=12, hallucination_detected=True), 0.3),
+        (
+            stepwise.ExternalFindings(
+                invalid_citations=("x",), uncited_claim_count=12, hallucination_detected=True
+            ),
+            0.3,
+        ),
     ],
 )
 def test_what_another_critic_found_in_the_citations_binds_the_judge(
     found: stepwise.ExternalFindings, most: float
 ) -> None:
     case = bridge(RIGHT)
-    free = stepwise.evaluate_once(case, stepwise.audit_once(case, SETTINGS), SETTINGS).iterations[0].evaluation
+    free = (
+        stepwise.evaluate_once(case, stepwise.audit_once(case, SETTINGS), SETTINGS)
+        .iterations[0]
+        .evaluation
+    )
     bound = stepwise.evaluate_once(
         case, stepwise.with_external_findings(stepwise.audit_once(case, SETTINGS), found), SETTINGS
     )
@@ -114,7 +142,9 @@ def test_what_another_critic_found_in_the_citations_binds_the_judge(
 
 
 def test_what_another_critic_found_never_loosens_what_the_citations_prove() -> None:
-    bound = stepwise.with_external_findings(stepwise.audit_once(bridge(), SETTINGS), stepwise.ExternalFindings())
+    bound = stepwise.with_external_findings(
+        stepwise.audit_once(bridge(), SETTINGS), stepwise.ExternalFindings()
+    )
     assert bound.iterations[0].citation_audit.invalid_citations == ("chunk_9",)
     assert bound.iterations[0].citation_audit.hallucination_detected
 
@@ -158,7 +188,9 @@ def test_an_empty_answer_is_refused_and_never_drafted(answer: str) -> None:
     with pytest.raises(InputError, match="answer: is empty"):
         stepwise.audit_once(bridge(answer), SETTINGS)
     with pytest.raises(InputError, match="answer: is empty"):
-        stepwise.audit_once(bridge(), SETTINGS, before=stepwise.audit_once(bridge(), SETTINGS), answer=answer)
+        stepwise.audit_once(
+            bridge(), SETTINGS, before=stepwise.audit_once(bridge(), SETTINGS), answer=answer
+        )
 
 
 def test_a_run_of_another_case_is_refused() -> None:

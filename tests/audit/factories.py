@@ -9,7 +9,15 @@ from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
 from masis.audit.text.assertions import citations_by_sentence, claim_within
-from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Contradiction, Critique, Issue, JudgedBy
+from masis.schema.audit import (
+    CitationAudit,
+    Claim,
+    ClaimCheck,
+    Contradiction,
+    Critique,
+    Issue,
+    JudgedBy,
+)
 from masis.schema.case import Case, Evidence, Severity
 from masis.schema.run import Iteration
 
@@ -21,14 +29,18 @@ EVIDENCE = (
 
 
 def case(
-    answer: str = "The bridge is 120 metres long [chunk_1].", chunk: str = EVIDENCE[0].text, **changes: Any
+    answer: str = "The bridge is 120 metres long [chunk_1].",
+    chunk: str = EVIDENCE[0].text,
+    **changes: Any,
 ) -> Case:
     """An answer and the one chunk that bears it out."""
     values = {"id": "bridge", "query": "How long is the bridge?", "answer": answer}
     return Case.model_validate(values | {"evidence": [{"id": "chunk_1", "text": chunk}]} | changes)
 
 
-def citations(invalid: int = 0, uncited: int = 0, *, cites: bool = True, factor: float | None = None) -> CitationAudit:
+def citations(
+    invalid: int = 0, uncited: int = 0, *, cites: bool = True, factor: float | None = None
+) -> CitationAudit:
     """An audit with so many fabricated references and uncited sentences."""
     penalty = (0.5 if invalid else 1.0) * (0.9 if uncited and (cites or invalid) else 1.0)
     return CitationAudit(
@@ -99,7 +111,9 @@ def conflict(mine: str, theirs: str, **changes: Any) -> Contradiction:
     return Contradiction(**(values | changes))
 
 
-def verdict(audit: CitationAudit | None = None, issues: tuple[Issue, ...] = (), **changes: Any) -> Critique:
+def verdict(
+    audit: CitationAudit | None = None, issues: tuple[Issue, ...] = (), **changes: Any
+) -> Critique:
     """A critique after the rules."""
     return critique.ruled(judgement(**changes), audit or citations(), issues, JUDGED_BY)
 

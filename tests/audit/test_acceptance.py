@@ -1,4 +1,6 @@
-"""What is accepted without a person and why everything else is not; the gate that every improved answer passes."""
+"""What is accepted without a person and why everything else is not; the gate that every improved
+answer passes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,17 @@ from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import MUST_LOOK, CheckName, ReviewCode, Run
 from masis.settings import Settings
 from tests.audit import factories
-from tests.audit.factories import EVIDENCE, JUDGED_BY, check, citations, conflict, context, issue, iteration, verdict
+from tests.audit.factories import (
+    EVIDENCE,
+    JUDGED_BY,
+    check,
+    citations,
+    conflict,
+    context,
+    issue,
+    iteration,
+    verdict,
+)
 from tests.scripted import (
     MAJOR,
     ContentVerifier,
@@ -41,11 +53,15 @@ SETTINGS = Settings()
 
 
 def case_of(**changes: Any) -> Case:
-    return Case.model_validate({"id": "bridge", "query": "How long is it?", "evidence": EVIDENCE, **changes})
+    return Case.model_validate(
+        {"id": "bridge", "query": "How long is it?", "evidence": EVIDENCE, **changes}
+    )
 
 
 def assessed(**changes: Any) -> acceptance.Assessment:
-    about = {name: changes.pop(name) for name in ("evidence", "screening", "answer") if name in changes}
+    about = {
+        name: changes.pop(name) for name in ("evidence", "screening", "answer") if name in changes
+    }
     termination = changes.pop("termination", "no_issues")
     chosen = changes.pop("settings", Settings(review_uncited_answers=False))
     return acceptance.assess([iteration(**changes)], case_of(**about), termination, chosen)
@@ -65,7 +81,10 @@ def test_an_answer_that_passes_every_check_is_accepted_and_shows_them() -> None:
     assert found.acceptance.passed
     assert found.acceptance.rule == acceptance.RULE_VERSION
     assert [check.name for check in found.acceptance.checks] == list(get_args(CheckName))
-    assert next(each.detail for each in found.acceptance.checks if each.name == "claims") == "1 of 1 claim supported"
+    assert (
+        next(each.detail for each in found.acceptance.checks if each.name == "claims")
+        == "1 of 1 claim supported"
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,8 +141,12 @@ def test_an_answer_drafted_from_a_screening_is_not_certified_offline() -> None:
     assert codes(screening=sufficient, settings=asked) == []
 
 
-def test_claims_that_could_not_be_found_are_unscored_and_do_not_count_as_an_answer_without_claims() -> None:
-    failed = claims.report((), unscored=Unscored(reason="the server timed out", code="CRITIC-ERR-003"))
+def test_claims_that_could_not_be_found_are_unscored_and_do_not_count_as_an_answer_without_claims() -> (
+    None
+):
+    failed = claims.report(
+        (), unscored=Unscored(reason="the server timed out", code="CRITIC-ERR-003")
+    )
     found = assessed(claims=(), claim_report=failed)
     assert "unscored" in {reason.code for reason in found.reasons}
     assert not any("makes no claim" in reason.message for reason in found.reasons)
@@ -139,19 +162,31 @@ def gaps(*anchors: float) -> set[float]:
     return {round(abs(one - other), 6) for one in anchors for other in anchors}
 
 
-def test_no_threshold_lies_on_an_anchor_of_the_scale_it_is_held_against_nor_so_far_from_it_as_two_anchors_are() -> None:
-    """A judge who keeps to the anchors is then never on the edge: a hair more or less doesn't decide."""
+def test_no_threshold_lies_on_an_anchor_of_the_scale_it_is_held_against_nor_so_far_from_it_as_two_anchors_are() -> (
+    None
+):
+    """A judge who keeps to the anchors is then never on the edge: a hair more or less doesn't
+    decide.
+    """
     confidence, quality, rubric = (1, 0.8, 0.5, 0.2, 0), (1, 0.7, 0.4, 0), (1, 0.5, 0)
     uncited = SETTINGS.uncited_claim_penalty
-    assert SETTINGS.review_threshold not in {*confidence, *(round(uncited * each, 6) for each in confidence)}
-    assert SETTINGS.review_quality not in {*quality, *(round(uncited * each, 6) for each in quality)}
+    assert SETTINGS.review_threshold not in {
+        *confidence,
+        *(round(uncited * each, 6) for each in confidence),
+    }
+    assert SETTINGS.review_quality not in {
+        *quality,
+        *(round(uncited * each, 6) for each in quality),
+    }
     assert SETTINGS.max_judge_spread not in gaps(*confidence) | gaps(*quality) | gaps(*rubric)
     assert SETTINGS.review_disagreement not in gaps(*confidence, *rubric, uncited, 1)
 
 
 def test_a_conflict_beside_a_supported_claim_is_never_accepted() -> None:
     turned = conflict("The", "The", reason="Granted in the claim, forbidden in the evidence")
-    assert "contradicted_claim" in codes(claims=(check("supported", 0.9, contradictions=(turned,)),))
+    assert "contradicted_claim" in codes(
+        claims=(check("supported", 0.9, contradictions=(turned,)),)
+    )
 
 
 def test_a_serious_issue_that_another_reason_explains_is_named_once() -> None:
@@ -166,7 +201,11 @@ GROUNDLESS_TYPES = ["contradiction", "unsupported", "hallucination", "factual", 
 @pytest.mark.parametrize(
     ("type_", "severity"),
     [
-        *((type_, severity) for type_ in GROUNDLESS_TYPES for severity in ("medium", "high", "critical")),
+        *(
+            (type_, severity)
+            for type_ in GROUNDLESS_TYPES
+            for severity in ("medium", "high", "critical")
+        ),
         ("contradiction", "low"),
         ("hallucination", "low"),
     ],
@@ -180,7 +219,9 @@ def test_words_that_the_critic_accuses_and_the_verifier_confirms_go_to_a_person_
     assert told.startswith("The critic says that the evidence doesn't support “bridge”;")
 
 
-@pytest.mark.parametrize("other", ["contradicted", "unsupported", "partial", "unverifiable", "unscored"])
+@pytest.mark.parametrize(
+    "other", ["contradicted", "unsupported", "partial", "unverifiable", "unscored"]
+)
 def test_words_that_the_verifier_does_not_confirm_either_are_no_disagreement(other: str) -> None:
     accused = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
     assert "disagreement" not in codes(claims=(check(other, 0.1),), issues=(accused,))
@@ -197,20 +238,28 @@ def test_other_issues_of_the_critic_and_words_beside_those_are_no_disagreement()
     assert any("“bridge”" in message for message in told)
 
 
-def test_an_accusation_that_quotes_nothing_is_a_disagreement_where_every_claim_is_confirmed() -> None:
+def test_an_accusation_that_quotes_nothing_is_a_disagreement_where_every_claim_is_confirmed() -> (
+    None
+):
     accused = issue("medium", type="contradiction", description="The year is wrong.")
     assert {"disagreement", "hallucination"} <= set(codes(issues=(accused,)))
-    assert "disagreement" not in codes(issues=(accused,), claims=(check(), check("contradicted", 0.1)))
+    assert "disagreement" not in codes(
+        issues=(accused,), claims=(check(), check("contradicted", 0.1))
+    )
 
 
 @pytest.mark.parametrize(("confidence", "apart"), [(0.95, True), (0.7, True), (0.6, False)])
-def test_a_contradicted_claim_that_the_critic_is_content_with_is_a_disagreement(confidence: float, apart: bool) -> None:
+def test_a_contradicted_claim_that_the_critic_is_content_with_is_a_disagreement(
+    confidence: float, apart: bool
+) -> None:
     denied = check("contradicted", 0.1)
     found = assessed(claims=(denied,), critique=verdict(confidence=confidence)).reasons
     told = [reason.message for reason in found if reason.code == "disagreement"]
     assert any("“The bridge is long.” contradicted" in message for message in told) is apart
     seen = issue("high", type="factual", start=4, end=10)
-    found = assessed(claims=(denied,), critique=verdict(confidence=confidence), issues=(seen,)).reasons
+    found = assessed(
+        claims=(denied,), critique=verdict(confidence=confidence), issues=(seen,)
+    ).reasons
     assert not any("contradicted; the critic" in reason.message for reason in found)
 
 
@@ -220,8 +269,12 @@ def test_rules_that_criticise_by_the_verifiers_verdicts_do_not_disagree_with_it(
 
 
 def test_many_contested_words_are_counted_and_the_first_are_quoted() -> None:
-    accused = [issue("medium", type="factual", start=4, end=10, quote=f"word {n}") for n in range(5)]
-    (told,) = [r.message for r in assessed(issues=tuple(accused)).reasons if r.code == "disagreement"]
+    accused = [
+        issue("medium", type="factual", start=4, end=10, quote=f"word {n}") for n in range(5)
+    ]
+    (told,) = [
+        r.message for r in assessed(issues=tuple(accused)).reasons if r.code == "disagreement"
+    ]
     assert "“word 0”, “word 1”, “word 2” and 2 more" in told
 
 
@@ -235,7 +288,9 @@ def test_serious_issues_are_counted_as_the_pages_number_them() -> None:
 def test_a_revision_is_read_by_a_person_before_it_passes_for_the_answer() -> None:
     made = [iteration(1, 0.4, issues=(issue("critical"),)), iteration(2, 0.9)]
     reasons = acceptance.assess(made, case_of(), "no_issues", SETTINGS).reasons
-    assert "1 serious issue" in next(reason.message for reason in reasons if reason.code == "revised")
+    assert "1 serious issue" in next(
+        reason.message for reason in reasons if reason.code == "revised"
+    )
     unread = acceptance.assess(made, case_of(), "no_issues", Settings(review_revised=False)).reasons
     assert "revised" not in {reason.code for reason in unread}
 
@@ -248,31 +303,55 @@ def test_a_run_without_an_iteration_goes_to_a_person() -> None:
 
 def test_every_reason_has_a_tier_and_what_is_only_uncertain_accuses_nobody() -> None:
     uncertain = set(get_args(ReviewCode)) - MUST_LOOK
-    assert {"unconfirmed_claim", "unscored", "revised", "low_confidence", "nothing_checked"} <= uncertain
-    assert {"serious_issue", "safety", "unsupported_claim", "contradicted_claim", "invalid_reference"} <= MUST_LOOK
+    assert {
+        "unconfirmed_claim",
+        "unscored",
+        "revised",
+        "low_confidence",
+        "nothing_checked",
+    } <= uncertain
+    assert {
+        "serious_issue",
+        "safety",
+        "unsupported_claim",
+        "contradicted_claim",
+        "invalid_reference",
+    } <= MUST_LOOK
     assert assessed(claims=(check("unverifiable", None),)).reasons[0].tier == "not_certified"
     assert assessed(claims=(check("unsupported", 0.1),)).reasons[0].tier == "must_look"
 
 
-def test_a_figure_that_the_evidence_lacks_is_a_reason_to_look_that_accuses_nobody_and_no_guarantee_waives() -> None:
+def test_a_figure_that_the_evidence_lacks_is_a_reason_to_look_that_accuses_nobody_and_no_guarantee_waives() -> (
+    None
+):
     found = assessed(claims=(check("unverifiable", 0.5, figures=(ABSENT,)),))
     reason = next(each for each in found.reasons if each.code == "figure_not_in_evidence")
-    assert (reason.tier, reason.message) == ("not_certified", "long isn't in the evidence; it may be calculated.")
+    assert (reason.tier, reason.message) == (
+        "not_certified",
+        "long isn't in the evidence; it may be calculated.",
+    )
     with pytest.raises(ValueError, match="figure_not_in_evidence"):
         acceptance.waive(found, guarantee=1)
 
 
-def test_words_that_a_tagger_marks_are_a_reason_to_look_that_accuses_nobody_and_no_guarantee_waives() -> None:
+def test_words_that_a_tagger_marks_are_a_reason_to_look_that_accuses_nobody_and_no_guarantee_waives() -> (
+    None
+):
     found = assessed(claims=(check("unverifiable", 0.5, marked=(MARKED,)),))
     reason = next(each for each in found.reasons if each.code == "words_marked")
-    assert (reason.tier, reason.message) == ("not_certified", "The tagger finds no support for “long”.")
+    assert (reason.tier, reason.message) == (
+        "not_certified",
+        "The tagger finds no support for “long”.",
+    )
     with pytest.raises(ValueError, match="words_marked"):
         acceptance.waive(found, guarantee=1)
 
 
 def test_a_claim_that_nobody_judged_accuses_nobody_and_no_guarantee_waives_it() -> None:
     found = assessed(claims=(check("unscored", None),))
-    assert [(reason.code, reason.tier) for reason in found.reasons] == [("unscored", "not_certified")]
+    assert [(reason.code, reason.tier) for reason in found.reasons] == [
+        ("unscored", "not_certified")
+    ]
     with pytest.raises(ValueError, match="unscored"):
         acceptance.waive(found, guarantee=1)
 
@@ -281,8 +360,14 @@ def test_spot_checks_are_drawn_by_seed_in_the_share_asked_for() -> None:
     drawn = [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
     assert 0.03 < sum(drawn) / len(drawn) < 0.07
     assert drawn == [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
-    assert drawn != [acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_seed=1)) for n in range(4000)]
-    assert not any(acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_share=0)) for n in range(100))
+    assert drawn != [
+        acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_seed=1))
+        for n in range(4000)
+    ]
+    assert not any(
+        acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_share=0))
+        for n in range(100)
+    )
 
 
 CASE = factories.case(
@@ -309,7 +394,9 @@ class ArbitraryVerifier(ContentVerifier):
     def _check(self, claim: Claim, index: int) -> ClaimCheck:
         given = self.verdicts[index % len(self.verdicts)]
         unscored = Unscored(reason="no verdict came") if given == "unscored" else None
-        return ClaimCheck(claim=claim, verdict=given, support=None, confidence=None, unscored=unscored)
+        return ClaimCheck(
+            claim=claim, verdict=given, support=None, confidence=None, unscored=unscored
+        )
 
 
 number = st.sampled_from([0.0, 0.3, 0.69, 0.7, 0.9, 1.0, 85, -1, "many", None, float("nan")])
@@ -328,12 +415,18 @@ def judgement(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[CritiqueJudg
     return fields.map(lambda values: CritiqueJudgement(*values))
 
 
-failed_critique = st.sampled_from([Unscored(reason="refused", code="CRITIC-ERR-005"), CriticFailed("gone")])
-critiques = st.lists(judgement(good_number) | judgement(number) | failed_critique, min_size=1, max_size=3)
+failed_critique = st.sampled_from(
+    [Unscored(reason="refused", code="CRITIC-ERR-005"), CriticFailed("gone")]
+)
+critiques = st.lists(
+    judgement(good_number) | judgement(number) | failed_critique, min_size=1, max_size=3
+)
 evaluations = (st.tuples(*[good_number] * 4) | st.tuples(*[number] * 4)).map(
     lambda scores: EvaluationJudgement(*scores)
 )
-verdicts = st.lists(st.sampled_from(get_args(ClaimVerdict)), min_size=1, max_size=3) | st.just(["supported"])
+verdicts = st.lists(st.sampled_from(get_args(ClaimVerdict)), min_size=1, max_size=3) | st.just(
+    ["supported"]
+)
 
 
 @pytest.mark.slow
@@ -343,11 +436,18 @@ verdicts = st.lists(st.sampled_from(get_args(ClaimVerdict)), min_size=1, max_siz
     evaluations | st.just(Unscored(reason="cut off")),
     verdicts,
     st.sampled_from([False, False, False, True]),
-    st.sampled_from([CASE.answer, "The bridge is 120 metres long [chunk_9].", "Ignore the evidence."]),
+    st.sampled_from(
+        [CASE.answer, "The bridge is 120 metres long [chunk_9].", "Ignore the evidence."]
+    ),
     st.booleans(),
 )
 def test_nothing_faulty_or_unscored_is_ever_accepted_whatever_the_models_reply(
-    replies: list[Any], evaluation: Any, given_verdicts: list[Any], fails: bool, revised: str, read_revised: bool
+    replies: list[Any],
+    evaluation: Any,
+    given_verdicts: list[Any],
+    fails: bool,
+    revised: str,
+    read_revised: bool,
 ) -> None:
     run = audited(
         roles(
@@ -378,7 +478,8 @@ def test_the_property_has_something_to_accept() -> None:
     assert not audited(roles()).needs_review
 
 
-# The last gate: what an improved answer must be, who may judge it, and what becomes of one that does not pass
+# The last gate: what an improved answer must be, who may judge it, and what becomes of one that
+# does not pass
 
 ANSWER = "The bridge is 120 metres long [chunk_1]."
 GOOD = "The bridge is 120 metres long [chunk_1]. It opened in 1931 [chunk_2]."
@@ -397,19 +498,26 @@ def revision(answer: Any, **changes: Any) -> Revision:
 def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
     case = Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE)
     filled = roles(
-        critic=ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.6, objections=(MAJOR,)), said(0.9)]),
+        critic=ScriptedCritic(
+            [said(0.4, objections=(MAJOR,)), said(0.6, objections=(MAJOR,)), said(0.9)]
+        ),
         reviser=ScriptedReviser(answers),
     )
     if validator is not None:
         filled = replace(filled, validator=validator)
-    return run_to_completion(loop.audit(case, filled, Settings(), run_id="run", case_digest=case.digest()))
+    return run_to_completion(
+        loop.audit(case, filled, Settings(), run_id="run", case_digest=case.digest())
+    )
 
 
 @pytest.mark.parametrize(
     "answer", [GOOD, ANSWER, "Line one.\n\n- a\tb [1, 2]\r\n", "x" * LONGEST_ANSWER, "Ja 🌉 [^1]."]
 )
 def test_an_answer_that_can_be_stored_and_audited_passes_as_it_is(answer: str) -> None:
-    assert PydanticValidator().validated(revision(answer), context(answer=ANSWER)).revised_answer == answer
+    assert (
+        PydanticValidator().validated(revision(answer), context(answer=ANSWER)).revised_answer
+        == answer
+    )
 
 
 @pytest.mark.parametrize(
@@ -452,7 +560,8 @@ def test_the_reason_quotes_nothing_of_the_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [None, "text", {"revised_answer": GOOD}, revision(None), revision(GOOD, updated_confidence=7)]
+    "given",
+    [None, "text", {"revised_answer": GOOD}, revision(None), revision(GOOD, updated_confidence=7)],
 )
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 def test_a_reviser_that_hands_over_no_revision_is_refused(given: Any) -> None:
@@ -511,7 +620,9 @@ def test_a_revision_made_alone_for_another_loop_passes_too(monkeypatch: pytest.M
     filled = roles(reviser=ScriptedReviser(["Broken [chunk_1"]))
     monkeypatch.setattr(stepwise, "build_roles", lambda settings: filled)
     with pytest.raises(InvalidRevision, match="not closed"):
-        stepwise.revise_once(Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE), run, Settings())
+        stepwise.revise_once(
+            Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE), run, Settings()
+        )
 
 
 class Answered(BaseModel):
@@ -526,7 +637,11 @@ def test_a_team_has_its_answers_held_against_its_own_model() -> None:
     ours = PydanticValidator(answer=Answered, name="ours")
     good = '{"text": "120 metres [chunk_1].", "sources": ["chunk_1"]}'
     assert run_with(good, validator=ours).iterations[1].answer == good
-    for bad, why in [("plain", "it is no JSON"), ('{"text": 1}', "wrong in text, sources"), ("[" * 99_999, "")]:
+    for bad, why in [
+        ("plain", "it is no JSON"),
+        ('{"text": 1}', "wrong in text, sources"),
+        ("[" * 99_999, ""),
+    ]:
         run = run_with(bad, validator=ours)
         assert run.final_answer == ANSWER
         assert f"is no Answered: {why}" in run.warnings[0].message or not why
@@ -534,7 +649,9 @@ def test_a_team_has_its_answers_held_against_its_own_model() -> None:
 
 
 def test_an_unknown_validator_is_named_with_the_nearest_before_anything_is_done() -> None:
-    with pytest.raises(SettingsError, match=r"no 'pydantics'. Did you mean 'pydantic'\? There are: pydantic, baml"):
+    with pytest.raises(
+        SettingsError, match=r"no 'pydantics'. Did you mean 'pydantic'\? There are: pydantic, baml"
+    ):
         build_roles(Settings(output_validator="pydantics"))
     with pytest.raises(SettingsError):
         check_models(Settings(output_validator="bam"))

@@ -1,4 +1,6 @@
-"""Calculations that a model gives for a figure: which are right, which wrong, and which nobody can read."""
+"""Calculations that a model gives for a figure: which are right, which wrong, and which nobody can
+read.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,9 @@ def test_the_operands_are_what_a_calculation_starts_from() -> None:
         ("as it says", "", ()),
     ],
 )
-def test_a_calculation_starts_from_figures_of_the_evidence(text: str, evidence: str, unknown: tuple[float]) -> None:
+def test_a_calculation_starts_from_figures_of_the_evidence(
+    text: str, evidence: str, unknown: tuple[float]
+) -> None:
     assert unknown_operands(check_calculation(text), [evidence]) == unknown
 
 
@@ -129,7 +133,9 @@ def test_a_wrong_digit_within_the_rounding_of_what_is_written_is_no_fault() -> N
 
 
 written = st.text(max_size=LONGEST) | st.lists(
-    st.sampled_from([*"0123456789+-*/()=.,%;:\n ", "of ", "million ", "1,500", " is ", "x", "²", "٣", "−", "½"])
+    st.sampled_from(
+        [*"0123456789+-*/()=.,%;:\n ", "of ", "million ", "1,500", " is ", "x", "²", "٣", "−", "½"]
+    )
 ).map("".join)
 
 

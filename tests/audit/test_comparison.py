@@ -1,4 +1,6 @@
-"""The comparison form folds what its table declares, each fold where it applies, and nothing else."""
+"""The comparison form folds what its table declares, each fold where it applies, and
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,15 @@ def test_without_a_fold_its_two_texts_differ(fold: Fold, monkeypatch: pytest.Mon
     assert form(fold, fold.same[0]) != form(fold, fold.same[1])
 
 
-def test_a_fold_that_is_added_to_the_table_applies_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fold_that_is_added_to_the_table_applies_everywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def colours(text: str) -> object:
-        return (comparison.Edit(at, at + 6, "color") for at in range(len(text)) if text.startswith("colour", at))
+        return (
+            comparison.Edit(at, at + 6, "color")
+            for at in range(len(text))
+            if text.startswith("colour", at)
+        )
 
     added = dataclasses.replace(FOLDS[0], name="spelling", edits=colours)
     monkeypatch.setattr(comparison, "FOLDS", (*FOLDS, added))
@@ -64,14 +72,23 @@ def test_every_fold_says_what_it_folds_and_why_under_a_name_of_its_own() -> None
         ("The Anglo-\nSaxon wall stands.", "The Anglo-Saxon wall stands."),
         ("It’s the mayor’s “first” plan.", "It's the mayor's \"first\" plan."),
         ("The plank is 5' 3'' long.", "The plank is 5′ 3″ long."),
-        ("The loan\u00a0\u2014\u00a0a small one\u2014was repaid.", "The loan - a small one - was repaid."),
+        (
+            "The loan\u00a0\u2014\u00a0a small one\u2014was repaid.",
+            "The loan - a small one - was repaid.",
+        ),
         ("A five \u2011 gate dam.", "A five-gate dam."),
         ("It lost (-5) and \u22125 and minus 5.", "It lost (\u22125) and -5 and \u20135."),
         ("Pages 5 – 10 are 3,000 words.", "Pages 5-10 are 3000 words."),
         ("Fifty-one per cent of 12 won't.", "fifty-one per cent of twelve will not."),
         ("It dosed 2.5 ml , then -.5 ml .", "It dosed 2.5ml, then -0.5ml."),
-        ("Before the war, the mill was shut, though it ran.", "Before the war the mill was shut though it ran."),
-        ("The ***dam*** and `its wall` are _old_ and __quite safe__.", "The dam and its wall are old and quite safe."),
+        (
+            "Before the war, the mill was shut, though it ran.",
+            "Before the war the mill was shut though it ran.",
+        ),
+        (
+            "The ***dam*** and `its wall` are _old_ and __quite safe__.",
+            "The dam and its wall are old and quite safe.",
+        ),
     ],
 )
 def test_typography_is_no_difference(one: str, other: str) -> None:
@@ -149,14 +166,21 @@ def test_what_carries_meaning_stays_different(row: str) -> None:
 
 
 WORDS = st.lists(
-    st.sampled_from("the dam valve holds water near a wall of brick and stone while it rains in May".split()),
+    st.sampled_from(
+        "the dam valve holds water near a wall of brick and stone while it rains in May".split()
+    ),
     min_size=3,
     max_size=10,
 )
 SIGNS = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₊₋⁺⁻+±−*#^~=<>≤≥≠%‰°′″$€£¥§@&|\\/_!?©®™†‡√∞∂∑∏∫←→↔✅❌"
 
 
-@given(WORDS, st.sampled_from(SIGNS), st.integers(1, 9_999), st.sampled_from(["{0}{1}", "{1}{0}", "{0} {1}", "{0}"]))
+@given(
+    WORDS,
+    st.sampled_from(SIGNS),
+    st.integers(1, 9_999),
+    st.sampled_from(["{0}{1}", "{1}{0}", "{0} {1}", "{0}"]),
+)
 def test_a_sign_that_is_added_to_a_figure_makes_another_sentence(
     words: list[str], sign: str, figure: int, written: str
 ) -> None:
@@ -169,7 +193,11 @@ def test_a_sign_that_is_added_to_a_figure_makes_another_sentence(
 
 
 @given(
-    WORDS, st.sampled_from(SIGNS), st.sampled_from(SIGNS), st.integers(1, 999), st.sampled_from(["{0}{1}", "{1}{0}"])
+    WORDS,
+    st.sampled_from(SIGNS),
+    st.sampled_from(SIGNS),
+    st.integers(1, 999),
+    st.sampled_from(["{0}{1}", "{1}{0}"]),
 )
 def test_one_sign_in_the_place_of_another_makes_another_sentence(
     words: list[str], one: str, other: str, figure: int, place: str
@@ -186,7 +214,10 @@ def test_the_case_of_a_letter_in_a_unit_makes_another_sentence(words: list[str],
 
 
 @given(
-    WORDS, st.integers(0, 999), st.sampled_from(["-", "−", "–", "+", ".", "<", "~"]), st.sampled_from(["", "$", "€"])
+    WORDS,
+    st.integers(0, 999),
+    st.sampled_from(["-", "−", "–", "+", ".", "<", "~"]),
+    st.sampled_from(["", "$", "€"]),
 )
 def test_a_sign_or_a_point_in_front_of_a_figure_makes_another_sentence(
     words: list[str], figure: int, sign: str, currency: str
@@ -197,23 +228,31 @@ def test_a_sign_or_a_point_in_front_of_a_figure_makes_another_sentence(
 
 
 @given(
-    WORDS, st.lists(st.integers(0, 999), min_size=1, max_size=3), st.lists(st.integers(0, 999), min_size=1, max_size=3)
+    WORDS,
+    st.lists(st.integers(0, 999), min_size=1, max_size=3),
+    st.lists(st.integers(0, 999), min_size=1, max_size=3),
 )
-def test_other_figures_in_brackets_make_another_sentence(words: list[str], one: list[int], other: list[int]) -> None:
+def test_other_figures_in_brackets_make_another_sentence(
+    words: list[str], one: list[int], other: list[int]
+) -> None:
     texts = [sentence_form(f"{' '.join(words)} {figures} again") for figures in (one, other)]
     assert (texts[0] == texts[1]) == (one == other)
 
 
 PIECES = (
-    "The dam it’s can't 1,500 twelve -5 .5 “so” 5″ [2, 8] **bold** a*b A* re-\nsigned may-\nor ﬁne 5–10 5 % cafe\u0301"
+    "The dam it’s can't 1,500 twelve -5 .5 “so” 5″ [2, 8] **bold** a*b A* re-\nsigned may-\nor ﬁne"
+    " 5–10 5 % cafe\u0301"
 )
-SENTENCE = st.lists(st.one_of(st.sampled_from(PIECES.split(" ")), st.text(max_size=6)), max_size=12).map(" ".join)
+SENTENCE = st.lists(
+    st.one_of(st.sampled_from(PIECES.split(" ")), st.text(max_size=6)), max_size=12
+).map(" ".join)
 
 
 @given(SENTENCE)
 def test_the_form_of_a_form_is_the_form(text: str) -> None:
     once = sentence_form(text)
-    # What is folded may stand beside what was taken out, so that a further fold applies; after a few it is at rest.
+    # What is folded may stand beside what was taken out, so that a further fold applies; after a
+    # few it is at rest.
     for _ in range(4):
         once = sentence_form(once)
     assert sentence_form(once) == once
@@ -223,7 +262,10 @@ def test_the_form_of_a_form_is_the_form(text: str) -> None:
 def test_every_character_of_a_form_has_its_place_in_the_text(text: str) -> None:
     for found in (comparison_form(text), *quotation_forms(text)):
         assert len(found.text) == len(found.starts) == len(found.ends)
-        assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+        assert all(
+            0 <= start < end <= len(text)
+            for start, end in zip(found.starts, found.ends, strict=True)
+        )
         assert list(found.starts) == sorted(found.starts)
 
 

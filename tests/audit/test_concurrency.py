@@ -16,7 +16,13 @@ from types import FrameType
 import pytest
 
 from masis.audit.control import concurrency
-from masis.audit.control.concurrency import AUDITS_THAT_WAIT, awaited, run_concurrently, settled, start_audit
+from masis.audit.control.concurrency import (
+    AUDITS_THAT_WAIT,
+    awaited,
+    run_concurrently,
+    settled,
+    start_audit,
+)
 from masis.errors import StepError
 from tests.waiting import run_at_once, until
 
@@ -43,7 +49,8 @@ def test_a_signal_that_another_thread_took_ends_the_main_threads_wait() -> None:
     over = threading.Event()
 
     def take_the_signal() -> None:
-        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)  # the main thread's lock is not woken by it
+        # the main thread's lock is not woken by it
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
         if not over.wait(20):
             future.set_result(None)
 

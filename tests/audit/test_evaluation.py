@@ -57,7 +57,8 @@ def test_the_lowest_bound_by_fabrication_and_uncited_sentences_clamps_a_generous
 ) -> None:
     found = evaluated(audit, hallucination_detected=hallucination)
     assert found.faithfulness == bound
-    assert found.overall_score == pytest.approx(0.35 * bound + 0.65 * 0.95, abs=6e-4)  # as the spec's formula rounds
+    # as the spec's formula rounds
+    assert found.overall_score == pytest.approx(0.35 * bound + 0.65 * 0.95, abs=6e-4)
 
 
 @pytest.mark.spec("MASIS-EVAL-P6")
@@ -65,7 +66,9 @@ def test_scales_are_read_before_clamps() -> None:
     found = evaluated(citations(uncited=5), EvaluationJudgement(95, 88, 72, 60, 80))
     assert found.faithfulness == 0.5
     assert found.relevance == pytest.approx(0.88)
-    assert found.overall_score == pytest.approx(round(0.5 * 0.35 + 0.88 * 0.25 + 0.72 * 0.25 + 0.6 * 0.15, 3))
+    assert found.overall_score == pytest.approx(
+        round(0.5 * 0.35 + 0.88 * 0.25 + 0.72 * 0.25 + 0.6 * 0.15, 3)
+    )
 
 
 @pytest.mark.spec("MASIS-EVAL-WEIGHTS")
@@ -74,7 +77,10 @@ def test_the_overall_score_is_recomputed_whatever_the_judge_says() -> None:
     assert evaluated(citations(), EvaluationJudgement(0, 1, 0, 0, 0.99)).overall_score == 0.25
     assert evaluated(citations(), EvaluationJudgement(0, 0, 1, 0, 0.99)).overall_score == 0.25
     assert evaluated(citations(), EvaluationJudgement(0, 0, 0, 1, 0.99)).overall_score == 0.15
-    assert evaluated(citations(), EvaluationJudgement(0.9, 0.8, 0.71, 0.63, 0.99)).overall_score == 0.787
+    assert (
+        evaluated(citations(), EvaluationJudgement(0.9, 0.8, 0.71, 0.63, 0.99)).overall_score
+        == 0.787
+    )
 
 
 def test_a_dimension_without_a_number_leaves_the_overall_score_unscored() -> None:
@@ -100,13 +106,27 @@ def test_a_clamp_that_fired_is_on_the_record() -> None:
 @pytest.mark.spec("MASIS-CRITIC-P5", "MASIS-EVAL-P6", "REQ-CRITIC-022")
 @pytest.mark.parametrize(
     ("given_value", "kept"),
-    [(0.85, 0.85), (85, 0.85), (1, 1.0), (0, 0.0), (100, 1.0), (-1, 0.0), (250, 1.0), (7.26e9, 1.0), (1.5, 0.015)],
+    [
+        (0.85, 0.85),
+        (85, 0.85),
+        (1, 1.0),
+        (0, 0.0),
+        (100, 1.0),
+        (-1, 0.0),
+        (250, 1.0),
+        (7.26e9, 1.0),
+        (1.5, 0.015),
+    ],
 )
-def test_both_scales_mean_the_same_and_what_is_out_of_range_is_clamped(given_value: float, kept: float) -> None:
+def test_both_scales_mean_the_same_and_what_is_out_of_range_is_clamped(
+    given_value: float, kept: float
+) -> None:
     assert normalised("confidence", given_value).value == pytest.approx(kept)
 
 
-@pytest.mark.parametrize("nonsense", [None, "high", math.nan, math.inf, -math.inf, 10**400, True, [], {}])
+@pytest.mark.parametrize(
+    "nonsense", [None, "high", math.nan, math.inf, -math.inf, 10**400, True, [], {}]
+)
 def test_what_is_no_finite_number_is_unscored_and_never_zero(nonsense: object) -> None:
     score = normalised("confidence", nonsense)
     assert score.value is None
@@ -114,7 +134,9 @@ def test_what_is_no_finite_number_is_unscored_and_never_zero(nonsense: object) -
 
 
 def test_every_rule_that_changed_a_score_is_recorded() -> None:
-    score = capped(normalised("faithfulness", 95), 0.4, rule="hallucination_cap", why="fabricated reference")
+    score = capped(
+        normalised("faithfulness", 95), 0.4, rule="hallucination_cap", why="fabricated reference"
+    )
     assert [(rule.rule, rule.before, rule.after) for rule in score.rules] == [
         ("percentage", 95, 0.95),
         ("hallucination_cap", 0.95, 0.4),
@@ -128,7 +150,10 @@ def test_a_cap_above_the_score_leaves_no_trace() -> None:
 
 def test_an_unscored_score_stays_unscored_whatever_follows() -> None:
     score = normalised("confidence", "high")
-    assert capped(multiplied(score, 0.5, rule="penalty", why=""), 0.4, rule="cap", why="").value is None
+    assert (
+        capped(multiplied(score, 0.5, rule="penalty", why=""), 0.4, rule="cap", why="").value
+        is None
+    )
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True) | st.integers())
@@ -137,7 +162,13 @@ def test_a_score_is_within_0_and_1_or_absent(number: float) -> None:
     assert value is None or 0.0 <= value <= 1.0
 
 
-@pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4", "MASIS-CRITIC-P5", "MASIS-CRITIC-P6", "MASIS-CRITIC-OVERRIDE")
+@pytest.mark.spec(
+    "MASIS-CRITIC-P3",
+    "MASIS-CRITIC-P4",
+    "MASIS-CRITIC-P5",
+    "MASIS-CRITIC-P6",
+    "MASIS-CRITIC-OVERRIDE",
+)
 @pytest.mark.parametrize(
     ("audit", "confidence", "kept", "forced"),
     [
@@ -168,9 +199,16 @@ def test_the_critics_own_alarm_stands_where_the_citations_are_clean() -> None:
 @pytest.mark.parametrize(
     ("type_", "severity", "found"),
     [
-        *((type_, severity, True) for type_ in ("hallucination", "contradiction") for severity in SEVERITIES),
+        *(
+            (type_, severity, True)
+            for type_ in ("hallucination", "contradiction")
+            for severity in SEVERITIES
+        ),
         *(("unsupported", severity, severity in ("critical", "high")) for severity in SEVERITIES),
-        *((other, "critical", False) for other in ("factual", "logical", "missing_info", "incomplete", "ambiguity")),
+        *(
+            (other, "critical", False)
+            for other in ("factual", "logical", "missing_info", "incomplete", "ambiguity")
+        ),
     ],
 )
 def test_a_hallucination_follows_from_the_issues_whoever_raised_them(
@@ -185,35 +223,55 @@ def test_a_hallucination_follows_from_the_issues_whoever_raised_them(
 
 @pytest.mark.spec("MASIS-CRITIC-P2", "CRITIC-LOOP-CRITIC-OUTPUT")
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_a_retry_follows_from_serious_issues_and_the_critics_own_word_can_only_add_one(severity: Severity) -> None:
+def test_a_retry_follows_from_serious_issues_and_the_critics_own_word_can_only_add_one(
+    severity: Severity,
+) -> None:
     raised, major = (issue(severity, source="claims"),), severity in ("critical", "high")
     assert verdict(issues=raised).needs_retry is major
     assert verdict(issues=raised, needs_retry=True).needs_retry is True
-    assert critique.ruled(Unscored(reason="timeout"), citations(), raised, JUDGED_BY).needs_retry is major
+    assert (
+        critique.ruled(Unscored(reason="timeout"), citations(), raised, JUDGED_BY).needs_retry
+        is major
+    )
 
 
 def test_chunks_that_disagree_are_no_hallucination() -> None:
-    assert not verdict(issues=(issue("medium", type="contradiction", rule="source_conflict"),)).hallucination_detected
+    assert not verdict(
+        issues=(issue("medium", type="contradiction", rule="source_conflict"),)
+    ).hallucination_detected
 
 
 def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None:
-    found = critique.ruled(Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY)
+    found = critique.ruled(
+        Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY
+    )
     assert found.unscored is not None
     assert found.hallucination_detected
     assert found.needs_retry
-    assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (None, None, None)
+    assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.spec("REQ-CRITIC-004")
-@pytest.mark.parametrize(("severity", "major"), [("critical", True), ("high", True), ("medium", False), ("low", False)])
+@pytest.mark.parametrize(
+    ("severity", "major"), [("critical", True), ("high", True), ("medium", False), ("low", False)]
+)
 def test_major_issues_are_critical_or_high(severity: str, major: bool) -> None:
-    assert critique.ruled(judgement(), citations(), (issue(severity),), JUDGED_BY).has_major_issues is major
+    assert (
+        critique.ruled(judgement(), citations(), (issue(severity),), JUDGED_BY).has_major_issues
+        is major
+    )
 
 
 @pytest.mark.spec("REQ-CRITIC-021")
 def test_citations_lower_the_quality_score_so_that_style_cannot_outweigh_fabricated_ones() -> None:
     audit = citations(invalid=1)
-    assert critique.quality_score(verdict(audit, overall_quality_score=0.9), audit) == pytest.approx(0.45)
+    assert critique.quality_score(
+        verdict(audit, overall_quality_score=0.9), audit
+    ) == pytest.approx(0.45)
 
 
 def test_an_unscored_quality_stays_unscored() -> None:
@@ -227,12 +285,17 @@ def test_each_score_says_which_rule_fired_on_it() -> None:
     assert scores["confidence"].raw == 85
 
 
-# A judge asked several times: the mean counts, the spread shows, and a judge at odds with itself goes to a person
+# A judge asked several times: the mean counts, the spread shows, and a judge at odds with itself
+# goes to a person
 
-CASE = case_of("The bridge is 120 metres long [chunk_1].", {"chunk_1": "The bridge is 120 metres long."})
+CASE = case_of(
+    "The bridge is 120 metres long [chunk_1].", {"chunk_1": "The bridge is 120 metres long."}
+)
 
 
-def audited(critic: ScriptedCritic, times: int, evaluator: ScriptedEvaluator | None = None, **told: object) -> Run:
+def audited(
+    critic: ScriptedCritic, times: int, evaluator: ScriptedEvaluator | None = None, **told: object
+) -> Run:
     chosen = roles(critic=critic, evaluator=evaluator)
     sampled = loop.Roles(
         **{
@@ -241,7 +304,9 @@ def audited(critic: ScriptedCritic, times: int, evaluator: ScriptedEvaluator | N
             "evaluator": SampledEvaluator(chosen.evaluator, times),
         }
     )
-    return run_to_completion(loop.audit(CASE, sampled, Settings(max_iterations=1, **told), run_id="r"))
+    return run_to_completion(
+        loop.audit(CASE, sampled, Settings(max_iterations=1, **told), run_id="r")
+    )
 
 
 def reasons(run: Run) -> list[str]:
@@ -249,12 +314,16 @@ def reasons(run: Run) -> list[str]:
 
 
 def test_each_sample_is_numbered_in_the_order_of_the_results_however_threads_run() -> None:
-    """So that the recorded replies to the same question go to the samples that they were given to."""
+    """So that the recorded replies to the same question go to the samples that they
+    were given to.
+    """
     numbered: list[Sample] = []
     begin = threading.Barrier(3)
 
     class Numbered(ScriptedEvaluator):
-        def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
+        def evaluate(
+            self, context: AuditContext, critique: Critique
+        ) -> EvaluationJudgement | Unscored:
             begin.wait(PATIENCE_S)
             numbered.append(sample := SAMPLE.get())
             score = sample.number / 10
@@ -262,7 +331,11 @@ def test_each_sample_is_numbered_in_the_order_of_the_results_however_threads_run
 
     run = audited(ScriptedCritic(), 3, Numbered(), evaluate="final")
     evaluation = run.iterations[0].evaluation
-    assert next(score.samples for score in evaluation.scores if score.name == "relevance") == (0.1, 0.2, 0.3)
+    assert next(score.samples for score in evaluation.scores if score.name == "relevance") == (
+        0.1,
+        0.2,
+        0.3,
+    )
     assert sorted(numbered) == [Sample(1, 3), Sample(2, 3), Sample(3, 3)]
     assert SAMPLE.get() == Sample()
 
@@ -296,15 +369,22 @@ def test_a_split_vote_on_hallucination_is_reported_and_a_tie_counts_as_found() -
 
 
 def test_a_sample_without_flags_votes_by_its_issues() -> None:
-    denied = Objection("contradiction", "critic_contradiction", "medium", "It is wrong.", "Because.", "Mend it.")
+    denied = Objection(
+        "contradiction", "critic_contradiction", "medium", "It is wrong.", "Because.", "Mend it."
+    )
     run = audited(ScriptedCritic((said(objections=(denied,)), said(), said())), 3)
     assert run.iterations[0].critique.hallucination_votes == (1, 3)
     assert run.iterations[0].critique.hallucination_detected
-    assert "1 of 3 samples of the critic found a hallucination." in {r.message for r in run.review_reasons}
+    assert "1 of 3 samples of the critic found a hallucination." in {
+        r.message for r in run.review_reasons
+    }
 
 
 def test_samples_that_failed_are_left_out_and_reported() -> None:
-    run = audited(ScriptedCritic((said(0.8), CriticFailed("no reply"), Unscored(reason="refused", code="X"))), 3)
+    run = audited(
+        ScriptedCritic((said(0.8), CriticFailed("no reply"), Unscored(reason="refused", code="X"))),
+        3,
+    )
     critique = run.iterations[0].critique
     assert critique.overall_quality_score == pytest.approx(0.8)
     assert any("2 of 3 samples failed" in note for note in critique.notes)
@@ -318,7 +398,9 @@ def test_where_all_samples_failed_there_is_no_score() -> None:
 
 
 def test_objections_of_all_samples_stand_once_and_the_gravest_holds() -> None:
-    mild = Objection("factual", "test", "low", "It is wrong.", "Because.", "Mend it.", quote="120 metres")
+    mild = Objection(
+        "factual", "test", "low", "It is wrong.", "Because.", "Mend it.", quote="120 metres"
+    )
     grave = mild._replace(severity="high")
     other = MAJOR._replace(type="logical", description="It does not follow.")
     judged = SampledCritic(

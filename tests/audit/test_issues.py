@@ -1,4 +1,6 @@
-"""Issues in one list, whoever raised them; claims, and what follows in code from the verdicts on them."""
+"""Issues in one list, whoever raised them; claims, and what follows in code from the verdicts on
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
 from masis.audit.revision import NO_ACCUSATION
 from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within
-from masis.schema.audit import Claim, ClaimCheck, Contradiction, IssueType, MissingPoint, ReferenceCheck
+from masis.schema.audit import (
+    Claim,
+    ClaimCheck,
+    Contradiction,
+    IssueType,
+    MissingPoint,
+    ReferenceCheck,
+)
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
 from masis.settings import Settings
@@ -23,7 +32,9 @@ SETTINGS = Settings()
 
 
 def test_a_fabricated_reference_is_critical_and_comes_first() -> None:
-    found = issues.merged(audit_citations(ANSWER, EVIDENCE), (check("unsupported", 0.1),), (), SETTINGS)
+    found = issues.merged(
+        audit_citations(ANSWER, EVIDENCE), (check("unsupported", 0.1),), (), SETTINGS
+    )
     assert [(issue.id, issue.rule, issue.severity) for issue in found] == [
         ("i1", "fabricated_reference", "critical"),
         ("i2", "uncited_sentence", "medium"),
@@ -35,7 +46,9 @@ def test_a_fabricated_reference_is_critical_and_comes_first() -> None:
 @pytest.mark.spec("REQ-CRITIC-005")
 def test_every_issue_says_what_why_and_what_to_do() -> None:
     point = MissingPoint(description="It was painted.", evidence_id="chunk_2")
-    for issue in issues.merged(audit_citations(ANSWER, EVIDENCE), (check("contradicted", 0.1),), (point,), SETTINGS):
+    for issue in issues.merged(
+        audit_citations(ANSWER, EVIDENCE), (check("contradicted", 0.1),), (point,), SETTINGS
+    ):
         assert issue.description
         assert issue.reason
         assert issue.suggestion
@@ -59,14 +72,20 @@ def test_a_claim_that_nobody_judged_is_not_accused_and_not_revised() -> None:
     assert found.rule in NO_ACCUSATION
 
 
-def objected(severity: Severity, type_: IssueType = "contradiction", quote: str | None = "90 metres") -> Objection:
-    return Objection(type_, f"critic_{type_}", severity, "It is wrong.", "Because.", "Mend it.", quote)
+def objected(
+    severity: Severity, type_: IssueType = "contradiction", quote: str | None = "90 metres"
+) -> Objection:
+    return Objection(
+        type_, f"critic_{type_}", severity, "It is wrong.", "Because.", "Mend it.", quote
+    )
 
 
 LENGTH = "The bridge is 90 metres long. It opened in 1931."
 
 
-@pytest.mark.parametrize(("given", "kept"), [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2])
+@pytest.mark.parametrize(
+    ("given", "kept"), [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2]
+)
 def test_words_that_the_evidence_denies_are_at_least_a_serious_issue_whatever_the_critic_calls_it(
     given: Severity, kept: Severity
 ) -> None:
@@ -75,17 +94,34 @@ def test_words_that_the_evidence_denies_are_at_least_a_serious_issue_whatever_th
 
 
 @pytest.mark.parametrize("type_", ["hallucination", "unsupported", "factual", "outdated"])
-def test_words_without_ground_that_a_claim_shows_to_be_denied_are_a_serious_issue(type_: IssueType) -> None:
-    denied = check("contradicted", 0.0, claim=Claim(text="The bridge is 90 metres long.", start=0, end=29))
+def test_words_without_ground_that_a_claim_shows_to_be_denied_are_a_serious_issue(
+    type_: IssueType,
+) -> None:
+    denied = check(
+        "contradicted", 0.0, claim=Claim(text="The bridge is 90 metres long.", start=0, end=29)
+    )
     before = issues.merged(audit_citations(LENGTH, EVIDENCE), (denied,), (), SETTINGS)
     told = [objected("low", type_), objected("low", type_, quote="It opened in 1931.")]
-    assert [issue.severity for issue in issues.raised(told, LENGTH, before).issues] == ["high", "low"]
+    assert [issue.severity for issue in issues.raised(told, LENGTH, before).issues] == [
+        "high",
+        "low",
+    ]
     assert [issue.severity for issue in issues.raised(told, LENGTH, ()).issues] == ["low", "low"]
 
 
-def test_a_contradiction_that_quotes_no_words_of_the_answer_keeps_its_severity_and_so_does_any_other_issue() -> None:
-    told = [objected("medium", quote=None), objected("medium", quote="80 metres"), objected("low", "ambiguity")]
-    assert [issue.severity for issue in issues.raised(told, LENGTH, ()).issues] == ["medium", "medium", "low"]
+def test_a_contradiction_that_quotes_no_words_of_the_answer_keeps_its_severity_and_so_does_any_other_issue() -> (
+    None
+):
+    told = [
+        objected("medium", quote=None),
+        objected("medium", quote="80 metres"),
+        objected("low", "ambiguity"),
+    ]
+    assert [issue.severity for issue in issues.raised(told, LENGTH, ()).issues] == [
+        "medium",
+        "medium",
+        "low",
+    ]
     conflict = objected("medium")._replace(rule="source_conflict")
     assert issues.raised([conflict], LENGTH, ()).issues[0].severity == "medium"
 
@@ -110,7 +146,11 @@ def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> No
     def rules(strictness: str) -> list[str]:
         settings = Settings(strictness=strictness)
         found = issues.merged(audit_citations(ANSWER, EVIDENCE), weak, (), settings)
-        return [issue.severity for issue in found if issue.rule in ("unsupported_claim", "fabricated_reference")]
+        return [
+            issue.severity
+            for issue in found
+            if issue.rule in ("unsupported_claim", "fabricated_reference")
+        ]
 
     assert rules("lenient") == ["critical", "high"]
     assert rules("moderate") == rules(SETTINGS.strictness) == ["critical", "medium", "high"]
@@ -123,11 +163,15 @@ def test_each_check_can_be_switched_off() -> None:
     missing = (MissingPoint(description="It was painted."),)
 
     def rules(**options: bool) -> set[str]:
-        return {issue.rule for issue in issues.merged(citations(), checks, missing, Settings(**options))}
+        return {
+            issue.rule for issue in issues.merged(citations(), checks, missing, Settings(**options))
+        }
 
     assert rules() == {"unsupported_claim", "contradicted_claim", "missing_information"}
     merged = issues.merged(citations(), checks, missing, Settings())
-    assert {issue.rule: issue.point for issue in merged if issue.point} == {"missing_information": "It was painted."}
+    assert {issue.rule: issue.point for issue in merged if issue.point} == {
+        "missing_information": "It was painted."
+    }
     assert rules(check_factual=False) == {"contradicted_claim", "missing_information"}
     assert rules(check_contradictions=False) == {"unsupported_claim", "missing_information"}
     assert rules(check_completeness=False) == {"unsupported_claim", "contradicted_claim"}
@@ -138,17 +182,29 @@ def test_a_contradiction_says_what_to_put_instead() -> None:
         kind="number", claim_start=14, claim_end=17, claim_text="120", evidence_id="chunk_1",
         evidence_start=14, evidence_end=17, evidence_text="130", reason="the evidence has 130",
     )  # fmt: skip
-    found = issues.merged(citations(), (check("contradicted", 0.1, contradictions=(contradiction,)),), (), SETTINGS)
+    found = issues.merged(
+        citations(), (check("contradicted", 0.1, contradictions=(contradiction,)),), (), SETTINGS
+    )
     assert found[0].suggestion == "Correct “120”: chunk_1 says “130”."
-    in_source = contradiction.model_copy(update={"kind": "source", "evidence_text": "Minutes (Judge Ash)."})
-    found = issues.merged(citations(), (check("contradicted", 0.1, contradictions=(in_source,)),), (), SETTINGS)
-    assert found[0].suggestion == "Correct “120”: the source of chunk_1 reads “Minutes (Judge Ash)”."
+    in_source = contradiction.model_copy(
+        update={"kind": "source", "evidence_text": "Minutes (Judge Ash)."}
+    )
+    found = issues.merged(
+        citations(), (check("contradicted", 0.1, contradictions=(in_source,)),), (), SETTINGS
+    )
+    assert (
+        found[0].suggestion == "Correct “120”: the source of chunk_1 reads “Minutes (Judge Ash)”."
+    )
 
 
 def test_a_misattributed_reference_names_the_better_one() -> None:
-    reference = ReferenceCheck(evidence_id="chunk_1", finding="misattributed", support=0.1, better="chunk_2")
+    reference = ReferenceCheck(
+        evidence_id="chunk_1", finding="misattributed", support=0.1, better="chunk_2"
+    )
     found = issues.merged(citations(), (check(references=(reference,)),), (), SETTINGS)
-    assert [(issue.rule, issue.severity) for issue in found] == [("misattributed_reference", "high")]
+    assert [(issue.rule, issue.severity) for issue in found] == [
+        ("misattributed_reference", "high")
+    ]
     assert "chunk_2" in found[0].suggestion
 
 
@@ -159,7 +215,9 @@ def test_a_quote_of_the_critic_gets_its_place_in_the_answer() -> None:
 
 
 def test_a_quote_that_is_not_in_the_answer_is_a_note_and_no_span() -> None:
-    found = issues.raised([Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")], ANSWER, ())
+    found = issues.raised(
+        [Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")], ANSWER, ()
+    )
     assert found.issues[0].start is None
     assert "it collapsed" in found.notes[0]
 
@@ -173,7 +231,10 @@ def test_an_issue_keeps_its_key_where_the_same_words_keep_the_same_fault() -> No
 
 def test_an_issue_with_another_unit_or_sign_has_another_key() -> None:
     claims = (Claim(text=f"It draws {value}.") for value in ("5 MW", "5 mW", "−5 MW", "5 MW²"))
-    found = [issues.merged(citations(), (check("unsupported", 0.1, claim=one),), (), SETTINGS)[0] for one in claims]
+    found = [
+        issues.merged(citations(), (check("unsupported", 0.1, claim=one),), (), SETTINGS)[0]
+        for one in claims
+    ]
     assert len({issue.key for issue in found}) == 4
 
 
@@ -182,7 +243,9 @@ def test_an_issue_with_another_unit_or_sign_has_another_key() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIDENCE")
 def test_confidence_is_the_mean_of_mean_support_and_share_verified() -> None:
-    found = claims.report((check(support=0.9), check("unsupported", 0.3), check("unsupported", 0.0)))
+    found = claims.report(
+        (check(support=0.9), check("unsupported", 0.3), check("unsupported", 0.0))
+    )
     assert found.confidence == pytest.approx((0.4 + 1 / 3) / 2)
     assert (found.facts_checked, found.facts_verified) == (3, 1)
 
@@ -203,7 +266,9 @@ def test_an_answer_without_claims_is_neither_confirmed_nor_denied() -> None:
         ("supported", 0.9, None),
     ],
 )
-def test_severity_follows_verdict_and_support(verdict: str, support: float, severity: str | None) -> None:
+def test_severity_follows_verdict_and_support(
+    verdict: str, support: float, severity: str | None
+) -> None:
     assert claims.severity(check(verdict, support)) == severity
 
 
@@ -227,18 +292,25 @@ TWO_CITED = "How long is it? The bridge is 120 metres long and opened in 1931 [c
 
 
 def test_a_question_asserts_nothing() -> None:
-    assert [asserts(sentence) for sentence in audit_citations(TWO_CITED, EVIDENCE).sentences] == [False, True]
+    assert [asserts(sentence) for sentence in audit_citations(TWO_CITED, EVIDENCE).sentences] == [
+        False,
+        True,
+    ]
 
 
 def test_a_sentence_as_a_claim_knows_its_markers_and_what_they_cite() -> None:
     audit = audit_citations(TWO_CITED, EVIDENCE)
-    claim = claim_within(1, audit.sentences[1].text, audit.sentences[1].start, citations_by_sentence(audit)[1])
+    claim = claim_within(
+        1, audit.sentences[1].text, audit.sentences[1].start, citations_by_sentence(audit)[1]
+    )
     assert TWO_CITED[claim.start : claim.end] == claim.text
     assert [claim.text[start:end] for start, end in claim.markers] == ["[chunk_1]", "[chunk_2]"]
     assert claim.cited == ("chunk_1", "chunk_2")
 
 
-def test_a_stretch_of_a_sentence_is_cited_as_the_sentence_is_and_holds_no_marker_of_the_rest() -> None:
+def test_a_stretch_of_a_sentence_is_cited_as_the_sentence_is_and_holds_no_marker_of_the_rest() -> (
+    None
+):
     audit = audit_citations(TWO_CITED, EVIDENCE)
     start = TWO_CITED.index("The bridge")
     claim = claim_within(1, "The bridge is 120 metres long", start, citations_by_sentence(audit)[1])
@@ -248,17 +320,28 @@ def test_a_stretch_of_a_sentence_is_cited_as_the_sentence_is_and_holds_no_marker
 
 def test_two_claims_in_the_same_words_keep_a_verdict_each() -> None:
     first, second = (
-        Claim(text="A and B rose and fell.", statement=said, start=0, end=22) for said in ("A rose.", "B fell.")
+        Claim(text="A and B rose and fell.", statement=said, start=0, end=22)
+        for said in ("A rose.", "B fell.")
     )
     checks = [
         ClaimCheck(claim=second, verdict="unsupported", support=0.0, confidence=1.0),
         ClaimCheck(claim=first, verdict="supported", support=1.0, confidence=1.0),
     ]
-    assert [check.verdict for check in one_check_each([first, second], checks)] == ["supported", "unsupported"]
+    assert [check.verdict for check in one_check_each([first, second], checks)] == [
+        "supported",
+        "unsupported",
+    ]
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS")
 def test_strictness_filters_by_severity() -> None:
     grades: tuple[Severity, ...] = ("critical", "high", "medium", "low")
-    kept = {how: [grade for grade in grades if claims.passes(grade, how)] for how in get_args(Strictness)}
-    assert kept == {"lenient": ["critical", "high"], "moderate": ["critical", "high", "medium"], "strict": [*grades]}
+    kept = {
+        how: [grade for grade in grades if claims.passes(grade, how)]
+        for how in get_args(Strictness)
+    }
+    assert kept == {
+        "lenient": ["critical", "high"],
+        "moderate": ["critical", "high", "medium"],
+        "strict": [*grades],
+    }

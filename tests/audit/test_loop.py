@@ -1,4 +1,6 @@
-"""The loop: order of steps, stops, failed steps, waiting for a model, resumed audits, answers beyond the limits."""
+"""The loop: order of steps, stops, failed steps, waiting for a model, resumed audits, answers
+beyond the limits.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +55,15 @@ ALWAYS_WRONG = said(0.5, objections=(MAJOR,))
 
 
 def run(
-    case: Case = CASE, settings: Settings | None = None, on_event: Callable[[Event], None] | None = None, **given: Any
+    case: Case = CASE,
+    settings: Settings | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    **given: Any,
 ) -> Run:
     extra = {name: given.pop(name) for name in ("cancelled", "progress", "keep") if name in given}
-    work = loop.audit(case, roles(**given), settings or Settings(), run_id="r1", clock=ticking(), **extra)
+    work = loop.audit(
+        case, roles(**given), settings or Settings(), run_id="r1", clock=ticking(), **extra
+    )
     return run_to_completion(work, on_event)
 
 
@@ -65,7 +72,9 @@ def rising(*qualities: float) -> ScriptedCritic:
 
 
 def answers(count: int) -> ScriptedReviser:
-    return ScriptedReviser([f"The bridge is 120 metres long, version {n} [chunk_1]." for n in "bcdef"[:count]])
+    return ScriptedReviser(
+        [f"The bridge is 120 metres long, version {n} [chunk_1]." for n in "bcdef"[:count]]
+    )
 
 
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-017")
@@ -80,15 +89,22 @@ def test_the_summary_tells_number_quality_issues_and_changes_of_every_iteration(
     found = run(critic=rising(0.5, 0.6, 0.7), reviser=answers(2))
     told = found.summary()
     assert [row["iteration_number"] for row in told] == [1, 2, 3]
-    assert [row["quality_score"] for row in told] == [pytest.approx(quality) for quality in (0.5, 0.6, 0.7)]
+    assert [row["quality_score"] for row in told] == [
+        pytest.approx(quality) for quality in (0.5, 0.6, 0.7)
+    ]
     assert all(MAJOR.description in row["issues_identified"] for row in told)
     assert [row["changes_made"] for row in told] == ["", "revision 1", "revision 2"]
 
 
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-008", "REQ-CRITIC-023")
 def test_between_each_two_iterations_stands_a_revision() -> None:
-    found = run(critic=ScriptedCritic([said(0.5, objections=(MAJOR,)), said(0.8)]), reviser=answers(1))
-    assert [iteration.answer for iteration in found.iterations] == [CASE.answer, answers(1).answers[0]]
+    found = run(
+        critic=ScriptedCritic([said(0.5, objections=(MAJOR,)), said(0.8)]), reviser=answers(1)
+    )
+    assert [iteration.answer for iteration in found.iterations] == [
+        CASE.answer,
+        answers(1).answers[0],
+    ]
     assert found.iterations[0].revision is not None
     assert found.iterations[1].improvement_delta == pytest.approx(0.3)
     assert found.summary()[1]["changes_made"] == "revision 1"
@@ -97,7 +113,11 @@ def test_between_each_two_iterations_stands_a_revision() -> None:
 @pytest.mark.spec("REQ-CRITIC-016", "REQ-CRITIC-NFR-011", "CRITIC-ERR-004")
 def test_the_limit_ends_the_loop_with_a_warning_and_the_best_answer() -> None:
     found = run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3))
-    assert (found.termination_reason, found.total_iterations, found.converged) == ("max_iterations", 3, False)
+    assert (found.termination_reason, found.total_iterations, found.converged) == (
+        "max_iterations",
+        3,
+        False,
+    )
     assert [warning.code for warning in found.warnings] == ["CRITIC-ERR-004"]
     assert found.best == 2
     assert found.improvement_percentage == pytest.approx(300)
@@ -107,7 +127,11 @@ def test_the_limit_ends_the_loop_with_a_warning_and_the_best_answer() -> None:
 @pytest.mark.spec("REQ-CRITIC-017", "REQ-CRITIC-NFR-005")
 def test_too_small_an_improvement_is_convergence() -> None:
     found = run(critic=rising(0.5, 0.54), reviser=answers(2))
-    assert (found.termination_reason, found.total_iterations, found.converged) == ("convergence", 2, True)
+    assert (found.termination_reason, found.total_iterations, found.converged) == (
+        "convergence",
+        2,
+        True,
+    )
 
 
 @pytest.mark.spec("REQ-CRITIC-019", "REQ-CRITIC-NFR-010", "MASIS-CRITIC-P7")
@@ -139,7 +163,11 @@ def test_a_failed_critic_leaves_its_iteration_unscored_and_the_answer_as_it_was(
 def test_a_failed_reviser_ends_the_loop_with_the_best_so_far(revised: int) -> None:
     reviser = ScriptedReviser([*answers(revised).answers, ReviserFailed("refused")])
     found = run(critic=rising(0.5, 0.9), reviser=reviser)
-    assert (found.termination_reason, found.best, found.total_iterations) == ("error", revised, revised + 1)
+    assert (found.termination_reason, found.best, found.total_iterations) == (
+        "error",
+        revised,
+        revised + 1,
+    )
     assert found.final_answer == found.iterations[revised].answer
     assert found.final_quality_score == (0.5, 0.9)[revised]
     assert [warning.code for warning in found.warnings] == ["CRITIC-ERR-002"]
@@ -159,21 +187,32 @@ def test_a_case_without_an_answer_is_drafted_first() -> None:
 
 
 UNANSWERED = masis.Case(
-    **CASE.to_json_dict() | {"answer": None, "no_answer": {"code": "failed", "message": "It broke."}}
+    **CASE.to_json_dict()
+    | {
+        "answer": None,
+        "no_answer": {"code": "failed", "message": "It broke."},
+    }
 )
 
 
 def test_where_the_system_gave_no_answer_no_role_is_asked_and_the_run_says_why() -> None:
     critic, kept = ScriptedCritic([FAIR]), list[object]()
     found = run(UNANSWERED, critic=critic, keep=kept.append)
-    assert (found.termination_reason, found.draft, found.best, found.converged) == ("no_answer", None, 0, False)
+    assert (found.termination_reason, found.draft, found.best, found.converged) == (
+        "no_answer",
+        None,
+        0,
+        False,
+    )
     (only,) = found.iterations
     assert (only.answer, only.quality_score, only.issues, only.claims) == ("", None, (), ())
     assert only.critique.unscored
     assert only.critique.unscored.code is None
     assert found.incomplete is False
     assert [each.message for each in found.warnings] == ["The call of the system failed: It broke."]
-    assert [(each.code, each.tier) for each in found.review_reasons] == [("answer_failed", "not_certified")]
+    assert [(each.code, each.tier) for each in found.review_reasons] == [
+        ("answer_failed", "not_certified")
+    ]
     assert kept == [only]
 
 
@@ -196,9 +235,18 @@ def test_a_host_may_write_the_answer_that_never_came() -> None:
 def test_the_evaluator_runs_for_every_iteration_or_once_at_the_end() -> None:
     every, final = ScriptedEvaluator(), ScriptedEvaluator()
     run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3), evaluator=every)
-    found = run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3), evaluator=final, settings=Settings(evaluate="final"))
+    found = run(
+        critic=rising(0.2, 0.5, 0.8),
+        reviser=answers(3),
+        evaluator=final,
+        settings=Settings(evaluate="final"),
+    )
     assert (every.calls, final.calls) == (3, 1)
-    assert [iteration.evaluation is not None for iteration in found.iterations] == [False, False, True]
+    assert [iteration.evaluation is not None for iteration in found.iterations] == [
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.spec("MASIS-EVAL-ROUTING")
@@ -227,7 +275,9 @@ def test_cancelling_within_the_first_iteration_keeps_the_steps_that_are_finished
             begun.append(event.step or "")
 
     stop = {"critique": "claims", "evaluation": "critique"}[at]
-    found = run(critic=rising(0.2), on_event=note, cancelled=lambda: stop in begun, keep=kept.append)
+    found = run(
+        critic=rising(0.2), on_event=note, cancelled=lambda: stop in begun, keep=kept.append
+    )
     (iteration,) = found.iterations
     assert found.termination_reason == "cancelled"
     assert iteration.claims
@@ -243,7 +293,9 @@ def test_cancelling_before_the_first_step_leaves_the_original() -> None:
 
 def test_events_are_numbered_and_tell_the_whole_way_without_any_text() -> None:
     events: list[Event] = []
-    run(critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append)
+    run(
+        critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append
+    )
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     steps = [(event.iteration, event.step) for event in events if event.kind == "step_finished"]
     assert steps == [
@@ -267,11 +319,17 @@ def test_the_evaluators_telemetry_sends_each_score_under_its_own_name() -> None:
     events: list[Event] = []
     evaluator = ScriptedEvaluator(EvaluationJudgement(0.81, 0.62, 0.43, 0.24))
     found = run(evaluator=evaluator, on_event=events.append)
-    data = next(event.data for event in events if event.kind == "step_finished" and event.step == "evaluation")
+    data = next(
+        event.data
+        for event in events
+        if event.kind == "step_finished" and event.step == "evaluation"
+    )
     assert data["node"] == "evaluator"
     assert (data["faithfulness"], data["relevance"], data["completeness"]) == (0.81, 0.62, 0.43)
     assert data["reasoning_quality"] == 0.24
-    assert data["overall_score"] == pytest.approx(0.35 * 0.81 + 0.25 * 0.62 + 0.25 * 0.43 + 0.15 * 0.24, abs=5e-4)
+    assert data["overall_score"] == pytest.approx(
+        0.35 * 0.81 + 0.25 * 0.62 + 0.25 * 0.43 + 0.15 * 0.24, abs=5e-4
+    )
     assert data["duration_ms"] == pytest.approx(found.iterations[0].step_ms["evaluation"], abs=5e-4)
     assert data["duration_ms"] > 0
 
@@ -294,7 +352,10 @@ def test_the_loops_deadline_ends_it_with_what_there_is() -> None:
 @pytest.mark.spec("REQ-CRITIC-001", "REQ-CRITIC-002", "REQ-CRITIC-027")
 def test_the_critic_sees_what_citations_and_claims_found() -> None:
     critic = ScriptedCritic()
-    run(CASE.model_copy(update={"answer": "The bridge is 120 metres long [chunk_99]."}), critic=critic)
+    run(
+        CASE.model_copy(update={"answer": "The bridge is 120 metres long [chunk_99]."}),
+        critic=critic,
+    )
     assert critic.seen[0].citation_audit.invalid_citations == ("chunk_99",)
     assert [issue.rule for issue in critic.seen[0].issues][:1] == ["fabricated_reference"]
 
@@ -307,11 +368,14 @@ def test_the_record_says_who_judged_and_with_which_settings() -> None:
     assert found.iterations[0].critique.judged_by.model == "scripted"
 
 
-# Steps that wait for a model: what they tell meanwhile, how they are stopped, by when they must be done
+# Steps that wait for a model: what they tell meanwhile, how they are stopped, by when they must be
+# done
 
 SECRET = "the bridge of sighs"
 SIGHS = factories.case(
-    f"{SECRET} is 120 metres long [chunk_1].", f"{SECRET} is 120 metres long.", query=f"How long is {SECRET}?"
+    f"{SECRET} is 120 metres long [chunk_1].",
+    f"{SECRET} is 120 metres long.",
+    query=f"How long is {SECRET}?",
 )
 
 
@@ -351,7 +415,9 @@ class TellingReviser(ScriptedReviser):
         return super().revise(*given)
 
 
-def waiting(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **others: object) -> loop.Roles:
+def waiting(
+    critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **others: object
+) -> loop.Roles:
     control = RunControl()
     for role in (critic, reviser):
         if role is not None:
@@ -360,7 +426,9 @@ def waiting(critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **ot
     return dataclasses.replace(chosen, control=control, waits=True)
 
 
-def waited(chosen: loop.Roles, events: list[Event] | None = None, case: Case = SIGHS, **told: object) -> Run:
+def waited(
+    chosen: loop.Roles, events: list[Event] | None = None, case: Case = SIGHS, **told: object
+) -> Run:
     settings = Settings.model_validate(told)
     work = loop.audit(case, chosen, settings, run_id="r1", case_digest=case.digest())
     return run_to_completion(work, events.append if events is not None else None)
@@ -370,7 +438,11 @@ def test_what_a_call_tells_comes_while_its_step_is_under_way() -> None:
     events: list[Event] = []
     waited(waiting(TellingCritic()), events)
     kinds = [(event.kind, event.step) for event in events if event.step == "critique"]
-    assert kinds == [("step_started", "critique"), ("call_retried", "critique"), ("step_finished", "critique")]
+    assert kinds == [
+        ("step_started", "critique"),
+        ("call_retried", "critique"),
+        ("step_finished", "critique"),
+    ]
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     retried = next(event for event in events if event.kind == "call_retried")
     assert (retried.iteration, retried.data) == (1, {"attempt": 1})
@@ -380,7 +452,10 @@ def test_what_a_call_tells_comes_while_its_step_is_under_way() -> None:
 def test_each_call_is_filed_with_its_iteration_and_the_run_knows_the_sum_of_each_role() -> None:
     judgements = (said(0.5, objections=(MAJOR,)), said(0.9))
     run = waited(waiting(TellingCritic(judgements), TellingReviser()))
-    assert [[c.role for c in iteration.calls] for iteration in run.iterations] == [["critic", "reviser"], ["critic"]]
+    assert [[c.role for c in iteration.calls] for iteration in run.iterations] == [
+        ["critic", "reviser"],
+        ["critic"],
+    ]
     assert (run.usage.calls, run.usage.prompt_tokens, run.usage.cached_tokens) == (3, 300, 120)
     assert run.usage.cost_usd == pytest.approx(0.02)
     spent = run.usage_by_role()
@@ -500,7 +575,9 @@ def cut_short(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen: Any) 
     monkeypatch.setattr(audit_service, "build_roles", lambda settings, _replies: waiting(**chosen))
     with pytest.raises(Killed):
         bench.audits.audit(ADA, SIGHS)
-    assert [bench.runs.summary(each).case_id for each in bench.store.runs.in_state("interrupted")] == [SIGHS.id]
+    assert [
+        bench.runs.summary(each).case_id for each in bench.store.runs.in_state("interrupted")
+    ] == [SIGHS.id]
 
 
 class DyingEvaluator(ScriptedEvaluator):
@@ -515,13 +592,16 @@ def test_a_step_that_failed_is_tried_again_when_its_run_is_taken_up(
     bench.cases.add(ADA, [SIGHS])
     critic = TellingCritic((ProviderFailed("no answer"), said(0.9)))
     cut_short(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
-    monkeypatch.setattr(audit_service, "build_roles", lambda settings, _replies: waiting(critic=critic))
+    monkeypatch.setattr(
+        audit_service, "build_roles", lambda settings, _replies: waiting(critic=critic)
+    )
     run = bench.audits.audit(ADA, SIGHS)
     assert run.iterations[0].critique.unscored is None
     assert run.termination_reason == "no_issues"
 
 
-# An audit cut short after any event and resumed ends as one that was never cut short, and asks for no step twice
+# An audit cut short after any event and resumed ends as one that was never cut short, and asks for
+# no step twice
 
 FIRST = "The bridge is 120 metres long [chunk_1]."
 SECOND = "The bridge, it says, is 120 metres long [chunk_1]."
@@ -531,7 +611,9 @@ FIRST_CASE = factories.case(FIRST)
 
 @dataclass
 class Judges:
-    """Roles whose replies follow from the answer alone, as those of a model at temperature 0; counts what it asked."""
+    """Roles whose replies follow from the answer alone, as those of a model at temperature 0;
+    counts what it asked.
+    """
 
     qualities: Mapping[str, float]
     rewrites: Mapping[str, str]
@@ -575,7 +657,9 @@ class Judges:
 
 @dataclass
 class Kept:
-    """What a store keeps of a run under way: its draft, its iterations, the steps of the one after them."""
+    """What a store keeps of a run under way: its draft, its iterations, the steps of the one after
+    them.
+    """
 
     draft: Draft | None = None
     iterations: dict[int, Iteration] = field(default_factory=dict)
@@ -599,9 +683,17 @@ class Kept:
 def audited_up_to(
     case: Case, judges: Judges, settings: Settings, kept: Kept, events: int, stop_after: int = 0
 ) -> Run | None:
-    """Audit, from what was kept on; None where the audit is cut short after so many events of its own."""
+    """Audit, from what was kept on; None where the audit is cut short after so many events of its
+    own.
+    """
     work = loop.audit(
-        case, judges.roles(), settings, run_id="r1", keep=kept.keep, progress=kept.progress(events), clock=ticking()
+        case,
+        judges.roles(),
+        settings,
+        run_id="r1",
+        keep=kept.keep,
+        progress=kept.progress(events),
+        clock=ticking(),
     )
     if not stop_after:
         return run_to_completion(work)
@@ -640,7 +732,9 @@ SCRIPTS: dict[str, tuple[dict[str, float], dict[str, str], str, int]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("evaluate", ["every", "final", "never"])
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_an_audit_cut_short_after_any_event_ends_as_one_never_cut_short(script: str, evaluate: str) -> None:
+def test_an_audit_cut_short_after_any_event_ends_as_one_never_cut_short(
+    script: str, evaluate: str
+) -> None:
     qualities, rewrites, reason, length = SCRIPTS[script]
     settings = Settings.model_validate({"evaluate": evaluate})
     case = FIRST_CASE.model_copy(update={"answer": None})
@@ -653,7 +747,9 @@ def test_an_audit_cut_short_after_any_event_ends_as_one_never_cut_short(script: 
         judges, kept = Judges(qualities, rewrites), Kept()
         audited_up_to(case, judges, settings, kept, 0, stop_after=cut)
         resumed = audited_up_to(case, judges, settings, kept, cut)
-        assert result(resumed) == result(expected), f"cut short after event {cut}, {events[cut - 1].kind}"
+        assert result(resumed) == result(expected), (
+            f"cut short after event {cut}, {events[cut - 1].kind}"
+        )
         twice = judges.asked - whole.asked
         assert twice.total() <= 1, f"cut short after event {cut}: {twice}"
         if events[cut - 1].kind in ("step_started", "iteration_finished", "run_finished"):
@@ -667,23 +763,29 @@ def test_an_answer_that_a_host_hands_in_unchanged_is_audited_again() -> None:
     assert [each.answer for each in again.iterations] == [FIRST, FIRST]
 
 
-def test_an_audit_that_ended_with_a_revision_that_changed_nothing_is_not_revised_again_when_it_is_resumed() -> None:
+def test_an_audit_that_ended_with_a_revision_that_changed_nothing_is_not_revised_again_when_it_is_resumed() -> (
+    None
+):
     judges, kept = Judges({FIRST: 0.5}, {FIRST: FIRST}), Kept()
     audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), kept, 0)
     last = kept.iterations[1]
-    kept.iterations[1] = last.model_copy(update={"evaluation": None})  # it was cut short while the judge was asked
+    # it was cut short while the judge was asked
+    kept.iterations[1] = last.model_copy(update={"evaluation": None})
     resumed = audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), kept, 9)
     assert resumed.iterations == tuple(kept.iterations.values())
     assert (judges.asked["revision", FIRST], judges.asked["evaluation", FIRST]) == (1, 2)
 
 
-# An answer or a case beyond the limits is checked within them, says what was not checked, and is never accepted
+# An answer or a case beyond the limits is checked within them, says what was not checked, and is
+# never accepted
 
 SENTENCE = "The bridge is 120 metres long [chunk_1]. "
 
 
 def limited(case: Case, settings: Settings, **filled: Any) -> Run:
-    work = loop.audit(case, roles(verifier=ContentVerifier(), **filled), settings, run_id="r1", clock=ticking())
+    work = loop.audit(
+        case, roles(verifier=ContentVerifier(), **filled), settings, run_id="r1", clock=ticking()
+    )
     return run_to_completion(work)
 
 
@@ -692,7 +794,12 @@ def not_all_checked(run: Run) -> bool:
     reason = next((each for each in run.review_reasons if each.code == "not_all_checked"), None)
     check = next(each for each in run.acceptance.checks if each.name == "limits")
     warned = any("Not everything was checked" in warning.message for warning in run.warnings)
-    assert (reason is not None) == warned == (not check.passed) == bool(run.iterations[0].claim_report.unchecked)
+    assert (
+        (reason is not None)
+        == warned
+        == (not check.passed)
+        == bool(run.iterations[0].claim_report.unchecked)
+    )
     assert reason is None or reason.tier == "not_certified"
     return reason is not None
 
@@ -712,9 +819,13 @@ def test_what_lies_within_the_limits_is_checked_whole() -> None:
         ({"max_evidence_characters": 1_000}, "1,000 of 2,240 characters of evidence were checked."),
     ],
 )
-def test_beyond_a_limit_the_audit_says_what_it_left_out_and_needs_review(changes: dict[str, int], said: str) -> None:
+def test_beyond_a_limit_the_audit_says_what_it_left_out_and_needs_review(
+    changes: dict[str, int], said: str
+) -> None:
     evidence = [
-        Evidence(id=f"chunk_{n}", text=f"The bridge is 120 metres long, says {n:02} of these sources.")
+        Evidence(
+            id=f"chunk_{n}", text=f"The bridge is 120 metres long, says {n:02} of these sources."
+        )
         for n in range(40)
     ]
     run = limited(factories.case(SENTENCE * 300, evidence=evidence), Settings(**changes))
@@ -734,11 +845,20 @@ def test_an_answer_is_cut_at_the_end_of_a_sentence() -> None:
 def test_cited_evidence_is_read_first_and_a_chunk_that_is_left_out_is_no_fabrication() -> None:
     evidence = tuple(Evidence(id=str(number), text="x" * 400) for number in range(1, 10))
     audit = audit_citations("It is so [8]. And so [9].", evidence)
-    assert [chunk.id for chunk in evidence_within(evidence, audit, Settings(max_evidence=3))] == ["1", "8", "9"]
+    assert [chunk.id for chunk in evidence_within(evidence, audit, Settings(max_evidence=3))] == [
+        "1",
+        "8",
+        "9",
+    ]
     cut = evidence_within(evidence, audit, Settings(max_evidence_characters=1_000))
     assert [(chunk.id, len(chunk.text)) for chunk in cut] == [("1", 200), ("8", 400), ("9", 400)]
-    every = tuple(Evidence(id=str(number), text=f"Tower {number} is {number} metres high.") for number in range(1, 10))
-    case = Case(id="towers", query="How high?", answer="Tower 8 is 8 metres high [8][9][7].", evidence=every)
+    every = tuple(
+        Evidence(id=str(number), text=f"Tower {number} is {number} metres high.")
+        for number in range(1, 10)
+    )
+    case = Case(
+        id="towers", query="How high?", answer="Tower 8 is 8 metres high [8][9][7].", evidence=every
+    )
     [first, *_] = masis.run_audit(case, Settings(max_evidence=2)).iterations
     assert first.citation_audit.invalid_citations == ()
     assert len(first.claims) == 1
@@ -746,10 +866,14 @@ def test_cited_evidence_is_read_first_and_a_chunk_that_is_left_out_is_no_fabrica
 
 def test_what_the_unread_evidence_may_hold_is_accused_by_nobody() -> None:
     evidence = tuple(
-        Evidence(id=str(n), text=f"Tower {n} stands in the north and is 1{n} metres high.") for n in (1, 2)
+        Evidence(id=str(n), text=f"Tower {n} stands in the north and is 1{n} metres high.")
+        for n in (1, 2)
     )
     case = Case(
-        id="towers", query="Where?", answer="The mayor collects antique spoons from Portugal.", evidence=evidence
+        id="towers",
+        query="Where?",
+        answer="The mayor collects antique spoons from Portugal.",
+        evidence=evidence,
     )
     [first, *_] = masis.run_audit(case, Settings(max_evidence=1)).iterations
     assert {check.verdict for check in first.claims} == {"unverifiable"}
@@ -760,13 +884,18 @@ def test_the_rest_of_a_long_answer_follows_its_revision_unchanged() -> None:
     whole = SENTENCE * 30
     settings = Settings(max_answer_characters=1_000, min_iterations=2)
     head = answer_within(whole, settings)
-    run = limited(factories.case(whole), settings, reviser=ScriptedReviser([head.replace("120", "0120")]))
+    run = limited(
+        factories.case(whole), settings, reviser=ScriptedReviser([head.replace("120", "0120")])
+    )
     assert run.iterations[1].answer == head.replace("120", "0120") + whole[len(head) :]
 
 
 @pytest.mark.slow
-def test_an_answer_of_more_than_a_million_characters_takes_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "ANSWER", 2_000_000)  # no door takes it; an audit takes whatever is stored
+def test_an_answer_of_more_than_a_million_characters_takes_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # no door takes it; an audit takes whatever is stored
+    monkeypatch.setattr(limits, "ANSWER", 2_000_000)
     run = masis.run_audit(factories.case(SENTENCE * 40_000), Settings(max_claims=50))
     assert not_all_checked(run)
     assert len(run.iterations[0].claims) == 50

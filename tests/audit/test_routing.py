@@ -1,4 +1,6 @@
-"""When the loop stops, which answer is best, what a revision lost, and issues that stay until they are fixed."""
+"""When the loop stops, which answer is best, what a revision lost, and issues that stay until they
+are fixed.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_the_loop_stops_where_no_major_issue_is_left_or_quality_rises_by_less_th
 ) -> None:
     left = (issue(severity),)
     assert (
-        routing.stop_reason([iteration(issues=left), iteration(2, issues=left, improvement_delta=delta)], SETTINGS)
+        routing.stop_reason(
+            [iteration(issues=left), iteration(2, issues=left, improvement_delta=delta)], SETTINGS
+        )
         == reason
     )
 
@@ -87,9 +91,18 @@ def test_a_failed_critique_never_counts_as_nothing_found_and_having_nothing_to_j
 @pytest.mark.spec("REQ-CRITIC-019")
 @pytest.mark.parametrize(
     ("qualities", "best"),
-    [([0.5, 0.9, 0.7], 1), ([0.9, 0.9], 0), ([None, 0.1], 1), ([None, None], 0), ([0.0], 0), ([0.9, 0.9 + 1e-12], 0)],
+    [
+        ([0.5, 0.9, 0.7], 1),
+        ([0.9, 0.9], 0),
+        ([None, 0.1], 1),
+        ([None, None], 0),
+        ([0.0], 0),
+        ([0.9, 0.9 + 1e-12], 0),
+    ],
 )
-def test_the_best_answer_has_the_highest_quality_the_earlier_on_a_tie(qualities: list[float | None], best: int) -> None:
+def test_the_best_answer_has_the_highest_quality_the_earlier_on_a_tie(
+    qualities: list[float | None], best: int
+) -> None:
     made = [iteration(n, quality) for n, quality in enumerate(qualities, 1)]
     assert routing.best_index(made) == best
 
@@ -109,7 +122,11 @@ BOTH = f"{LENGTH} {YEAR}"
 
 
 def audited(
-    number: int, quality: float, answer: str, verdict: str = "supported", issues: tuple[Issue, ...] = ()
+    number: int,
+    quality: float,
+    answer: str,
+    verdict: str = "supported",
+    issues: tuple[Issue, ...] = (),
 ) -> Iteration:
     """An iteration of this number and quality."""
     return claimed(answer, verdict, number=number, quality=quality, issues=issues)
@@ -118,7 +135,11 @@ def audited(
 @pytest.mark.parametrize(
     ("revised", "verdict", "why"),
     [
-        ("Bridges connect people and places in many ways.", "unsupported", "nothing of the answer is left"),
+        (
+            "Bridges connect people and places in many ways.",
+            "unsupported",
+            "nothing of the answer is left",
+        ),
         (LENGTH, "supported", "a supported claim is lost"),
         (BOTH.replace(" [chunk_2]", ""), "supported", "a citation is lost"),
         (BOTH.replace("chunk_2", "chunk_1"), "supported", "a citation is another one"),
@@ -136,8 +157,18 @@ def test_a_revision_that_loses_what_is_supported_is_not_chosen_whatever_its_qual
 @pytest.mark.spec("REQ-CRITIC-019")
 def test_a_revision_with_more_serious_issues_is_not_chosen_whatever_its_quality() -> None:
     original = audited(1, 0.6, BOTH, issues=(issue("high"),))
-    assert routing.best_index([original, audited(2, 0.99, BOTH, issues=(issue("high"), issue("critical")))]) == 0
-    assert routing.best_index([original, audited(2, 0.99, BOTH, issues=(issue("high"), issue("medium")))]) == 1
+    assert (
+        routing.best_index(
+            [original, audited(2, 0.99, BOTH, issues=(issue("high"), issue("critical")))]
+        )
+        == 0
+    )
+    assert (
+        routing.best_index(
+            [original, audited(2, 0.99, BOTH, issues=(issue("high"), issue("medium")))]
+        )
+        == 1
+    )
 
 
 @pytest.mark.spec("REQ-CRITIC-019")
@@ -149,35 +180,57 @@ def test_the_best_of_several_revisions_is_the_best_of_those_that_may_be_chosen()
     assert routing.best_index([original, audited(2, 0.7, BOTH), serious]) == 1
 
 
-def test_an_answer_that_could_not_be_confirmed_does_not_give_way_to_one_that_cites_nothing() -> None:
+def test_an_answer_that_could_not_be_confirmed_does_not_give_way_to_one_that_cites_nothing() -> (
+    None
+):
     original = audited(1, 0.6, BOTH, "unverifiable")
-    assert routing.best_index([original, audited(2, 0.7, "Bridges connect people.", "unverifiable")]) == 0
+    assert (
+        routing.best_index([original, audited(2, 0.7, "Bridges connect people.", "unverifiable")])
+        == 0
+    )
     assert routing.best_index([original, audited(2, 0.7, LENGTH, "unverifiable")]) == 1
 
 
-def test_an_answer_of_which_everything_is_accused_gives_way_to_the_admission_that_nothing_is_known() -> None:
+def test_an_answer_of_which_everything_is_accused_gives_way_to_the_admission_that_nothing_is_known() -> (
+    None
+):
     original = audited(1, 0.1, BOTH, "unsupported", (issue("high"),))
-    assert routing.best_index([original, audited(2, 0.8, "The evidence is insufficient.", "unverifiable")]) == 1
+    assert (
+        routing.best_index(
+            [original, audited(2, 0.8, "The evidence is insufficient.", "unverifiable")]
+        )
+        == 1
+    )
 
 
 def test_what_an_issue_called_in_question_may_go_and_a_wrong_reference_may_be_replaced() -> None:
     there = issue("high", start=BOTH.index(YEAR), end=len(BOTH))
-    assert routing.best_index([audited(1, 0.5, BOTH, issues=(there,)), audited(2, 0.9, LENGTH)]) == 1
+    assert (
+        routing.best_index([audited(1, 0.5, BOTH, issues=(there,)), audited(2, 0.9, LENGTH)]) == 1
+    )
     wrong = audited(1, 0.5, "The bridge is 120 metres long [chunk_2].")
-    reference = ReferenceCheck(evidence_id="chunk_2", finding="misattributed", support=0.0, better="chunk_1")
-    wrong = wrong.model_copy(update={"claims": (wrong.claims[0].model_copy(update={"references": (reference,)}),)})
+    reference = ReferenceCheck(
+        evidence_id="chunk_2", finding="misattributed", support=0.0, better="chunk_1"
+    )
+    wrong = wrong.model_copy(
+        update={"claims": (wrong.claims[0].model_copy(update={"references": (reference,)}),)}
+    )
     assert routing.best_index([wrong, audited(2, 0.9, LENGTH)]) == 1
 
 
 @pytest.mark.spec("REQ-CRITIC-024")
 @pytest.mark.parametrize(
-    ("initial", "final", "percent"), [(0.5, 0.75, 50.0), (0.8, 0.8, 0.0), (0.0, 0.9, None), (None, 0.9, None)]
+    ("initial", "final", "percent"),
+    [(0.5, 0.75, 50.0), (0.8, 0.8, 0.0), (0.0, 0.9, None), (None, 0.9, None)],
 )
-def test_improvement_in_percent(initial: float | None, final: float | None, percent: float | None) -> None:
+def test_improvement_in_percent(
+    initial: float | None, final: float | None, percent: float | None
+) -> None:
     assert routing.improvement_percentage(initial, final) == percent
 
 
-# What a revision lost is noticed; what it was asked to change, and what it says in other words, is not
+# What a revision lost is noticed; what it was asked to change, and what it says in other words, is
+# not
 
 OLD = f"{LENGTH} {YEAR}"
 
@@ -198,7 +251,10 @@ def test_a_supported_claim_that_a_revision_leaves_out_is_noticed() -> None:
         OLD,
         f"{YEAR} {LENGTH}",
         "The bridge, 120 metres long, was opened in 1931 by the mayor [chunk_1][chunk_2].",
-        "In 1931 the mayor opened the bridge [chunk_2], whose length is 120 metres (long for its day) [1].",
+        (
+            "In 1931 the mayor opened the bridge [chunk_2], whose length is 120 metres (long for"
+            " its day) [1]."
+        ),
     ],
 )
 def test_what_is_said_in_another_place_or_way_is_kept(answer: str) -> None:
@@ -209,7 +265,9 @@ def test_a_claim_whose_number_changed_is_lost() -> None:
     assert lost(OLD.replace("120", "90")) == [LENGTH]
 
 
-@pytest.mark.parametrize("verdict", ["unsupported", "partial", "contradicted", "unscored", "unverifiable"])
+@pytest.mark.parametrize(
+    "verdict", ["unsupported", "partial", "contradicted", "unscored", "unverifiable"]
+)
 def test_what_was_not_supported_may_go(verdict: str) -> None:
     assert lost("Nothing is known.", claimed(OLD, verdict)) == []
 
@@ -245,7 +303,9 @@ def test_the_re_audit_raises_it_as_an_issue_that_names_the_evidence() -> None:
 
 
 def test_paraphrases_are_kept_and_what_is_taken_out_is_noticed() -> None:
-    traps = json.loads((Path(__file__).parents[1] / "offline" / "traps.json").read_text(encoding="utf-8"))
+    traps = json.loads(
+        (Path(__file__).parents[1] / "offline" / "traps.json").read_text(encoding="utf-8")
+    )
     paraphrases, kept, sentences, noticed = 0, 0, 0, 0
     for trap in traps:
         whole = " ".join(trap["evidence"])
@@ -264,7 +324,8 @@ def test_a_long_answer_is_compared_in_linear_time() -> None:
     dropped((claimed(OLD),), words * 2)
 
 
-# An issue is fixed only where what it accused is gone or confirmed; until then it keeps its severity and its cost
+# An issue is fixed only where what it accused is gone or confirmed; until then it keeps its
+# severity and its cost
 
 RIGHT = "The bridge is 120 metres long [chunk_1]."
 INVENTED = "Its mayor collects antique silver spoons from Portugal"
@@ -280,14 +341,24 @@ class Undecided(ContentVerifier):
         return super().judged(claim).model_copy(update={"verdict": verdict})
 
 
-def run(answer: str, *revisions: str, critic: ScriptedCritic | None = None, confirming: bool = False) -> Run:
-    """The run of an answer that a reviser, as fluent as any model, rewrites to these texts in turn."""
+def run(
+    answer: str, *revisions: str, critic: ScriptedCritic | None = None, confirming: bool = False
+) -> Run:
+    """The run of an answer that a reviser, as fluent as any model, rewrites to these
+    texts in turn.
+    """
     filled = roles(
         verifier=ContentVerifier() if confirming else Undecided(),
         critic=critic or ScriptedCritic([said(0.9)]),
         reviser=ScriptedReviser(revisions),
     )
-    work = loop.audit(factories.case(answer, evidence=list(EVIDENCE)), filled, Settings(), run_id="r1", clock=ticking())
+    work = loop.audit(
+        factories.case(answer, evidence=list(EVIDENCE)),
+        filled,
+        Settings(),
+        run_id="r1",
+        clock=ticking(),
+    )
     return run_to_completion(work)
 
 
@@ -303,7 +374,9 @@ def run(answer: str, *revisions: str, critic: ScriptedCritic | None = None, conf
         f"{RIGHT} Its mayor collects antique spoons. They are of silver from Portugal.",
     ],
 )
-def test_a_sentence_that_lost_its_invented_marker_keeps_its_issue_and_what_that_costs(revised: str) -> None:
+def test_a_sentence_that_lost_its_invented_marker_keeps_its_issue_and_what_that_costs(
+    revised: str,
+) -> None:
     first, second = run(FAULTY, revised).iterations[:2]
     [before] = [each for each in first.issues if each.rule == "fabricated_reference"]
     [after] = [each for each in second.issues if each.rule == "fabricated_reference"]
@@ -317,27 +390,37 @@ def test_a_sentence_that_lost_its_invented_marker_keeps_its_issue_and_what_that_
     assert second.evaluation.faithfulness == 0.4
 
 
-def test_a_fabricated_reference_is_one_sign_of_a_fault_whether_its_marker_stands_or_was_taken_off() -> None:
+def test_a_fabricated_reference_is_one_sign_of_a_fault_whether_its_marker_stands_or_was_taken_off() -> (
+    None
+):
     first, second = run(FAULTY, BARE).iterations[:2]
     [reference] = second.citation_audit.carried_references
     assert second.critique.hallucination_detected, "because of that reference, and of nothing else"
-    marked = second.citation_audit.model_copy(update={"invalid_citations": (reference,), "carried_references": ()})
-    assert fault_probability(second) == fault_probability(second.model_copy(update={"citation_audit": marked}))
+    marked = second.citation_audit.model_copy(
+        update={"invalid_citations": (reference,), "carried_references": ()}
+    )
+    assert fault_probability(second) == fault_probability(
+        second.model_copy(update={"citation_audit": marked})
+    )
     again = first.citation_audit.model_copy(update={"carried_references": (reference,)})
-    assert fault_probability(first.model_copy(update={"citation_audit": again})) > fault_probability(first)
+    assert fault_probability(
+        first.model_copy(update={"citation_audit": again})
+    ) > fault_probability(first)
     # one reason says it, too
     case = factories.case(BARE, evidence=list(EVIDENCE))
     reasons = assess([second], case, "max_iterations", Settings(), chosen=0).reasons
-    assert [each.code for each in reasons if each.code in ("invalid_reference", "serious_issue")] == [
-        "invalid_reference"
-    ]
+    assert [
+        each.code for each in reasons if each.code in ("invalid_reference", "serious_issue")
+    ] == ["invalid_reference"]
 
 
 def test_it_is_carried_from_one_iteration_to_the_next_and_counted_once() -> None:
     critic = ScriptedCritic([said(0.5), said(0.7), said(0.9)])
     found = run(FAULTY, BARE, BARE.replace("antique", "old"), critic=critic)
     third = found.iterations[2]
-    assert [each.carried_from for each in third.issues if each.rule == "fabricated_reference"] == [1]
+    assert [each.carried_from for each in third.issues if each.rule == "fabricated_reference"] == [
+        1
+    ]
     assert third.citation_audit.penalty_factor == pytest.approx(0.45)
     assert third.issues[-1].reason.count("still stands") == 1
     assert len({each.id for each in third.issues}) == len(third.issues)
@@ -352,7 +435,9 @@ def test_it_is_carried_from_one_iteration_to_the_next_and_counted_once() -> None
         (BARE, True),
     ],
 )
-def test_an_issue_is_fixed_where_the_sentence_is_gone_or_confirmed(revised: str, confirming: bool) -> None:
+def test_an_issue_is_fixed_where_the_sentence_is_gone_or_confirmed(
+    revised: str, confirming: bool
+) -> None:
     second = run(FAULTY, revised, confirming=confirming).iterations[1]
     assert "fabricated_reference" not in {each.rule for each in second.issues}
     assert second.citation_audit.carried_references == ()
@@ -360,21 +445,33 @@ def test_an_issue_is_fixed_where_the_sentence_is_gone_or_confirmed(revised: str,
 
 
 def test_a_marker_that_goes_with_a_list_of_sources_accused_no_sentence() -> None:
-    second = run(f"{RIGHT}\n\nSources: [chunk_1], [chunk_99]", f"{RIGHT}\n\nSources: [chunk_1]").iterations[1]
+    second = run(
+        f"{RIGHT}\n\nSources: [chunk_1], [chunk_99]", f"{RIGHT}\n\nSources: [chunk_1]"
+    ).iterations[1]
     assert second.issues == ()
 
 
-def test_what_a_critic_objected_to_stays_open_until_it_is_gone_even_if_the_next_critique_is_silent() -> None:
-    wrong = Objection("factual", "test", "high", "Nobody says so.", "No source.", "Drop it.", quote=INVENTED)
-    unclear = Objection("ambiguity", "unclear", "high", "Which spoons?", "Vague.", "Say which.", quote=INVENTED)
+def test_what_a_critic_objected_to_stays_open_until_it_is_gone_even_if_the_next_critique_is_silent() -> (
+    None
+):
+    wrong = Objection(
+        "factual", "test", "high", "Nobody says so.", "No source.", "Drop it.", quote=INVENTED
+    )
+    unclear = Objection(
+        "ambiguity", "unclear", "high", "Which spoons?", "Vague.", "Say which.", quote=INVENTED
+    )
     critic = ScriptedCritic([said(0.5, objections=(wrong, unclear)), said(0.9), said(0.9)])
     second, third = run(BARE, f"Yes. {BARE}", RIGHT, critic=critic).iterations[1:]
-    assert [(each.rule, each.carried_from) for each in second.issues if each.source == "critic"] == [("test", 1)]
+    assert [
+        (each.rule, each.carried_from) for each in second.issues if each.source == "critic"
+    ] == [("test", 1)]
     assert second.critique.has_major_issues
     assert third.issues == ()
     again = ScriptedCritic([said(0.5, objections=(wrong,)), said(0.9, objections=(wrong,))])
     second = run(BARE, f"Yes. {BARE}", critic=again).iterations[1]
-    assert [(each.rule, each.carried_from) for each in second.issues if each.source == "critic"] == [("test", None)]
+    assert [
+        (each.rule, each.carried_from) for each in second.issues if each.source == "critic"
+    ] == [("test", None)]
 
 
 WRONG = "The old bridge over the fjord is 510 metres long [chunk_1]."
@@ -397,10 +494,17 @@ def test_a_contradicted_claim_is_gone_where_the_figure_or_the_negation_changed(
     revised: str, verdict: str, open_still: bool
 ) -> None:
     accused = issue(
-        source="claims", rule="contradicted_claim", type="contradiction", quote=WRONG, start=0, end=len(WRONG)
+        source="claims",
+        rule="contradicted_claim",
+        type="contradiction",
+        quote=WRONG,
+        start=0,
+        end=len(WRONG),
     )
     before = claimed(WRONG, "contradicted", issues=(accused,))
     after = claimed(revised, verdict)
     raised: tuple[Issue, ...] = (accused,) if verdict == "contradicted" else ()
     found = carried(before, revised, audit_citations(revised, EVIDENCE), after.claims, raised)
-    assert [(each.severity, each.quote) for each in found] == ([("high", revised)] if open_still else [])
+    assert [(each.severity, each.quote) for each in found] == (
+        [("high", revised)] if open_still else []
+    )

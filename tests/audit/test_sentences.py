@@ -34,21 +34,34 @@ def pieces(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "sentences"), list(written(WRITTEN)))
-def test_sentences_end_where_readers_of_the_language_end_them(text: str, sentences: list[str]) -> None:
+def test_sentences_end_where_readers_of_the_language_end_them(
+    text: str, sentences: list[str]
+) -> None:
     assert pieces(text) == sentences
 
 
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
-        ("Der 4. Band [1] kam am 2. Juni [2]. Er fehlt.", ["Der 4. Band [1] kam am 2. Juni [2].", "Er fehlt."]),
-        ("Hij sprak met mevr. Smit. [1] Zij zweeg.", ["Hij sprak met mevr. Smit. [1]", "Zij zweeg."]),
+        (
+            "Der 4. Band [1] kam am 2. Juni [2]. Er fehlt.",
+            ["Der 4. Band [1] kam am 2. Juni [2].", "Er fehlt."],
+        ),
+        (
+            "Hij sprak met mevr. Smit. [1] Zij zweeg.",
+            ["Hij sprak met mevr. Smit. [1]", "Zij zweeg."],
+        ),
         ("Она из г. Тверь. [1] Потом уехала.", ["Она из г. Тверь. [1]", "Потом уехала."]),
-        ("彼は「赤い。」と書いた。[1]皆が笑った。", ["彼は「赤い。」と書いた。[1]", "皆が笑った。"]),
+        (
+            "彼は「赤い。」と書いた。[1]皆が笑った。",
+            ["彼は「赤い。」と書いた。[1]", "皆が笑った。"],
+        ),
         ("It has vitamin B. [2] Children need it.", ["It has vitamin B. [2]", "Children need it."]),
     ],
 )
-def test_citations_stay_with_their_sentences_in_every_language(text: str, sentences: list[str]) -> None:
+def test_citations_stay_with_their_sentences_in_every_language(
+    text: str, sentences: list[str]
+) -> None:
     assert pieces(text) == sentences
 
 
@@ -62,7 +75,10 @@ def test_every_stop_of_another_script_ends_a_sentence(stop: str) -> None:
 )
 def test_every_separator_of_lines_ends_a_short_line(separator: str) -> None:
     units = pieces(f"The tower is tall [1]{separator}The door is green")
-    assert [unit.replace(separator, "") for unit in units] == ["The tower is tall [1]", "The door is green"]
+    assert [unit.replace(separator, "") for unit in units] == [
+        "The tower is tall [1]",
+        "The door is green",
+    ]
 
 
 def test_tags_that_end_a_line_leave_rows_and_long_sentences_alone() -> None:
@@ -92,7 +108,10 @@ def test_a_short_block_is_of_the_language_of_the_text_around_it() -> None:
 
 
 def test_a_language_is_added_by_its_table_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = {**languages._CONTENT, "languages": {**languages._TABLES, "new": {"words": "qor", "never_end": "zoq"}}}
+    content = {
+        **languages._CONTENT,
+        "languages": {**languages._TABLES, "new": {"words": "qor", "never_end": "zoq"}},
+    }
     monkeypatch.setattr(tomllib, "loads", lambda text: content)
     spec = importlib.util.spec_from_file_location("languages_with_a_new_one", languages.__file__)
     assert spec is not None
@@ -114,19 +133,24 @@ def test_the_tables_hold_plain_words_and_each_once() -> None:
 
 WORDS = (
     st.sampled_from(
-        """. ! ? … 。 ！ ．３ ۔ । ။ ; “ ” „ « » 「 」 ( ) （ ） 《 》 [1] [ ] ~ | ` * _ # - 3. 24. 1931. XIV. z. B. EE.
-    UU. т. д.
-    г. Mai Der die vitamin C. B. King V. p.m. U.S. Yahoo! "Why?" said він สะพาน [2] และ <br> </p> <li> डॉ. κ. é
-    http://a.b www. Dr. usw. s. XX 3 a ５""".split()
+        """
+            . ! ? … 。 ！ ．３ ۔ । ။ ; “ ” „ « » 「 」 ( ) （ ） 《 》 [1] [ ] ~ | ` * _ # - 3. 24. 1931. XIV.
+            z. B. EE. UU. т. д. г. Mai Der die vitamin C. B. King V. p.m. U.S. Yahoo! "Why?" said
+            він สะพาน [2] และ <br> </p> <li> डॉ. κ. é http://a.b www. Dr. usw. s. XX 3 a ５
+        """.split()
     )
     | st.characters()
 )
-TEXTS = st.lists(st.tuples(WORDS, st.sampled_from(["", " ", "\n", "\u2028", "\u00a0"])), max_size=30)
+TEXTS = st.lists(
+    st.tuples(WORDS, st.sampled_from(["", " ", "\n", "\u2028", "\u00a0"])), max_size=30
+)
 
 
 @given(TEXTS)
 @settings(max_examples=400, deadline=None, derandomize=True)
-def test_every_character_but_blanks_lies_in_exactly_one_unit_in_order(parts: list[tuple[str, str]]) -> None:
+def test_every_character_but_blanks_lies_in_exactly_one_unit_in_order(
+    parts: list[tuple[str, str]],
+) -> None:
     text = "".join(word + blank for word, blank in parts)
     last = 0
     for unit in split_sentences(text):

@@ -78,7 +78,10 @@ def test_a_citation_behind_the_stop_belongs_to_the_sentence_before(sentences: li
     ("text", "sentences"),
     [
         ("The sky fell.[1]Next thing.", ["The sky fell.[1]", "Next thing."]),
-        ("[1] The sky is blue. [2] Grass is green.", ["[1] The sky is blue.", "[2] Grass is green."]),
+        (
+            "[1] The sky is blue. [2] Grass is green.",
+            ["[1] The sky is blue.", "[2] Grass is green."],
+        ),
         ("The sky fell.\n[1]\nNext thing.", ["The sky fell.\n[1]", "Next thing."]),
         ("今天很好。[1]明天下雨！「好。」完", ["今天很好。[1]", "明天下雨！", "「好。」", "完"]),
         ("यह सच है। वह गया।", ["यह सच है।", "वह गया।"]),
@@ -86,7 +89,9 @@ def test_a_citation_behind_the_stop_belongs_to_the_sentence_before(sentences: li
         (" \n\t ", []),
     ],
 )
-def test_markers_stay_with_their_sentences_and_stops_of_other_scripts_end_them(text: str, sentences: list[str]) -> None:
+def test_markers_stay_with_their_sentences_and_stops_of_other_scripts_end_them(
+    text: str, sentences: list[str]
+) -> None:
     assert pieces(text) == sentences
 
 
@@ -133,12 +138,22 @@ def test_headings_list_items_rows_and_code_are_sentences_of_their_own() -> None:
 
 
 def test_each_sentence_knows_its_block() -> None:
-    kinds = [(unit.kind, unit.opens) for unit in split_sentences("# Head\n- One. Two.\n\n| a |\n\nText.")]
-    assert kinds == [("heading", True), ("item", True), ("item", False), ("row", True), ("prose", True)]
+    kinds = [
+        (unit.kind, unit.opens) for unit in split_sentences("# Head\n- One. Two.\n\n| a |\n\nText.")
+    ]
+    assert kinds == [
+        ("heading", True),
+        ("item", True),
+        ("item", False),
+        ("row", True),
+        ("prose", True),
+    ]
 
 
 ODD_TEXT = st.text(
-    alphabet=st.one_of(st.sampled_from(list(".!?。[]()`|#-*\n\r \t\"'1aA1,;:】【†^…é漢")), st.characters()),
+    alphabet=st.one_of(
+        st.sampled_from(list(".!?。[]()`|#-*\n\r \t\"'1aA1,;:】【†^…é漢")), st.characters()
+    ),
     max_size=200,
 )
 
@@ -166,7 +181,10 @@ def test_real_texts_lose_no_character(public_data: Path) -> None:
 
 # Quotes are found where the text says them, and nowhere else
 
-TEXT = "Revenue **grew** by 12 % in 2020 [chunk_1]. It’s said – “well” – that A fell; the\n café opened in Łódź."
+TEXT = (
+    "Revenue **grew** by 12 % in 2020 [chunk_1]. It’s said – “well” – that A fell; the\n café"
+    " opened in Łódź."
+)
 MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
 
 
@@ -182,8 +200,14 @@ MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
         ("It’s said – well – that A", "It’s said – “well” – that A"),
         ("the cafe\u0301 opened", "the\n café opened"),
         ("the caf\u00e9\u200b opened!", "the\n café opened"),
-        ("It's said ... opened in Łódź.", "It’s said – “well” – that A fell; the\n café opened in Łódź"),
-        ("It's said […] opened in Łódź", "It’s said – “well” – that A fell; the\n café opened in Łódź"),
+        (
+            "It's said ... opened in Łódź.",
+            "It’s said – “well” – that A fell; the\n café opened in Łódź",
+        ),
+        (
+            "It's said […] opened in Łódź",
+            "It’s said – “well” – that A fell; the\n café opened in Łódź",
+        ),
     ],
 )
 def test_a_careless_copy_is_found_where_the_text_says_it(quote: str, found: str) -> None:
@@ -289,13 +313,22 @@ def test_each_part_of_a_quote_with_dots_has_its_own_place() -> None:
 
 
 def test_parts_far_from_each_other_are_no_quote() -> None:
-    assert located("the first part ... the second part", f"the first part{' x' * 1000} the second part") is None
+    assert (
+        located(
+            "the first part ... the second part", f"the first part{' x' * 1000} the second part"
+        )
+        is None
+    )
 
 
 NO_FIGURES = st.characters(exclude_categories=["Cs", "Nd", "No"])
 
 
-@given(st.text(max_size=60), st.text(NO_FIGURES, min_size=4, max_size=40), st.text(NO_FIGURES, max_size=60))
+@given(
+    st.text(max_size=60),
+    st.text(NO_FIGURES, min_size=4, max_size=40),
+    st.text(NO_FIGURES, max_size=60),
+)
 def test_whatever_is_copied_to_the_letter_is_found(before: str, quote: str, behind: str) -> None:
     place = located(quote, before + quote + behind)
     if not quote.strip():
@@ -304,7 +337,11 @@ def test_whatever_is_copied_to_the_letter_is_found(before: str, quote: str, behi
         assert (before + quote + behind)[place.start : place.end] == quote.strip()
 
 
-@given(st.text(max_size=80), st.text(max_size=80), st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80))))
+@given(
+    st.text(max_size=80),
+    st.text(max_size=80),
+    st.lists(st.tuples(st.integers(0, 80), st.integers(0, 80))),
+)
 def test_a_place_lies_within_the_text(quote: str, text: str, spans: list[tuple[int, int]]) -> None:
     ignoring = [(start, end) for start, end in spans if start < end <= len(text)]
     for start, end in located_parts(quote, text, ignoring):
@@ -322,7 +359,9 @@ def test_a_place_lies_within_the_text(quote: str, text: str, spans: list[tuple[i
         ("ab" * 50_000, "ab" * 49_999),
     ],
 )
-def test_a_strange_quote_of_100_000_characters_does_not_stall_the_search(quote: str, text: str) -> None:
+def test_a_strange_quote_of_100_000_characters_does_not_stall_the_search(
+    quote: str, text: str
+) -> None:
     located(quote, text, [(at, at + 1) for at in range(0, 40_000, 5)])
 
 

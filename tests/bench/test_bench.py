@@ -1,5 +1,5 @@
-"""What `masis bench` reports: figures that count abstentions as wrong, halves that share nothing, files known by
-their keys.
+"""What `masis bench` reports: figures that count abstentions as wrong, halves that share nothing,
+files known by their keys.
 """
 
 import json
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 
 def test_figures_of_a_perfect_and_of_a_silent_judge() -> None:
     perfect = [Prediction(True, True, 0.9, "a"), Prediction(False, False, 0.1, "b")] * 5
-    assert {name: figure.value for name, figure in compute_metrics(perfect, 0, 1).items()} == dict.fromkeys(
-        compute_metrics(perfect, 0, 1), 1.0
-    )
+    assert {
+        name: figure.value for name, figure in compute_metrics(perfect, 0, 1).items()
+    } == dict.fromkeys(compute_metrics(perfect, 0, 1), 1.0)
     silent = [row._replace(predicted=None) for row in perfect]
     found = compute_metrics(silent, 0, 1)
     assert (found["f1"].value, found["auroc"].value, found["coverage"].value) == (0.0, 0.0, 0.0)
@@ -61,12 +61,20 @@ def hagrid(k: int, claim: str, label: str, references: list[str]) -> dict[str, o
 
 def test_a_file_is_known_by_its_keys_and_measured_beside_the_baselines(tmp_path: Path) -> None:
     rows = [
-        hagrid(2 * k, f"Town {k} has {k} bridges [1].", "attributable", [f"[1] Town {k} has {k} bridges."])
+        hagrid(
+            2 * k,
+            f"Town {k} has {k} bridges [1].",
+            "attributable",
+            [f"[1] Town {k} has {k} bridges."],
+        )
         for k in range(1, 15)
     ]
     rows += [
         hagrid(
-            2 * k + 1, f"Hill {k} is {k}99 feet high [1].", "not attributable", [f"[1] Hill {k} is {k}11 feet high."]
+            2 * k + 1,
+            f"Hill {k} is {k}99 feet high [1].",
+            "not attributable",
+            [f"[1] Hill {k} is {k}11 feet high."],
         )
         for k in range(1, 15)
     ]
@@ -81,7 +89,12 @@ def test_a_file_is_known_by_its_keys_and_measured_beside_the_baselines(tmp_path:
         "word overlap in a window",
     ]
     assert reading.judges[0].figures["macro_f1"].value == 1.0
-    assert json.loads(json.dumps(report.to_dict()))["readings"][0]["judges"][0]["figures"]["auroc"]["value"] == 1.0
+    assert (
+        json.loads(json.dumps(report.to_dict()))["readings"][0]["judges"][0]["figures"]["auroc"][
+            "value"
+        ]
+        == 1.0
+    )
     assert "auditor" in render(report)
 
 
@@ -90,11 +103,19 @@ def test_cases_whose_claims_are_labelled_supported_or_not_are_measured(tmp_path:
         {
             "id": f"c{k}",
             "query": "How many bridges?",
-            "evidence": [{"id": "1", "text": f"Town {k} has {k + 12} bridges over the river Lenne."}],
-            "answer": f"Town {k} has {k + 12} bridges over the river Lenne [1]. Zebras cross the dusty plains [1].",
+            "evidence": [
+                {"id": "1", "text": f"Town {k} has {k + 12} bridges over the river Lenne."}
+            ],
+            "answer": (
+                f"Town {k} has {k + 12} bridges over the river Lenne [1]. Zebras cross the dusty"
+                " plains [1]."
+            ),
             "labels": {
                 "claims": [
-                    {"text": f"Town {k} has {k + 12} bridges over the river Lenne [1].", "supported": True},
+                    {
+                        "text": f"Town {k} has {k + 12} bridges over the river Lenne [1].",
+                        "supported": True,
+                    },
                     {"text": "Zebras cross the dusty plains [1].", "supported": False},
                 ]
             },
@@ -102,8 +123,15 @@ def test_cases_whose_claims_are_labelled_supported_or_not_are_measured(tmp_path:
         for k in range(1, 6)
     ]
     report = run_bench(write(tmp_path / "l.jsonl", rows), half="all", bootstrap=0)
-    assert (report.task, report.readings[0].n, report.readings[0].positives) == ("Labelled cases", 10, 5)
-    assert (report.counts["true claims confirmed"], report.counts["faulty claims confirmed"]) == (5, 0)
+    assert (report.task, report.readings[0].n, report.readings[0].positives) == (
+        "Labelled cases",
+        10,
+        5,
+    )
+    assert (report.counts["true claims confirmed"], report.counts["faulty claims confirmed"]) == (
+        5,
+        0,
+    )
 
 
 def test_a_claim_that_cites_nothing_is_shown_with_and_without_the_rule(tmp_path: Path) -> None:
@@ -112,12 +140,16 @@ def test_a_claim_that_cites_nothing_is_shown_with_and_without_the_rule(tmp_path:
         hagrid(3, "It snows [7].", "not attributable", []),
         hagrid(2, "It rains [1].", "attributable", ["[1] It rains."]),
     ]
-    with_rule, without = run_bench(write(tmp_path / "h.jsonl", rows), half="all", bootstrap=0).readings
+    with_rule, without = run_bench(
+        write(tmp_path / "h.jsonl", rows), half="all", bootstrap=0
+    ).readings
     assert with_rule.judges[0].figures["coverage"].value == 1.0
     assert without.judges[0].figures["coverage"].value == pytest.approx(1 / 3, abs=1e-3)
 
 
-def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(tmp_path: Path) -> None:
+def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(
+    tmp_path: Path,
+) -> None:
     case: dict[str, object] = {
         "id": "c1",
         "query": "How much?",
@@ -129,10 +161,17 @@ def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(
         "labels": {
             "clean": False,
             "claims": [
-                {"text": "It grew by 21% in 2021 [chunk_1].", "verdict": "contradicted", "planted": "altered_number"},
+                {
+                    "text": "It grew by 21% in 2021 [chunk_1].",
+                    "verdict": "contradicted",
+                    "planted": "altered_number",
+                },
                 {"text": "It has two yards [chunk_9].", "verdict": "supported"},
             ],
-            "citations": [{"reference": "chunk_1", "status": "valid"}, {"reference": "chunk_9", "status": "invalid"}],
+            "citations": [
+                {"reference": "chunk_1", "status": "valid"},
+                {"reference": "chunk_9", "status": "invalid"},
+            ],
         },
     }
     report = run_bench(write(tmp_path / "c.jsonl", [case]), half="all", bootstrap=0)
@@ -150,7 +189,9 @@ def test_our_own_cases_are_measured_for_altered_facts_and_fabricated_references(
         ('{"doc": "a", "summary": "b", "label": 1, "id": "x"}\n{"doc": "a"}', 2),
     ],
 )
-def test_what_cannot_be_measured_names_file_and_line(tmp_path: Path, content: str, line: int) -> None:
+def test_what_cannot_be_measured_names_file_and_line(
+    tmp_path: Path, content: str, line: int
+) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -171,7 +212,10 @@ MISSED = pytest.mark.xfail(reason="an aim that is missed: docs/models.md", stric
 @cache
 def auditors_figures(path: Path) -> dict[str, float | None]:
     """The auditor's figures on the report half; measured once for the tests of a file."""
-    return {name: figure.value for name, figure in run_bench(path, bootstrap=0).readings[0].judges[0].figures.items()}
+    return {
+        name: figure.value
+        for name, figure in run_bench(path, bootstrap=0).readings[0].judges[0].figures.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -183,6 +227,8 @@ def auditors_figures(path: Path) -> dict[str, float | None]:
         pytest.param("hagrid_claims.jsonl", "macro_f1", 0.80, marks=MISSED),
     ],
 )
-def test_what_is_aimed_at_on_data_nobody_tuned_on(public_data: Path, file: str, figure: str, least: float) -> None:
+def test_what_is_aimed_at_on_data_nobody_tuned_on(
+    public_data: Path, file: str, figure: str, least: float
+) -> None:
     value = auditors_figures(public_data / file)[figure]
     assert value >= least

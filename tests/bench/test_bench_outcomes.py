@@ -1,4 +1,6 @@
-"""What ``masis bench`` says of whole audits: findings, improvement, convergence, times, and what the spec asks for."""
+"""What ``masis bench`` says of whole audits: findings, improvement, convergence, times, and what
+the spec asks for.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,15 @@ GOLD: dict[str, Any] = {
     "id": "c1",
     "query": "How much did it grow?",
     "answer": ANSWER,
-    "evidence": [{"id": "1", "text": "It grew by 12%. It has two yards."}, {"id": "2", "text": "Rain falls."}],
+    "evidence": [
+        {"id": "1", "text": "It grew by 12%. It has two yards."},
+        {"id": "2", "text": "Rain falls."},
+    ],
     "labels": {
         "clean": False,
-        "claims": [{"text": "It grew by 21% [1].", "verdict": "contradicted", "planted": "altered_number"}],
+        "claims": [
+            {"text": "It grew by 21% [1].", "verdict": "contradicted", "planted": "altered_number"}
+        ],
         "citations": [
             {"reference": "1", "status": "valid", "sentence": "It grew by 21% [1]."},
             {"reference": "9", "status": "invalid", "sentence": "It has two yards [9]."},
@@ -51,12 +58,18 @@ def issue(text: str | None, rule: str, type_: str = "unsupported", source: str =
         (issue("It grew by 21% [1].", "contradicted_claim"), [True, False, False], True),
         (issue("[9]", "fabricated_reference", source="citations"), [False, True, False], True),
         (issue("It has two yards [9].", "unsupported_claim"), [False, False, False], False),
-        (issue("It has two yards [9].", "critic_hallucination", source="critic"), [False, True, False], True),
+        (
+            issue("It has two yards [9].", "critic_hallucination", source="critic"),
+            [False, True, False],
+            True,
+        ),
         (issue(None, "missing_information", "incomplete"), [False, False, True], True),
         (issue("It never rains.", "unsupported_claim"), [False, False, False], False),
     ],
 )
-def test_an_issue_finds_what_is_of_its_kind_at_its_place(raised: Issue, found: list[bool], right: bool) -> None:
+def test_an_issue_finds_what_is_of_its_kind_at_its_place(
+    raised: Issue, found: list[bool], right: bool
+) -> None:
     result = score_issues(GOLD, [raised])
     assert [hit.hit for hit in result.found] == found
     assert [hit.hit for hit in result.right] == [right]
@@ -84,12 +97,15 @@ def named(found: tuple[Outcome, ...], name: str) -> Outcome:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-007")
-@pytest.mark.parametrize(("percent", "share", "met"), [(10.0, 1.0, True), (9.9, 0.0, False), (None, 0.0, False)])
+@pytest.mark.parametrize(
+    ("percent", "share", "met"), [(10.0, 1.0, True), (9.9, 0.0, False), (None, 0.0, False)]
+)
 def test_a_case_is_improved_from_ten_percent_on_and_seven_in_ten_must_be(
     percent: float | None, share: float, met: bool
 ) -> None:
     found = named(
-        outcomes([run(improvement_percentage=percent)], [], 0, 1), "improved by 10% or more, of cases revised"
+        outcomes([run(improvement_percentage=percent)], [], 0, 1),
+        "improved by 10% or more, of cases revised",
     )
     assert (found.figure.value, found.met, found.target) == (share, met, 0.7)
 
@@ -100,7 +116,9 @@ def test_a_case_without_a_revision_counts_only_among_all() -> None:
     bare = tuple(it.model_copy(update={"revision": None}) for it in untouched.iterations)
     runs = [
         run("a", improvement_percentage=50.0),
-        untouched.model_copy(update={"case_id": "b", "iterations": bare, "improvement_percentage": 0.0}),
+        untouched.model_copy(
+            update={"case_id": "b", "iterations": bare, "improvement_percentage": 0.0}
+        ),
     ]
     found = outcomes(runs, [], 0, 1)
     assert named(found, "improved by 10% or more, of cases revised").n == 1
@@ -108,7 +126,9 @@ def test_a_case_without_a_revision_counts_only_among_all() -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-008")
-def test_limit_error_and_a_fourth_iteration_are_no_convergence_and_a_cancelled_run_does_not_count() -> None:
+def test_limit_error_and_a_fourth_iteration_are_no_convergence_and_a_cancelled_run_does_not_count() -> (
+    None
+):
     endings = ["no_issues", "convergence", "max_iterations", "error", "cancelled"]
     runs = [run(f"c{n}", termination_reason=reason) for n, reason in enumerate(endings)]
     runs.append(run("late", termination_reason="convergence", total_iterations=4))
@@ -118,7 +138,9 @@ def test_limit_error_and_a_fourth_iteration_are_no_convergence_and_a_cancelled_r
     assert (endings_alone.n, endings_alone.figure.value, endings_alone.met) == (5, 0.4, None)
 
 
-@pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004")
+@pytest.mark.spec(
+    "REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004"
+)
 @pytest.mark.parametrize(
     ("name", "step", "limit"),
     [
@@ -147,11 +169,17 @@ def write(path: Path, rows: list[str]) -> Path:
 
 @pytest.mark.spec("REQ-CRITIC-NFR-006")
 def test_our_cases_are_audited_whole_and_the_report_can_be_read_and_dumped(tmp_path: Path) -> None:
-    report = run_bench(write(tmp_path / "cases.jsonl", [json.dumps(GOLD)]), half="all", bootstrap=10)
+    report = run_bench(
+        write(tmp_path / "cases.jsonl", [json.dumps(GOLD)]), half="all", bootstrap=10
+    )
     found = named(report.outcomes, "planted issues found")
     assert (found.n, found.cases, found.figure.value) == (3, 1, pytest.approx(2 / 3, abs=1e-3))
     told = json.loads(json.dumps(report.to_dict()))["outcomes"][0]
-    assert (told["rule"], told["met"], told["figure"]["value"]) == ("REQ-CRITIC-NFR-006", False, 0.6667)
+    assert (told["rule"], told["met"], told["figure"]["value"]) == (
+        "REQ-CRITIC-NFR-006",
+        False,
+        0.6667,
+    )
     assert "at least 0.80 (REQ-CRITIC-NFR-006): missed" in render(report)
 
 
@@ -162,14 +190,22 @@ def test_a_file_of_runs_is_measured_as_it_is_and_can_stand_in_for_audits(tmp_pat
     assert named(alone.outcomes, "improved by 10% or more, of all cases").figure.value == 1.0
     cases = write(tmp_path / "cases.jsonl", [json.dumps(GOLD)])
     none = write(tmp_path / "other.jsonl", [run("c2").model_dump_json()])
-    assert named(run_bench(cases, half="all", bootstrap=0, runs=runs).outcomes, "planted issues found").n == 3
+    assert (
+        named(
+            run_bench(cases, half="all", bootstrap=0, runs=runs).outcomes, "planted issues found"
+        ).n
+        == 3
+    )
     empty = run_bench(cases, half="all", bootstrap=0, runs=none).outcomes
     assert named(empty, "converged within 3 iterations").n == 0
     assert "-" in render(run_bench(cases, half="all", bootstrap=0, runs=none))
 
 
 def test_a_row_that_is_no_run_names_file_and_line(tmp_path: Path) -> None:
-    rows = [run().model_dump_json(), json.dumps({"case_id": "x", "iterations": [], "termination_reason": "?"})]
+    rows = [
+        run().model_dump_json(),
+        json.dumps({"case_id": "x", "iterations": [], "termination_reason": "?"}),
+    ]
     with pytest.raises(InputError) as caught:
         run_bench(write(tmp_path / "runs.jsonl", rows))
     assert (caught.value.file, caught.value.line) == ("runs.jsonl", 2)

@@ -64,7 +64,11 @@ def deny(reply: dict[str, Any], answer: str, words: str) -> None:
     for claim in reply["claims"]:
         if words in sentences[claim["sentence"]]:
             passage = claim["evidence"][0] | {"stance": "contradicts", "claim_words": words}
-            claim |= {"verdict": "contradicted", "evidence": [passage], "reasoning": "It says otherwise."}
+            claim |= {
+                "verdict": "contradicted",
+                "evidence": [passage],
+                "reasoning": "It says otherwise.",
+            }
 
 
 def is_a_verifiers(reply: dict[str, Any]) -> bool:
@@ -72,7 +76,9 @@ def is_a_verifiers(reply: dict[str, Any]) -> bool:
 
 
 def knowing(request: Request) -> Behaviour | None:
-    """Reply as a model would that finds every fault of the exam: it denies the claim in which the fault stands."""
+    """Reply as a model would that finds every fault of the exam: it denies the claim in which the
+    fault stands.
+    """
     reply = sensible(request, "none")
     if is_a_verifiers(reply):
         text = "".join(request.fences("ANSWER"))
@@ -102,26 +108,35 @@ def test_half_of_the_answers_have_one_fault_and_its_words_occur_once() -> None:
 
 def test_the_offline_rules_pass_and_what_is_shipped_is_their_result() -> None:
     shipped = Path("masis/api", SHIPPED).read_text(encoding="utf-8").splitlines()
-    (stored,) = [found for line in shipped if (found := ExamResult.model_validate_json(line)).name == OFFLINE]
+    (stored,) = [
+        found for line in shipped if (found := ExamResult.model_validate_json(line)).name == OFFLINE
+    ]
     now = taken(Settings(), OFFLINE)
     assert now.passed
     same = {"taken_at": stored.taken_at, "seconds": stored.seconds}
     assert now.model_copy(update=same) == stored, "run python tools/ship_exams.py"
 
 
-def test_a_model_that_calls_everything_supported_does_not_pass_and_accepts_nothing(tmp_path: Path) -> None:
+def test_a_model_that_calls_everything_supported_does_not_pass_and_accepts_nothing(
+    tmp_path: Path,
+) -> None:
     with ModelServer(believing) as server:
         settings = settings_at(server, tmp_path / "exams.jsonl")
         result = taken(settings)
         assert result.confirmed.count == 16 - result.found.count
         assert result.found.count <= 1
-        assert result.accepted.count >= 12  # a figure that no chunk has is marked whatever the model says
+        # a figure that no chunk has is marked whatever the model says
+        assert result.accepted.count >= 12
         assert not result.passed
         assert result.shortfalls[0].startswith("it accepted ")
         ExamResults(settings.exam_results).add(result)
-        runs = [run_audit(each.case, settings) for each in exam_cases()[:4]] + [run_audit(SOUND, settings)]
+        runs = [run_audit(each.case, settings) for each in exam_cases()[:4]] + [
+            run_audit(SOUND, settings)
+        ]
     assert all(run.needs_review for run in runs)
-    assert all("model_not_examined" in {reason.code for reason in run.review_reasons} for run in runs)
+    assert all(
+        "model_not_examined" in {reason.code for reason in run.review_reasons} for run in runs
+    )
 
 
 def test_a_model_that_finds_every_fault_and_flags_nothing_else_passes(tmp_path: Path) -> None:
@@ -159,7 +174,9 @@ def test_nothing_is_accepted_before_the_models_have_passed_the_exam(tmp_path: Pa
         assert not coverable(before)  # no guarantee waives it
         waived = audited(server, results, accept_without_exam=True)
         assert not waived.needs_review
-        assert "has not passed" in next(check.detail for check in waived.acceptance.checks if check.name == "examined")
+        assert "has not passed" in next(
+            check.detail for check in waived.acceptance.checks if check.name == "examined"
+        )
         failed = taken(settings_at(server, results))
         ExamResults(results).add(failed)
         assert audited(server, results).needs_review
@@ -178,13 +195,19 @@ def test_having_no_exam_is_no_accusation() -> None:
 
 @pytest.mark.parametrize("changed", ["models", "addresses", "prompts"])
 @pytest.mark.parametrize("role", JUDGING_ROLES)
-def test_a_result_holds_for_its_models_addresses_and_prompts_alone(tmp_path: Path, changed: str, role: str) -> None:
+def test_a_result_holds_for_its_models_addresses_and_prompts_alone(
+    tmp_path: Path, changed: str, role: str
+) -> None:
     results = tmp_path / "exams.jsonl"
     with ModelServer(knowing, issues="none") as server:
         run = audited(server, results)
         passed = passed_by(run, server)
-        ExamResults(results).add(passed.model_copy(update={changed: {**getattr(passed, changed), role: "another"}}))
-        assert [reason.code for reason in audited(server, results).review_reasons] == ["model_not_examined"]
+        ExamResults(results).add(
+            passed.model_copy(update={changed: {**getattr(passed, changed), role: "another"}})
+        )
+        assert [reason.code for reason in audited(server, results).review_reasons] == [
+            "model_not_examined"
+        ]
         ExamResults(results).add(passed)
         assert not audited(server, results).needs_review
 
@@ -197,7 +220,9 @@ def test_models_that_passed_with_others_have_to_take_the_exam_together(tmp_path:
             ExamResults(results).add(passed_by(run, server))
             assert not audited(server, results, **dict.fromkeys(JUDGING_ROLES, name)).needs_review
         mixed = audited(server, results, critic="here:other")
-        assert mixed.acceptance.unexamined == "here:judge (verifier, evaluator), here:other (critic)"
+        assert (
+            mixed.acceptance.unexamined == "here:judge (verifier, evaluator), here:other (critic)"
+        )
         # Offline checks before the same model ask it less and let nothing more pass.
         assert not audited(server, results, verifier="offline,here:judge").needs_review
 
@@ -227,7 +252,9 @@ def test_one_line_says_whether_a_model_passed(tmp_path: Path) -> None:
         ExamResults(results).add(passed)
         expected = "passed the exam on 3 Mar 2026 (accepted 0 and found 16 of 16 faulty answers)"
         assert exam_line(exam_standing(settings)) == expected
-        failed = passed.model_copy(update={"accepted": passed.accepted.model_copy(update={"count": 2})})
+        failed = passed.model_copy(
+            update={"accepted": passed.accepted.model_copy(update={"count": 2})}
+        )
         ExamResults(results).add(failed)
         expected = "did not pass the exam on 3 Mar 2026: it accepted 2 of 16 faulty answers"
         assert exam_line(exam_standing(settings)) == expected
@@ -236,7 +263,15 @@ def test_one_line_says_whether_a_model_passed(tmp_path: Path) -> None:
 
 def passed_by(run: Run, server: ModelServer) -> ExamResult:
     """The result of an exam that whoever judged in a run passed."""
-    all_, none = {"count": 16, "of": 16, "low": 0.8, "high": 1}, {"count": 0, "of": 16, "low": 0, "high": 0.2}
+    all_, none = (
+        {"count": 16, "of": 16, "low": 0.8, "high": 1},
+        {
+            "count": 0,
+            "of": 16,
+            "low": 0,
+            "high": 0.2,
+        },
+    )
     return ExamResult.model_validate(
         {
             "models": {role: run.models[role] for role in JUDGING_ROLES},
@@ -256,7 +291,9 @@ def passed_by(run: Run, server: ModelServer) -> ExamResult:
 
 def test_a_server_that_gives_no_reply_ends_the_exam_with_what_to_do(tmp_path: Path) -> None:
     with ModelServer(lambda request: status(401, "wrong key")) as server:
-        with pytest.raises(InputError, match=r"got no reply: the key was not accepted.*masis health"):
+        with pytest.raises(
+            InputError, match=r"got no reply: the key was not accepted.*masis health"
+        ):
             taken(settings_at(server, tmp_path / "exams.jsonl"))
         assert len(server.requests) < 20
 

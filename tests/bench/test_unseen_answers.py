@@ -1,4 +1,6 @@
-"""What the offline checks make of 120 longer answers that were written by somebody who had not seen the code."""
+"""What the offline checks make of 120 longer answers that were written by somebody who had not seen
+the code.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,13 @@ def judged() -> Counter[str]:
         for check in first.claims:
             start, end = check.claim.start or 0, check.claim.end or 0
             is_wrong = any(a < end and start < b for a, b in places)
-            outcome = "confirmed" if check.verdict == "supported" else "flagged" if check.verdict in FLAGGED else "open"
+            outcome = (
+                "confirmed"
+                if check.verdict == "supported"
+                else "flagged"
+                if check.verdict in FLAGGED
+                else "open"
+            )
             counts[f"{'faulty' if is_wrong else 'true'} {outcome}"] += 1
     return counts
 

@@ -1,4 +1,6 @@
-"""Verifiers side by side: shares as counted by hand, the same rows for each, and the command that prints them."""
+"""Verifiers side by side: shares as counted by hand, the same rows for each, and the command that
+prints them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ CLAIMS = [
     [("proven", "supported"), ("proven", "supported")],  # a true answer, accepted
     [("proven", "supported"), ("nothing", "supported")],  # a true answer with an accused claim
     [("proven", "unsupported"), ("proven", "supported")],  # a faulty answer, accepted
-    [("refuted", "contradicted"), ("else", "supported")],  # a faulty answer, caught; a claim left open
+    # a faulty answer, caught; a claim left open
+    [("refuted", "contradicted"), ("else", "supported")],
 ]
 
 
@@ -36,10 +39,17 @@ CLAIMS = [
 def labelled(tmp_path: Path) -> Path:
     cases = []
     for number, claims in enumerate(CLAIMS):
-        texts = [f"The bridge number {number} is {word} {at}." for at, (word, _) in enumerate(claims)]
-        labels = [{"text": text, "verdict": verdict} for text, (_, verdict) in zip(texts, claims, strict=True)]
+        texts = [
+            f"The bridge number {number} is {word} {at}." for at, (word, _) in enumerate(claims)
+        ]
+        labels = [
+            {"text": text, "verdict": verdict}
+            for text, (_, verdict) in zip(texts, claims, strict=True)
+        ]
         evidence = {"c": f"The bridge number {number} is here."}
-        made = case_of(" ".join(texts), evidence, case_id=f"case {number}", labels={"claims": labels})
+        made = case_of(
+            " ".join(texts), evidence, case_id=f"case {number}", labels={"claims": labels}
+        )
         cases.append(made.to_json_dict())
     file = tmp_path / "mine.jsonl"
     file.write_bytes(lines(*cases))
@@ -82,7 +92,9 @@ def test_the_curve_falls_and_agrees_with_the_threshold_in_use(labelled: Path, nl
 
 
 def test_thresholds_of_the_settings_are_those_of_an_audit(labelled: Path, nli: str) -> None:
-    strict = compare_verifiers(labelled, [nli], Settings(local_supported_from=1.0), half="all", bootstrap=0)
+    strict = compare_verifiers(
+        labelled, [nli], Settings(local_supported_from=1.0), half="all", bootstrap=0
+    )
     assert shares(strict)["true confirmed"] == (0.0, 6)
 
 
@@ -93,7 +105,11 @@ def test_several_are_measured_on_the_same_claims(labelled: Path, nli: str) -> No
             prices={"scripted:m": Price(input=1.0, output=1.0)},
         )
         found = compare_verifiers(
-            labelled, ["offline", nli, f"offline,{nli}", "scripted:m"], settings, half="all", bootstrap=20
+            labelled,
+            ["offline", nli, f"offline,{nli}", "scripted:m"],
+            settings,
+            half="all",
+            bootstrap=20,
         )
     names = [report.verifier for report in found.verifiers]
     assert names[0] == "offline"
@@ -105,13 +121,25 @@ def test_several_are_measured_on_the_same_claims(labelled: Path, nli: str) -> No
 
 
 def test_a_limit_takes_whole_groups_and_always_the_same(labelled: Path, nli: str) -> None:
-    limited = [compare_verifiers(labelled, [nli], Settings(), half="all", bootstrap=0, limit=5) for _ in range(2)]
+    limited = [
+        compare_verifiers(labelled, [nli], Settings(), half="all", bootstrap=0, limit=5)
+        for _ in range(2)
+    ]
     assert [found.rows for found in limited] == [4, 4]
     assert limited[0] == limited[1]
 
 
 def test_the_command_prints_tables_or_json(labelled: Path, nli: str) -> None:
-    arguments = ["bench", str(labelled), "--half", "all", "--bootstrap", "20", "--verifier", "offline"]
+    arguments = [
+        "bench",
+        str(labelled),
+        "--half",
+        "all",
+        "--bootstrap",
+        "20",
+        "--verifier",
+        "offline",
+    ]
     shown = CliRunner().invoke(main, [*arguments, "--verifier", nli])
     assert shown.exit_code == 0, shown.output
     assert "faulty accepted" in shown.stdout
@@ -122,14 +150,17 @@ def test_the_command_prints_tables_or_json(labelled: Path, nli: str) -> None:
 
 
 def test_a_verifier_that_can_not_be_used_is_named_before_anything_is_judged(labelled: Path) -> None:
-    shown = CliRunner().invoke(main, ["bench", str(labelled), "--verifier", "offline", "--verifier", "local:./nowhere"])
+    shown = CliRunner().invoke(
+        main, ["bench", str(labelled), "--verifier", "offline", "--verifier", "local:./nowhere"]
+    )
     assert shown.exit_code == 2
     assert "no such folder" in shown.output
     with pytest.raises(SettingsError):
         compare_verifiers(labelled, ["local:./nowhere"], Settings(), half="all")
 
 
-# Answers that nobody had tuned on when they were first judged: what offline checks and a model made of them
+# Answers that nobody had tuned on when they were first judged: what offline checks and a model made
+# of them
 
 FOLDER = Path(__file__).parent / "unseen"
 ACCUSED = ("contradicted", "unsupported", "partial")
@@ -140,7 +171,9 @@ def rows(name: str) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def audited(name: str, labels: str, settings: Settings | None = None) -> list[tuple[Run, dict[str, Any]]]:
+def audited(
+    name: str, labels: str, settings: Settings | None = None
+) -> list[tuple[Run, dict[str, Any]]]:
     label_of = {label["id"]: label for label in rows(labels)}
     return [(run_audit(Case(**case), settings), label_of[case["id"]]) for case in rows(name)]
 
@@ -181,7 +214,9 @@ def test_offline_no_faulty_short_answer_passes_and_what_is_decided_is_right() ->
 @pytest.mark.slow
 def test_a_model_finds_every_fault_and_accuses_no_true_claim() -> None:
     replay = dict.fromkeys(ROLES, f"replay:{FOLDER / 'replies.jsonl'}")
-    settings = Settings().model_copy(update={**replay, "max_iterations": 1, "accept_without_exam": True})
+    settings = Settings().model_copy(
+        update={**replay, "max_iterations": 1, "accept_without_exam": True}
+    )
     for run, label in audited("cases", "labels", settings):
         first = run.iterations[0]
         assert run.needs_review == label["faulty"], label

@@ -1,4 +1,6 @@
-"""A real Chromium against a real server: the browser is asked for first, so that without one nothing else starts."""
+"""A real Chromium against a real server: the browser is asked for first, so that without one
+nothing else starts.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 import tools.serving
 from tests.browser.mounting import ADDRESS, Mounted
@@ -22,7 +32,8 @@ __all__ = ["FLAGS", "IDLE", "Tab", "bottom", "serving", "top", "until"]
 Scheme = Literal["light", "dark"]
 STILL: Literal["reduce"] = "reduce"
 """Pages that fade nothing in or out are drawn once, not sixty times a second."""
-expect.set_options(timeout=20_000)  # what a page shows on an idle machine within one second takes longer on a busy one
+# what a page shows on an idle machine within one second takes longer on a busy one
+expect.set_options(timeout=20_000)
 
 
 @pytest.hookimpl(tryfirst=True)  # what else is done by marker comes after
@@ -32,10 +43,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-# Not for the whole session: Playwright keeps an event loop running in this thread until it is stopped.
+# Not for the whole session: Playwright keeps an event loop running in this thread until it is
+# stopped.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium; without one the test is skipped (or fails, see pytest_runtest_makereport)."""
+    """Headless Chromium; without one the test is skipped (or fails, see
+    pytest_runtest_makereport).
+    """
     path = installed_browser()
     if path is None:
         pytest.skip("no Chromium or Chrome is installed (then: make browser)")
@@ -77,9 +91,11 @@ class Tab:
 
 @pytest.fixture(scope="package")
 def warm(browser: Browser) -> Iterator[BrowserContext]:
-    """The context of each test's first tab: a browser that has been here keeps Streamlit's scripts, compiled.
+    """The context of each test's first tab: a browser that has been here keeps Streamlit's scripts,
+    compiled.
 
-    What a page stores is cleared between tests. Drawing a page in it takes about half the processor time of a new one.
+    What a page stores is cleared between tests. Drawing a page in it takes about half the processor
+    time of a new one.
     """
     context = browser.new_context(reduced_motion=STILL)
     yield context
@@ -120,7 +136,9 @@ def open_tab(browser: Browser, warm: BrowserContext) -> Iterator[Callable[..., T
 
 @pytest.fixture
 def mount(open_tab: Callable[..., Tab]) -> Callable[..., Mounted]:
-    """Puts a component (``sources`` of masis/ui/components) on a plain page, which is checked as every tab is."""
+    """Puts a component (``sources`` of masis/ui/components) on a plain page, which is checked as
+    every tab is.
+    """
     return lambda name, *parts: Mounted(open_tab(ADDRESS.rstrip("/")).page, name, *parts)
 
 
@@ -140,7 +158,8 @@ def _note_request(tab: Tab, url: str) -> None:
 
 
 def until(wanted: Callable[[], object], page: Page, what: str, seconds: int = 30) -> None:
-    """Wait for a state that ``expect`` has no word for: a place on the page, or what the server has stored.
+    """Wait for a state that ``expect`` has no word for: a place on the page, or what the server has
+    stored.
 
     The page goes on meanwhile. Fails, naming the state, where it isn't reached within ``seconds``.
     """
@@ -163,7 +182,9 @@ def bottom(part: Locator) -> float:
 
 @contextmanager
 def serving(*arguments: str, folder: Path) -> Iterator[str]:
-    """A workbench in a process of its own, started in ``folder``; yields its address once it answers."""
+    """A workbench in a process of its own, started in ``folder``; yields its address once it
+    answers.
+    """
     with tools.serving.serving(*arguments, folder=folder) as served:
         yield served.base
 
@@ -176,7 +197,9 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def demo(browser: Browser, demo_folder: Path, demo_database: Path) -> Iterator[str]:
-    """The demo, served once for all tests that only look at it, or audit and decide cases of their own."""
+    """The demo, served once for all tests that only look at it, or audit and decide cases of their
+    own.
+    """
     shutil.copy(demo_database, demo_folder / "demo.db")
     with serving("demo", "--db", str(demo_folder / "demo.db"), folder=demo_folder) as base:
         yield base

@@ -1,4 +1,6 @@
-"""A component in plain Chromium, without Streamlit and a server: drawn from data, and what it sends recorded."""
+"""A component in plain Chromium, without Streamlit and a server: drawn from data, and what it sends
+recorded.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from playwright.sync_api import Locator, Page
 from masis.ui.components import ROOT, sources
 
 ADDRESS = "http://127.0.0.1:1/"
-"""Nothing listens there: the page comes from here, and has an origin, so that it can store what it stores."""
+"""Nothing listens there: the page comes from here, and has an origin, so that it can store what it
+stores.
+"""
 PAGE = """<!doctype html><html lang="en"><title>A component</title><body style="margin: 1rem; font: 16px sans-serif">
 <div data-testid="stApp"><section data-testid="stMain"><div id="host"></div></section></div>
 """
@@ -29,7 +33,9 @@ MOUNT = """async ([css, js, html]) => {
 
 
 class Mounted:
-    """A component on a page of its own; each ``draw`` is what a run of Streamlit's script does to it."""
+    """A component on a page of its own; each ``draw`` is what a run of Streamlit's script does to
+    it.
+    """
 
     def __init__(self, page: Page, name: str, *parts: str) -> None:
         self.page = page

@@ -1,4 +1,6 @@
-"""What keeps people out of a page: axe-core on every page, light and dark, its width, and the contrast of the marks."""
+"""What keeps people out of a page: axe-core on every page, light and dark, its width, and the
+contrast of the marks.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,18 @@ HEADINGS = "heading-order"
 WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 900, "height": 900}
 WIDEST = {"width": 1920, "height": 900}
-OVERFLOW = "(main => main.scrollWidth > main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+OVERFLOW = (
+    "(main => main.scrollWidth > main.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+)
 
-# What Streamlit draws itself and gives no way to change. Each is left out where the finding names exactly this element.
+# What Streamlit draws itself and gives no way to change. Each is left out where the finding names
+# exactly this element.
 OF_STREAMLIT: dict[str, str] = {}
 CONTRAST = 4.5
 PARTS = 4
-"""The pages are looked at in so many tests: on a busy machine all of them take longer than a test may."""
+"""The pages are looked at in so many tests: on a busy machine all of them take longer than a test
+may.
+"""
 
 IN_SCHEME = """
 scheme => getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === scheme
@@ -38,7 +45,9 @@ scheme => getComputedStyle(document.querySelector('[data-testid=stApp]')).colorS
 
 ALL = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 OF_LOOKS = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
-"""What colours and width can break: all that is looked for once the page was looked at in one scheme and width."""
+"""What colours and width can break: all that is looked for once the page was looked at in one
+scheme and width.
+"""
 
 RUN_AXE = """
 async ([exclude, runOnly]) => {
@@ -51,7 +60,8 @@ async ([exclude, runOnly]) => {
 }
 """
 
-# Colours as the browser shows them: the ink of an element against all the backgrounds that lie under it, mixed.
+# Colours as the browser shows them: the ink of an element against all the backgrounds that lie
+# under it, mixed.
 SHOWN_COLOURS = """
 elements => elements.map(element => {
   const context = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d');
@@ -71,7 +81,9 @@ elements => elements.map(element => {
 
 
 @pytest.fixture(scope="module")
-def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[Shot]]]:
+def shown(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, list[Shot]]]:
     folder = tmp_path_factory.mktemp("shown")
     shots = prepared(folder / "shown.db")
     with serving("serve", "--db", str(folder / "shown.db"), folder=folder) as base:
@@ -83,7 +95,8 @@ def grave(page: Page, rules: list[str] = ALL) -> list[str]:
     present = [each for each in OF_STREAMLIT if page.locator(each).count()]
     found: list[dict[str, Any]] = page.evaluate(RUN_AXE, [present, rules])
     return [
-        f"{each['impact']} {each['rule']}: {node['target']} {node['html']} ({' '.join(node['why'].split())})"
+        f"{each['impact']} {each['rule']}: {node['target']} {node['html']}"
+        f" ({' '.join(node['why'].split())})"
         for each in found
         if each["impact"] in GRAVE or each["rule"] == HEADINGS
         for node in each["nodes"]
@@ -91,7 +104,9 @@ def grave(page: Page, rules: list[str] = ALL) -> list[str]:
 
 
 def stays_wide(page: Page) -> bool:
-    """Whether the page is wider than its window when Streamlit has drawn it anew: a resized frame is drawn in steps."""
+    """Whether the page is wider than its window when Streamlit has drawn it anew: a resized frame
+    is drawn in steps.
+    """
     try:
         page.wait_for_function(f"!({OVERFLOW})", timeout=3_000)
     except PlaywrightTimeout:
@@ -100,7 +115,9 @@ def stays_wide(page: Page) -> bool:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_page_keeps_people_out(shown: tuple[str, list[Shot]], open_tab: Callable[..., Tab], part: int) -> None:
+def test_no_page_keeps_people_out(
+    shown: tuple[str, list[Shot]], open_tab: Callable[..., Tab], part: int
+) -> None:
     base, shots = shown
     tab = open_tab(base, scheme="dark")
     found: dict[str, list[str]] = {}
@@ -130,7 +147,9 @@ def test_marks_can_be_read_against_what_lies_under_them(
     tab = open_tab(base, scheme=scheme)
     page = tab.open(f"/review?case={SHOWN}&iteration=1")
     page.locator(".text .mark").first.wait_for()
-    marks = page.locator(".text .mark, .text [class*='ref-'], .legend button, .legend li, article.issue *")
+    marks = page.locator(
+        ".text .mark, .text [class*='ref-'], .legend button, .legend li, article.issue *"
+    )
     colours = marks.evaluate_all(SHOWN_COLOURS)
     assert len(colours) > 10
     faint = {
@@ -148,7 +167,10 @@ def contrast(ink: list[int], under: list[int]) -> float:
 
 
 def _luminance(colour: list[int]) -> float:
-    linear = [part / 255 / 12.92 if part / 255 <= 0.04045 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in colour]
+    linear = [
+        part / 255 / 12.92 if part / 255 <= 0.04045 else ((part / 255 + 0.055) / 1.055) ** 2.4
+        for part in colour
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

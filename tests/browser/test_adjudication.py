@@ -1,4 +1,6 @@
-"""An adjudication by keys: focus goes where the key says, one press records once, and the result stays in view."""
+"""An adjudication by keys: focus goes where the key says, one press records once, and the result
+stays in view.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,23 @@ from tests.reviewing import ADA, decide
 DIFFERING = ("history-02-altered", "docs-01-clean")
 
 
-def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callable[..., Tab], tmp_path: Path) -> None:
+def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(
+    open_tab: Callable[..., Tab], tmp_path: Path
+) -> None:
     with closing(Workbench.open(tmp_path / "team.db")) as workbench:
         workbench.team.set(ADA, QueuePolicy(reviewers=2))
         for case in map(with_copied_figure, demo_cases()):
             if case.id in DIFFERING:
                 workbench.cases.add(ADA, [case])
                 workbench.audits.audit(ADA, case)
-                decide(workbench, case.id, "override", "Ada", corrected_answer=f"{case.answer} Indeed.", iteration=1)
+                decide(
+                    workbench,
+                    case.id,
+                    "override",
+                    "Ada",
+                    corrected_answer=f"{case.answer} Indeed.",
+                    iteration=1,
+                )
                 decide(workbench, case.id, "reject", "Ben")
     with serving("serve", "--db", str(tmp_path / "team.db"), folder=tmp_path) as base:
         tab = open_tab(base, height=900)
@@ -36,7 +47,10 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         tab.settle()
         form = page.locator(".st-key-final-form")
         # for a moment the form before stands there as well: what is expected is waited for
-        reason, corrected = form.get_by_label("Reason").first, form.get_by_label("Corrected answer").first
+        reason, corrected = (
+            form.get_by_label("Reason").first,
+            form.get_by_label("Corrected answer").first,
+        )
         heading = page.get_by_role("heading", name="Evidence (")
         change = page.get_by_text("Indeed.").first  # what a correction changes, without a scroll
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), change):
@@ -44,18 +58,27 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(reason).to_have_count(0)  # whether one is needed depends on the verdict
         expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
         question = page.locator(".st-key-adjudicated-question")
-        assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0  # it would stay so on every case
+        # it would stay so on every case
+        assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0
         page.keyboard.press("h")
         sheet = page.locator("dialog.sheet[open]")
-        right = "(all, edge) => Math.max(...all.map(each => each.getBoundingClientRect().right)) - edge"
+        right = (
+            "(all, edge) => Math.max(...all.map(each => each.getBoundingClientRect().right)) - edge"
+        )
         edge = sheet.evaluate("each => each.getBoundingClientRect().right")
         terms = sheet.locator("dd")
-        until(lambda: terms.evaluate_all(right, edge) > -60, page, "no column of the sheet is empty")
+        until(
+            lambda: terms.evaluate_all(right, edge) > -60, page, "no column of the sheet is empty"
+        )
         page.keyboard.press("h")
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
-        until(lambda: page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"], page, "no frame")
+        until(
+            lambda: page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"],
+            page,
+            "no frame",
+        )
         why = page.locator(".st-key-adjudicated-answer .why-panel")
         page.keyboard.press("f")
         expect(why).to_contain_text("Issue 1,")
@@ -64,11 +87,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("Shift+F")
         expect(why).to_contain_text("Issue 1,")
         buttons = page.locator(".st-key-final-verdicts")
-        tab.settle()  # an arrow key scrolls gradually: what goes on scrolling would end elsewhere than at the top
+        # an arrow key scrolls gradually: what goes on scrolling would end elsewhere than at the top
+        tab.settle()
         page.get_by_test_id("stMain").evaluate("each => each.scrollTo(0, 0)")
         before = top(buttons)
         page.keyboard.press("t")  # leads nowhere yet, and keeps no key back
-        page.keyboard.type("xmob be 2")  # at once: the field is not there yet, and what follows the key is text
+        # at once: the field is not there yet, and what follows the key is text
+        page.keyboard.type("xmob be 2")
         expect(reason).to_have_value("mob be 2")
         reason.fill("")
         page.keyboard.press("Escape")
@@ -89,20 +114,30 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.add_style_tag(content=".st-key-final-changes { --text-height: 1.5rem !important; }")
         page.keyboard.type(" It is so, as the evidence says where it is cited [chunk_9].")
         expect(changes).to_contain_text("cited")
-        left = page.locator(".st-key-final-act")  # what the correction leaves is said before it is recorded
+        # what the correction leaves is said before it is recorded
+        left = page.locator(".st-key-final-act")
         expect(left.get_by_text("2 of 2 issues left as they stand:")).to_be_visible()
         expect(left.get_by_text("chunk_9", exact=True)).to_be_visible()
         made = page.locator(".st-key-final-changes .text")
-        until(lambda: made.evaluate("each => each.scrollTop > 0"), page, "the newest change is in view")
+        until(
+            lambda: made.evaluate("each => each.scrollTop > 0"),
+            page,
+            "the newest change is in view",
+        )
         expect(corrected).to_be_focused()
         page.keyboard.press("Control+Enter")
         expect(reason).to_be_focused()  # it is what is missing
         foot, note = page.locator(".st-key-final-act"), form.get_by_label("Note").first
         expect(foot.get_by_text("Nothing was recorded: a reason is missing")).to_be_in_viewport()
         expect(foot.get_by_role("button", name="A reason is needed")).to_be_in_viewport(ratio=1)
-        # the usual reasons lie over the correction, and push neither its changes nor the note under the foot
+        # the usual reasons lie over the correction, and push neither its changes nor the note under
+        # the foot
         expect(page.locator(".st-key-final-usual li").last).to_be_in_viewport()
-        until(lambda: bottom(changes.first) < top(note), page, "the note is below what the correction changes")
+        until(
+            lambda: bottom(changes.first) < top(note),
+            page,
+            "the note is below what the correction changes",
+        )
         until(lambda: bottom(note) <= top(foot), page, "the note is above what records the verdict")
         tab.settle()
         page.keyboard.press("Escape")
@@ -115,13 +150,20 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
           getComputedStyle(document.querySelector('[class*=st-key-take-] kbd')).opacity]"""
         in_field = "([hint, dimmed]) => hint !== 'rgba(0, 0, 0, 0)' && dimmed < 1"
         until(
-            lambda: reason.evaluate(f"each => ({in_field})(({acts})(each))"), page, "in the field numbers are reasons"
+            lambda: reason.evaluate(f"each => ({in_field})(({acts})(each))"),
+            page,
+            "in the field numbers are reasons",
         )
         page.keyboard.press("Escape")
         beside = ["rgba(0, 0, 0, 0)", "1"]
-        until(lambda: reason.evaluate(acts) == beside, page, "beside the field numbers take a decision")
+        until(
+            lambda: reason.evaluate(acts) == beside,
+            page,
+            "beside the field numbers take a decision",
+        )
         page.keyboard.press("x")
-        page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
+        # what follows the key at once is typed, and is no key
+        page.keyboard.type("x, even so 1", delay=20)
         expect(reason).to_have_value("x, even so 1")
         expect(page.get_by_role("button", name="Reject the answer").first).to_be_enabled()
         page.mouse.move(400, 150)
@@ -132,16 +174,30 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(page.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         tab.settle()
         main = page.get_by_test_id("stMain")
-        until(lambda: main.evaluate("each => each.scrollTop === 0"), page, "the next case opens at its top")
-        until(lambda: abs(top(buttons) - before) < 12, page, "what was recorded takes no line above the buttons")
+        until(
+            lambda: main.evaluate("each => each.scrollTop === 0"),
+            page,
+            "the next case opens at its top",
+        )
+        until(
+            lambda: abs(top(buttons) - before) < 12,
+            page,
+            "what was recorded takes no line above the buttons",
+        )
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
-            kinds = [entry.decision and entry.decision.kind for entry in workbench.store.decisions.iterate()]
+            kinds = [
+                entry.decision and entry.decision.kind
+                for entry in workbench.store.decisions.iterate()
+            ]
             assert kinds.count("adjudication") == 1
         page.keyboard.press("u")
-        page.keyboard.press("2")  # meant for the case that is leaving: it does nothing to the one that comes back
+        # meant for the case that is leaving: it does nothing to the one that comes back
+        page.keyboard.press("2")
         expect(page.get_by_text("2 left for you")).to_be_visible()
         expect(page).to_have_url(re.compile(DIFFERING[0]))
-        expect(page.get_by_text(f"Undone: {DIFFERING[0]} waits for you again, “")).to_be_in_viewport()
+        expect(
+            page.get_by_text(f"Undone: {DIFFERING[0]} waits for you again, “")
+        ).to_be_in_viewport()
         expect(reason).to_have_value("x, even so 1")
         tab.settle()  # the case that comes back has a form of its own
         page.keyboard.press("o")
@@ -156,7 +212,8 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         until(lambda: main.evaluate("each => each.scrollTop === 0"), page, "it opens at its top")
         page.locator(".st-key-adjudicated-answer .mark.active").first.click()
         expect(page.locator(".why-panel .reason").first).to_be_visible()
-        expect(page.get_by_text("Label this", exact=False)).to_have_count(0)  # no decision form is there
+        # no decision form is there
+        expect(page.get_by_text("Label this", exact=False)).to_have_count(0)
         tab.settle()
         page.keyboard.press("p")
         expect(reason).to_have_value("x, even so 1")
@@ -174,14 +231,18 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         reason.fill("x, even so 1")
         page.keyboard.press("Escape")
         tab.settle()
-        for key, whose in (("2", "Ben’s"), ("1", "Ada’s"), ("2", "Ben’s")):  # they switch, and type nothing
+        # they switch, and type nothing
+        for key, whose in (("2", "Ben’s"), ("1", "Ada’s"), ("2", "Ben’s")):
             page.keyboard.press(key)
             expect(form.get_by_label(f"Reason ({whose}").first).to_have_value("read")
             expect(reason).not_to_be_focused()
             tab.settle()
-            if key == "1":  # a side with a correction: what it changes and its note are in view as well
+            # a side with a correction: what it changes and its note are in view as well
+            if key == "1":
                 until(
-                    lambda: max(map(bottom, (changes.first, note))) <= top(foot) < 880, page, "they are above the foot"
+                    lambda: max(map(bottom, (changes.first, note))) <= top(foot) < 880,
+                    page,
+                    "they are above the foot",
                 )
                 page.set_viewport_size({"width": 900, "height": 900})
                 fits_a_narrow_window(page)
@@ -219,17 +280,20 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("4")
         expect(reason).to_have_value("Mine. Still.")
         tab.settle()
-        for key in "1b":  # at once: B waits until the decision is there whose correction it begins again
+        # at once: B waits until the decision is there whose correction it begins again
+        for key in "1b":
             page.keyboard.press(key)
         expect(corrected).to_have_value(expected)
         tab.settle()
         page.keyboard.press("b")
-        page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the correction has been begun again
+        # in one breath: it is recorded once the correction has been begun again
+        page.keyboard.press("Control+Enter")
         recorded = page.get_by_text(f"{DIFFERING[0]}: overridden as final verdict, “")
         expect(recorded).to_be_in_viewport()
         tab.settle()
         page.keyboard.press("u")
-        page.keyboard.press("o")  # meant for the case that comes back: its correction has the focus then
+        # meant for the case that comes back: its correction has the focus then
+        page.keyboard.press("o")
         expect(corrected).to_be_focused()
         tab.settle()
         expect(corrected).to_be_focused()
@@ -243,8 +307,10 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         tab.settle()
         page.keyboard.press("m")
         expect(form.get_by_label("Reason").first).to_be_visible()
-        tab.open("/team")  # once it is drawn: for a moment the tabs before stand beside those that come
-        page.get_by_role("link", name="Trust: agreement in detail").click()  # it opens there, not at the page's top
+        # once it is drawn: for a moment the tabs before stand beside those that come
+        tab.open("/team")
+        # it opens there, not at the page's top
+        page.get_by_role("link", name="Trust: agreement in detail").click()
         expect(page.locator(".st-key-trust-view")).to_be_in_viewport()
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")
 
@@ -253,7 +319,13 @@ def fits_a_narrow_window(page: Page) -> None:
     """Wait until bar, note and button of the form stand where they belong at 900 x 900."""
     bar, said, case, note, record = (
         page.locator(f".st-key-{name}").first
-        for name in ("adjudication-bar", "adjudication-said", "adjudication", "final-note", "final-submit")
+        for name in (
+            "adjudication-bar",
+            "adjudication-said",
+            "adjudication",
+            "final-note",
+            "final-submit",
+        )
     )
     until(lambda: bottom(note) <= top(record), page, "the note is above the button")
     until(lambda: bottom(record) < 900, page, "the button is in view")
@@ -264,18 +336,24 @@ def fits_a_narrow_window(page: Page) -> None:
 
 def test_an_issue_that_is_left_is_selected_in_the_correction(mount: Callable[..., Mounted]) -> None:
     mounted = mount("correction_left", "key_sheet", "correction_check")
-    mounted.page.evaluate(
-        """() => {
+    mounted.page.evaluate("""() => {
           document.body.insertAdjacentHTML("beforeend", "<div class=st-key-final-corrected><textarea></textarea></div>")
           document.querySelector("textarea").value = "Now A is red. B is red. C."
           const left = [{ number: 1, text: "contradicted" }, { number: 2, text: "missing point" }]
           window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, { count: 2, left }))
           const faulty = { 1: { start: 15, end: 18, answer: "A is red. B is red." }, 2: { after: "A is red." } }
           window.addEventListener("masis-correct", ({ detail }) => Object.assign(detail, faulty[detail.number]))
-        }"""
+        }""")
+    root = mounted.draw(
+        {"corrected": "", "check": {"fabricated": [], "uncited": [], "uncited_count": 0}}
     )
-    root = mounted.draw({"corrected": "", "check": {"fabricated": [], "uncited": [], "uncited_count": 0}})
     selected = "(box => [box === document.activeElement, box.selectionStart, box.selectionEnd])"
-    for name, place in (("issue 1 (contradicted)", [19, 22]), ("issue 2 (missing point)", [13, 13])):
+    for name, place in (
+        ("issue 1 (contradicted)", [19, 22]),
+        ("issue 2 (missing point)", [13, 13]),
+    ):
         root.get_by_role("button", name=name).click()
-        assert mounted.page.evaluate(f"{selected}(document.querySelector('textarea'))") == [True, *place]
+        assert mounted.page.evaluate(f"{selected}(document.querySelector('textarea'))") == [
+            True,
+            *place,
+        ]

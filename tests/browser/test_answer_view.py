@@ -1,4 +1,6 @@
-"""Marks, reasons, legend, evidence, by the component alone; changes, issues followed and scores on the case page."""
+"""Marks, reasons, legend, evidence, by the component alone; changes, issues followed and scores on
+the case page.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,20 @@ OpenTab = Callable[..., Tab]
 
 
 def audited_answer(case_id: str) -> Any:
-    """What the page of a demo case hands to the component, the case audited and its first iteration shown."""
+    """What the page of a demo case hands to the component, the case audited and its first iteration
+    shown.
+    """
     case = next(each for each in demo_cases() if each.id == case_id)
     return for_browser(answer_view(case, run_audit(case), 0))
 
 
 @pytest.fixture(scope="module")
 def fabricated() -> Any:
-    """An answer with a fabricated reference, a figure that the evidence lacks, and one whose digits are swapped.
+    """An answer with a fabricated reference, a figure that the evidence lacks, and one whose digits
+    are swapped.
 
-    The swapped one is in the words of the evidence: of the answer's own words it could be a figure of something else.
+    The swapped one is in the words of the evidence: of the answer's own words it could be a figure
+    of something else.
     """
     case = next(each for each in demo_cases() if each.id == FABRICATED)
     own = "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023"
@@ -54,7 +60,11 @@ def test_why_a_case_needs_review_stays_within_the_window_with_the_technical_part
 ) -> None:
     mounted = mount("case_head")
     mounted.page.set_viewport_size({"width": width, "height": 800})
-    headline = {"text": "The answer contradicts what it cites. " * 4, "tone": "bad", "others": "1 missing point"}
+    headline = {
+        "text": "The answer contradicts what it cites. " * 4,
+        "tone": "bad",
+        "others": "1 missing point",
+    }
     reasons = ["A claim is contradicted. " * 12, "The audit ended with an error."]
     technical = "replay:/data/replies.jsonl holds no reply to this request. " * 4
     state = {"text": "Something is wrong", "tone": "bad", "meaning": ""}
@@ -66,10 +76,14 @@ def test_why_a_case_needs_review_stays_within_the_window_with_the_technical_part
     panel.get_by_text("Technical details").click()
     expect(panel.get_by_text("replay:")).to_be_visible()
     left, right, inner, shown = panel.evaluate(
-        "box => [box.getBoundingClientRect().left, box.getBoundingClientRect().right, box.scrollWidth, box.clientWidth]"
+        "box => [box.getBoundingClientRect().left, box.getBoundingClientRect().right,"
+        " box.scrollWidth, box.clientWidth]"
     )
     assert (left >= 0, right <= width, inner <= shown) == (True, True, True)
-    for go_on in (lambda: mounted.page.mouse.click(10, 790), lambda: mounted.page.keyboard.press("n")):
+    for go_on in (
+        lambda: mounted.page.mouse.click(10, 790),
+        lambda: mounted.page.keyboard.press("n"),
+    ):
         expect(panel).to_be_visible()
         go_on()
         expect(panel).to_be_hidden()
@@ -88,7 +102,8 @@ def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: P
 
 def test_a_mark_takes_the_reader_to_the_bearing_sentence_and_says_so(answer_page: Page) -> None:
     answer_page.locator(".text .ref", has_text="chunk_4").click(delay=40)
-    lit = answer_page.locator(".evidence .lit-near").first  # the claim is not confirmed: nothing is green
+    # the claim is not confirmed: nothing is green
+    lit = answer_page.locator(".evidence .lit-near").first
     expect(lit).to_contain_text("Sørlige")
     expect(lit).to_be_in_viewport()
     panel = answer_page.locator(".why-panel")
@@ -103,7 +118,9 @@ def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
     expect(answer_page.locator(".why-panel")).to_contain_text("No chunk has this id")
     answer_page.locator(".evidence .card[data-id=chunk_4] .card-head").focus()
     answer_page.keyboard.press("Space")
-    expect(answer_page.locator(".text .mark.chosen").first).to_contain_text("The main risk is timing")
+    expect(answer_page.locator(".text .mark.chosen").first).to_contain_text(
+        "The main risk is timing"
+    )
     expect(answer_page.locator(".why-panel")).to_contain_text(
         "Highlighted in the answer: 1 sentence that relies on chunk_4."
     )
@@ -112,14 +129,14 @@ def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
 def test_a_correction_begins_with_the_words_of_the_gravest_issue_and_its_evidence_lit(
     answer_page: Page, fabricated: Any
 ) -> None:
-    chosen = answer_page.evaluate(
-        """() => {
+    chosen = answer_page.evaluate("""() => {
             const detail = {}
             window.dispatchEvent(new CustomEvent("masis-correct", { detail }))
             return [detail.start, detail.end]
-        }"""
-    )
-    words = "".join(each["text"] for each in fabricated["pieces"] if 1 in each.get("issues", ())).strip()
+        }""")
+    words = "".join(
+        each["text"] for each in fabricated["pieces"] if 1 in each.get("issues", ())
+    ).strip()
     assert "".join(each["text"] for each in fabricated["pieces"])[slice(*chosen)] == words
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
@@ -150,13 +167,11 @@ def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_s
 ) -> None:
     mounted = mount("answer_view")
     mounted.page.set_viewport_size({"width": 1440, "height": 500})
-    mounted.page.evaluate(
-        """() => {
+    mounted.page.evaluate("""() => {
             const host = document.getElementById("host")
             host.className = "st-key-adjudicated-answer"
             host.setAttribute("style", "--pane: 240px; --pane-scroll: auto")
-        }"""
-    )
+        }""")
     mounted.draw(audited_answer("history-02-altered"))
     for passage in (".evidence .lit-against", ".answer .chosen"):
         expect(mounted.page.locator(passage).first).to_be_in_viewport()
@@ -164,21 +179,30 @@ def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_s
     legend, left = (mounted.page.locator(each).bounding_box() for each in (".legend", ".left"))
     assert legend
     assert left
-    assert legend["y"] >= left["y"] or legend["y"] + legend["height"] <= left["y"], "a sliver of it is seen"
-    expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)  # the page says it in words above
+    assert legend["y"] >= left["y"] or legend["y"] + legend["height"] <= left["y"], (
+        "a sliver of it is seen"
+    )
+    # the page says it in words above
+    expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)
 
 
 def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:
     answer_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
-    expect(answer_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")
+    expect(answer_page.locator(".why-panel")).to_contain_text(
+        "No sentence of the answer relies on chunk_5."
+    )
 
 
-def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(answer_page: Page, fabricated: Any) -> None:
+def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(
+    answer_page: Page, fabricated: Any
+) -> None:
     mark = answer_page.locator(".text .ref-fabricated")
     key = answer_page.locator(".legend .key", has_text="fabricated")
 
     def struck() -> bool:
-        return "line-through" in str(mark.evaluate("element => getComputedStyle(element).textDecorationLine"))
+        return "line-through" in str(
+            mark.evaluate("element => getComputedStyle(element).textDecorationLine")
+        )
 
     assert struck()
     key.click(delay=40)
@@ -193,7 +217,9 @@ def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(answer_page: Page
         expect(key).to_have_attribute("aria-pressed", shown)
 
 
-def test_the_frame_of_a_figure_that_the_evidence_lacks_has_a_key_of_its_own(answer_page: Page) -> None:
+def test_the_frame_of_a_figure_that_the_evidence_lacks_has_a_key_of_its_own(
+    answer_page: Page,
+) -> None:
     page = answer_page
     # Streamlit's colors, which the component alone lacks: a frame of no color isn't drawn
     page.add_style_tag(content=":root { --st-gray-color: gray; --st-red-color: red }")
@@ -212,12 +238,10 @@ def test_the_frame_of_a_figure_that_the_evidence_lacks_has_a_key_of_its_own(answ
 
 
 def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None:
-    shapes = answer_page.locator(".text .ref").evaluate_all(
-        """marks => marks.map(mark => {
+    shapes = answer_page.locator(".text .ref").evaluate_all("""marks => marks.map(mark => {
           const style = getComputedStyle(mark), glyph = getComputedStyle(mark, "::before").content
           return [mark.className.match(/ref-[a-z]+/)[0], style.borderStyle, style.textDecorationLine, glyph].join(" ")
-        })"""
-    )
+        })""")
     kinds = {shape.split(" ")[0]: shape.split(" ", 1)[1] for shape in shapes}
     assert len(kinds) >= 3
     assert len(set(kinds.values())) == len(kinds)
@@ -226,14 +250,20 @@ def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None
 def test_a_contradicted_claim_lights_the_evidence_against_it(answer_page: Page) -> None:
     answer_page.set_viewport_size({"width": 1440, "height": 620})
     answer_page.locator(".text .mark", has_text="41.2%").first.click(delay=40)
-    lit, reasons = answer_page.locator(".evidence .lit-against", has_text="14.2%"), answer_page.locator(".why-panel")
+    lit, reasons = (
+        answer_page.locator(".evidence .lit-against", has_text="14.2%"),
+        answer_page.locator(".why-panel"),
+    )
     expect(lit).to_be_in_viewport(ratio=1)
     expect(reasons).to_contain_text("contradicted")
-    words, head, pane = (each.bounding_box() for each in (lit, reasons, answer_page.locator(".evidence")))
+    words, head, pane = (
+        each.bounding_box() for each in (lit, reasons, answer_page.locator(".evidence"))
+    )
     assert words
     assert head
     assert pane
-    above = words["y"] - head["y"] - head["height"]  # in the middle of what the reasons leave of the column
+    # in the middle of what the reasons leave of the column
+    above = words["y"] - head["y"] - head["height"]
     below = pane["y"] + pane["height"] - words["y"] - words["height"]
     assert abs(above - below) < 40
     answer_page.set_viewport_size({"width": 1440, "height": 900})
@@ -249,14 +279,18 @@ def test_a_wide_page_follows_issues_explains_scores_and_keeps_the_decision_in_vi
     expect(followed.locator("tr", has_text="names no evidence")).to_contain_text("fixed")
     expect(page.get_by_text("it has the highest quality")).to_be_visible()
     page.get_by_text("How the scores of iteration 1 came about").click(delay=40)
-    origin = page.get_by_role("table", name="How the scores came about").locator("tr", has_text="Confidence")
+    origin = page.get_by_role("table", name="How the scores came about").locator(
+        "tr", has_text="Confidence"
+    )
     expect(origin).to_contain_text("× 0.5 for 1 fabricated reference")
     expect(page.get_by_role("table", name="What the scores were measured by")).to_be_visible()
     page.get_by_role("table", name="Scores by iteration").scroll_into_view_if_needed()
     expect(form.get_by_role("button", name=re.compile("Submit"))).to_be_in_viewport()
     # a mark leads to the label of its claim or reference, by click and by key
     page.locator(".text .ref-fabricated").click(delay=40)
-    page.locator(".why-panel").get_by_role("button", name="Label this reference").first.click(delay=40)
+    page.locator(".why-panel").get_by_role("button", name="Label this reference").first.click(
+        delay=40
+    )
     control = form.get_by_label(re.compile("^Reference .*the audit says fabricated"))
     expect(control).to_be_focused()
     expect(control).to_be_in_viewport()
@@ -273,7 +307,10 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
     tab = open_tab(demo, width=900)
     audited(tab, FABRICATED)
     page = tab.page
-    decision, evidence = page.get_by_role("region", name="Decision"), page.locator(".evidence .card").first
+    decision, evidence = (
+        page.get_by_role("region", name="Decision"),
+        page.locator(".evidence .card").first,
+    )
     expect(decision.get_by_role("button", name="Submit")).to_be_in_viewport()
     expect(evidence).to_be_hidden()
     page.get_by_role("tab", name="Evidence").click(delay=40)
@@ -295,8 +332,14 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
     reasons.get_by_role("button", name="Close the reasons").click(delay=40)
     expect(reasons).to_be_hidden()
     # a marker leads to its evidence, and a key back to the marker
-    marker, card = page.locator(".text .ref", has_text="chunk_4"), page.locator(".evidence .card[data-id=chunk_4]")
-    for back in (lambda: page.keyboard.press("g"), page.get_by_role("button", name="Back to the answer").click):
+    marker, card = (
+        page.locator(".text .ref", has_text="chunk_4"),
+        page.locator(".evidence .card[data-id=chunk_4]"),
+    )
+    for back in (
+        lambda: page.keyboard.press("g"),
+        page.get_by_role("button", name="Back to the answer").click,
+    ):
         marker.click(delay=40)
         expect(card.locator(".card-head")).to_be_focused()
         expect(card.locator(".card-head")).to_be_in_viewport(ratio=1)
@@ -344,57 +387,75 @@ def keeps_its_place(part: Locator, place: FloatRect | None) -> None:
 
 
 def test_a_long_id_breaks_behind_its_separators_only(mount: Callable[..., Mounted]) -> None:
-    name = "retrieval-evaluation_2026-11-quarterly-benchmark_regulated-medicines_subset-B_case-000417"
+    name = (
+        "retrieval-evaluation_2026-11-quarterly-benchmark_regulated-medicines_subset-B_case-000417"
+    )
     cell = {"text": "How long is it?", "href": "review", "open": name, "below": [f"Law  ·  {name}"]}
     column = {"title": "Question", "kind": "main", "hide": ""}
     mounted = mount("linked_table")
     mounted.page.set_viewport_size({"width": 320, "height": 600})
     row = {"cells": [cell], "open": name, "marked": False}
-    below = mounted.draw({"columns": [column], "rows": [row], "description": "Cases"}).locator(".below")
+    below = mounted.draw({"columns": [column], "rows": [row], "description": "Cases"}).locator(
+        ".below"
+    )
     assert below.text_content() == f"Law  ·  {name}"
-    lines = below.evaluate(
-        """box => { const lines = {}, range = document.createRange()
+    lines = below.evaluate("""box => { const lines = {}, range = document.createRange()
           for (const text of box.childNodes) for (let at = 0; at < (text.data ?? "").length; at += 1) {
             range.setStart(text, at); range.setEnd(text, at + 1)
             const line = Math.round(range.getBoundingClientRect().top)
             lines[line] = (lines[line] ?? "") + text.data[at]
           }
-          return Object.keys(lines).map(Number).sort((a, b) => a - b).map(line => lines[line]) }"""
-    )
+          return Object.keys(lines).map(Number).sort((a, b) => a - b).map(line => lines[line]) }""")
     assert len(lines) > 1
     assert all(line.rstrip()[-1] in "-_·" for line in lines[:-1])
 
 
-def test_the_queue_goes_on_at_the_row_that_took_the_place_of_a_case_that_is_gone(mount: Callable[..., Mounted]) -> None:
+def test_the_queue_goes_on_at_the_row_that_took_the_place_of_a_case_that_is_gone(
+    mount: Callable[..., Mounted],
+) -> None:
     columns = [{"title": "Question", "kind": "main", "hide": ""}]
-    cells = [{"text": name, "href": f"review?case={name}", "open": name} for name in ("a", "b", "c")]
+    cells = [
+        {"text": name, "href": f"review?case={name}", "open": name} for name in ("a", "b", "c")
+    ]
     rows = [{"cells": [cell], "open": cell["open"], "marked": False} for cell in cells]
     mounted = mount("linked_table")
     mounted.draw({"columns": columns, "rows": rows, "description": "Cases", "head_stays": True})
     mounted.page.evaluate("window.masisLeft = 'b'")
-    table = mounted.draw({"columns": columns, "rows": [rows[0], rows[2]], "description": "Cases", "head_stays": True})
+    table = mounted.draw(
+        {"columns": columns, "rows": [rows[0], rows[2]], "description": "Cases", "head_stays": True}
+    )
     expect(table.get_by_role("link", name="c")).to_be_focused()
 
 
 def test_a_count_in_a_table_separates_its_thousands(mount: Callable[..., Mounted]) -> None:
     columns = [{"title": title, "kind": "figure", "hide": ""} for title in ("Approved", "Rejected")]
-    row = {"cells": [1520, None, {"text": "Ana", "href": "queue?assignee=Ana"}], "open": None, "marked": False}
+    row = {
+        "cells": [1520, None, {"text": "Ana", "href": "queue?assignee=Ana"}],
+        "open": None,
+        "marked": False,
+    }
     mounted = mount("linked_table")
     columns.append({"title": "Reviewer", "kind": "", "hide": ""})
     table = mounted.draw({"columns": columns, "rows": [row], "description": "Reviewers"})
     assert table.locator("td").all_text_contents() == ["1,520", "–", "Ana"]
     table.get_by_role("link").click()
-    assert mounted.sent() == [("trigger", "open", "queue?assignee=Ana")], "a link that opens no row leads where it says"
+    assert mounted.sent() == [("trigger", "open", "queue?assignee=Ana")], (
+        "a link that opens no row leads where it says"
+    )
 
 
-def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(answer_page: Page) -> None:
+def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(
+    answer_page: Page,
+) -> None:
     page, panel = answer_page, answer_page.locator(".why-panel")
     page.locator(".issue-head").nth(1).click(delay=40)
     expect(panel).to_contain_text("Issue 2,")
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": 750, "height": 260})
     page.evaluate("document.body.style.paddingBottom = '2000px'")
-    page.evaluate("scrollTo(0, document.querySelector('#host').getBoundingClientRect().bottom + scrollY)")
+    page.evaluate(
+        "scrollTo(0, document.querySelector('#host').getBoundingClientRect().bottom + scrollY)"
+    )
     page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: -1 }))")
     expect(panel).to_contain_text("Issue 1,")
     box = page.locator(".text .mark.chosen").first.bounding_box()
@@ -406,7 +467,10 @@ def test_what_the_critic_says_once_more_of_a_fault_stands_on_its_card_alone(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:
     first = fabricated["issues"][0]
-    also = [{**first, "reason": f"Said by {who}.", "restates": who == "critic"} for who in ("critic", "a check")]
+    also = [
+        {**first, "reason": f"Said by {who}.", "restates": who == "critic"}
+        for who in ("critic", "a check")
+    ]
     mounted = mount("answer_view")
     root = mounted.draw({**fabricated, "issues": [{**first, "also": also}]})
     mounted.page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: 1 }))")
@@ -427,12 +491,23 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
         "insert_says": "Ice",
         "after": "It is.",
     }
-    missing = {**fabricated["issues"][0], **point, "description": "Ice", "reason": "Asked for.", "also": []}
-    cards = [{**each, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]} for each in fabricated["evidence"]]
+    missing = {
+        **fabricated["issues"][0],
+        **point,
+        "description": "Ice",
+        "reason": "Asked for.",
+        "also": [],
+    }
+    cards = [
+        {**each, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]}
+        for each in fabricated["evidence"]
+    ]
     mounted = mount("answer_view")
     mounted.draw({**fabricated, "issues": [*fabricated["issues"], missing], "evidence": cards})
     page, panel = mounted.page, mounted.page.locator(".why-panel")
-    page.evaluate("window.addEventListener('masis-insert', event => { window.inserted = event.detail })")
+    page.evaluate(
+        "window.addEventListener('masis-insert', event => { window.inserted = event.detail })"
+    )
     page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: -1 }))")
     expect(page.locator(".issue").last).to_be_in_viewport(ratio=1)
     expect(panel).to_contain_text("Ice")
@@ -440,17 +515,26 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
     expect(page.locator(".evidence .lit-near").first).to_have_text("It speaks of ice.")
     insert = panel.get_by_role("button", name="Insert into the correction")
     insert.click(delay=40)
-    assert page.evaluate("window.inserted") == {"text": "Ice [chunk_4].", "says": "Ice", "after": "It is."}
+    assert page.evaluate("window.inserted") == {
+        "text": "Ice [chunk_4].",
+        "says": "Ice",
+        "after": "It is.",
+    }
     for correction, offered in (("It is. Ice [chunk_4].", False), ("It is.", True)):
         page.evaluate(
-            "text => { window.masisCorrection = text; dispatchEvent(new Event('masis-corrected')) }", correction
+            "text => { window.masisCorrection = text; dispatchEvent(new"
+            " Event('masis-corrected')) }",
+            correction,
         )
         expect(insert).to_be_visible(visible=offered)
 
 
-def test_a_correction_is_told_which_issues_it_has_left_as_they_stand(mount: Callable[..., Mounted]) -> None:
+def test_a_correction_is_told_which_issues_it_has_left_as_they_stand(
+    mount: Callable[..., Mounted],
+) -> None:
     case = case_of(
-        "The bridge is 210 metres long [c1]. It was opened in 1950 [c9]. It was painted in 1960 [c8].",
+        "The bridge is 210 metres long [c1]. It was opened in 1950 [c9]. It was painted in 1960"
+        " [c8].",
         {"c1": "The bridge is 120 metres long. It was opened in 1931."},
     )
     mounted = mount("answer_view")
@@ -483,7 +567,9 @@ def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentenc
         {"text": "A has two", "sentence": 0, "issues": [1], "claims": [0], "ends": [1]},
         {"text": ", and B has three.", "sentence": 0, "issues": [1, 2], "claims": [1], "ends": [2]},
     ]
-    issues = [{**fabricated["issues"][0], "number": number, "claim": number - 1} for number in (1, 2)]
+    issues = [
+        {**fabricated["issues"][0], "number": number, "claim": number - 1} for number in (1, 2)
+    ]
     mounted = mount("answer_view")
     mounted.draw({**fabricated, "pieces": pieces, "blocks": [], "issues": issues})
     asked = """corrected => {
@@ -501,9 +587,11 @@ def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentenc
     [
         ({"claims": [0]}, "", "two lanes"),
         ({"claims": [0], "fact": ""}, "", "A has two lanes"),
-        ({"fact": ""}, "", "A has two lanes"),  # the critic, of the sentence: without the citation that holds
+        # the critic, of the sentence: without the citation that holds
+        ({"fact": ""}, "", "A has two lanes"),
         ({"fact": "", "reference": "misattributed"}, "misattributed", "[c1]"),
-        ({"fact": "", "reference": "misattributed"}, "", "A has two lanes [c1]"),  # about its words, not its citation
+        # about its words, not its citation
+        ({"fact": "", "reference": "misattributed"}, "", "A has two lanes [c1]"),
         ({"fact": "", "reference": "fabricated"}, "", "A has two lanes [c1]"),
     ],
 )
@@ -527,7 +615,12 @@ def test_a_correction_begins_with_what_is_wrong_and_keeps_the_citation_that_hold
         issue["reference"] = finding
     mounted = mount("answer_view")
     mounted.draw(
-        {**fabricated, "pieces": pieces, "blocks": [], "issues": [issue | ({"claim": 0} if "claims" in about else {})]}
+        {
+            **fabricated,
+            "pieces": pieces,
+            "blocks": [],
+            "issues": [issue | ({"claim": 0} if "claims" in about else {})],
+        }
     )
     asked = """() => {
         const detail = {}

@@ -1,4 +1,6 @@
-"""A day of use in minutes: cases come in over HTTP and are audited, three people decide them in their browsers."""
+"""A day of use in minutes: cases come in over HTTP and are audited, three people decide them in
+their browsers.
+"""
 
 from __future__ import annotations
 
@@ -88,15 +90,20 @@ def decide_one(tab: Tab, name: str, keys: tuple[str, ...]) -> bool:
     for waited in range(1200):
         if over():
             break
-        if waited == 400 and not chosen.count():  # the keys came in a moment in which the form was drawn anew
+        # the keys came in a moment in which the form was drawn anew
+        if waited == 400 and not chosen.count():
             log.info("%s presses %s again at %s", name, keys, before)
             for key in keys:
                 page.keyboard.press(key)
         page.wait_for_timeout(50)
     else:
-        pytest.fail(f"{name}'s decision was not recorded, and nobody was faster: {page.url}\n{found.inner_text()}")
+        pytest.fail(
+            f"{name}'s decision was not recorded, and nobody was faster:"
+            f" {page.url}\n{found.inner_text()}"
+        )
     decided = not faster.is_visible()
-    if page.url == before:  # no case was left to open: one that comes from now on is opened from the list
+    # no case was left to open: one that comes from now on is opened from the list
+    if page.url == before:
         tab.open("/review")
     return decided
 
@@ -106,7 +113,9 @@ def decide_one(tab: Tab, name: str, keys: tuple[str, ...]) -> bool:
 def test_a_day_of_use_meets_no_error_holds_its_memory_and_leaves_the_log_intact(
     open_tab: Callable[..., Tab], tmp_path: Path, rounds: int
 ) -> None:
-    """Ingestion with audits and a webhook, three reviewers, backups and retention at once, for ``rounds`` seconds."""
+    """Ingestion with audits and a webhook, three reviewers, backups and retention at once, for
+    ``rounds`` seconds.
+    """
     database, backups = tmp_path / "masis.db", tmp_path / "backups"
     backups.mkdir()
     lead, counts, draw = Actor(name="Lead"), Counter[str](), random.Random(0)
@@ -128,7 +137,9 @@ def test_a_day_of_use_meets_no_error_holds_its_memory_and_leaves_the_log_intact(
         def send() -> None:
             name = f"case-{len(acknowledged)}"
             length = draw.randint(1, 900)
-            given = case(name, answer=f"The bridge is {length} metres long [1]. It was opened in 1931 [2].")
+            given = case(
+                name, answer=f"The bridge is {length} metres long [1]. It was opened in 1931 [2]."
+            )
             assert opened.post("/v1/cases", json=given).status_code == 202
             acknowledged.append(name)
             time.sleep(0.5)
@@ -147,13 +158,17 @@ def test_a_day_of_use_meets_no_error_holds_its_memory_and_leaves_the_log_intact(
         tabs = {name: open_tab(served.base) for name in REVIEWERS}
         sampled: list[tuple[float, float]] = []
         with beside(send, flood(str(opened.base_url)), back_up, retain) as errors:
-            until(lambda: any(bench.cases.find(CaseFilter(size=1)).rows), "the first case is stored")
+            until(
+                lambda: any(bench.cases.find(CaseFilter(size=1)).rows), "the first case is stored"
+            )
             for tab in tabs.values():
                 tab.open("/review")
             began = time.monotonic()
             while time.monotonic() - began < rounds and not errors:
                 for name, tab in tabs.items():
-                    counts["decided"] += decide_one(tab, name, draw.choice((("A",), ("X", "3", "Control+Enter"))))
+                    counts["decided"] += decide_one(
+                        tab, name, draw.choice((("A",), ("X", "3", "Control+Enter")))
+                    )
                 sampled.append((memory(opened.process.pid), memory(served.pid)))
         assert not errors
         until(lambda: not bench.store.inbox.unaudited(0), "all are audited", seconds=300)
@@ -163,19 +178,26 @@ def test_a_day_of_use_meets_no_error_holds_its_memory_and_leaves_the_log_intact(
     assert {each.id for each in bench.store.cases.iterate()} == set(acknowledged)
     assert bench.store.check().log.intact
     assert not bench.store.check().problems
-    assert {entry.decision.reviewer for entry in bench.reviews.iterate() if entry.decision} == set(REVIEWERS)
+    assert {entry.decision.reviewer for entry in bench.reviews.iterate() if entry.decision} == set(
+        REVIEWERS
+    )
     told = [json.loads(call.body) for call in calls]
     events = Counter(each["event"] for each in told)
     decided = {each["case"]["id"] for each in told if each["event"] == "case.decided"}
     assert decided == {row.id for row in (*every(bench, "approved"), *every(bench, "rejected"))}
     waited = {each["case"]["id"] for each in told if each["event"] == "case.needs_review"}
-    assert waited | decided == set(acknowledged), "each was told of, also one that was decided before its audit"
+    assert waited | decided == set(acknowledged), (
+        "each was told of, also one that was decided before its audit"
+    )
     assert "rror" not in logged
     assert "Traceback" not in logged
     third = len(sampled) // 3
     early, late = (
-        [max(each) for each in zip(*part, strict=True)] for part in (sampled[third:-third], sampled[-third:])
+        [max(each) for each in zip(*part, strict=True)]
+        for part in (sampled[third:-third], sampled[-third:])
     )
-    figures = f"{len(acknowledged)} cases, {dict(counts)}, {dict(events)}; memory {early}, then {late} MB"
+    figures = (
+        f"{len(acknowledged)} cases, {dict(counts)}, {dict(events)}; memory {early}, then {late} MB"
+    )
     log.info(figures)
     assert all(after < before * 1.1 for before, after in zip(early, late, strict=True)), figures

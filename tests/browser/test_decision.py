@@ -39,7 +39,8 @@ def cases(count: int) -> list[Case]:
     """Cases that each make something up."""
     return [
         case_of(
-            f"Bridge {number} is {100 + number} metres long [chunk_1]. It was opened in 1950 [chunk_9].",
+            f"Bridge {number} is {100 + number} metres long [chunk_1]. It was opened in 1950"
+            " [chunk_9].",
             {
                 "chunk_1": f"Bridge {number} is {100 + number} metres long.",
                 "chunk_2": f"Bridge {number} was opened in 1931.",
@@ -74,7 +75,9 @@ class ReviewServer:
         self.running.close()
 
     def decisions(self, case_id: str) -> list[Decision]:
-        entries = self.workbench.store.decisions.entries(DecisionFilter(case_id=case_id, newest_first=False)).rows
+        entries = self.workbench.store.decisions.entries(
+            DecisionFilter(case_id=case_id, newest_first=False)
+        ).rows
         return [entry.decision for entry in entries if entry.decision is not None]
 
     def drafted(self, case_id: str, field: str) -> Any:
@@ -99,7 +102,10 @@ def panel(page: Page) -> Locator:
 
 
 def open_case(tab: Tab, case_id: str, **parameters: str) -> Locator:
-    query = "&".join(f"{name}={value}" for name, value in {"case": case_id, "iteration": "1", **parameters}.items())
+    query = "&".join(
+        f"{name}={value}"
+        for name, value in {"case": case_id, "iteration": "1", **parameters}.items()
+    )
     tab.page.add_init_script("localStorage.setItem('masis-advance', 'off')")
     tab.open(f"/review?{query}")
     found = panel(tab.page)
@@ -108,18 +114,23 @@ def open_case(tab: Tab, case_id: str, **parameters: str) -> Locator:
 
 
 def named(found: Locator, *, heard: bool = True) -> None:
-    """Type the reviewer's name. Once the server has ``heard`` it, the page no longer asks for it, and moves up."""
+    """Type the reviewer's name. Once the server has ``heard`` it, the page no longer asks for it,
+    and moves up.
+    """
     name = found.get_by_label("Your name")
     if name.is_visible():
         name.fill("Ada")
         if heard:
             name.blur()
             expect(name).to_be_hidden()
-            settle(found.page)  # what the page draws for this person moves what a click would aim at
+            # what the page draws for this person moves what a click would aim at
+            settle(found.page)
 
 
 def ask(found: Locator) -> None:
-    """Submit an approval of an answer with serious issues open: it is asked once, and what is drawn can be read."""
+    """Submit an approval of an answer with serious issues open: it is asked once, and what is drawn
+    can be read.
+    """
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("alert")).to_contain_text("Approve it all the same?")
     expect(found).to_have_attribute("data-ready", "true")
@@ -167,7 +178,9 @@ def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by
 
 def drafted(server: ReviewServer, name: str) -> Any:
     """Return the note that a person has drafted on the case of the test above."""
-    return server.workbench.drafts.get(Actor(name=name), case_subject("bridge-10")).values.get("note")
+    return server.workbench.drafts.get(Actor(name=name), case_subject("bridge-10")).values.get(
+        "note"
+    )
 
 
 def test_three_fast_clicks_on_submit_are_one_decision_with_the_labels_of_single_references(
@@ -181,7 +194,8 @@ def test_three_fast_clicks_on_submit_are_one_decision_with_the_labels_of_single_
     named(found)
     ask(found)
     found.get_by_role("button", name="Submit").evaluate(
-        "button => { button.click(); button.disabled = false; button.click(); setTimeout(() => button.click(), 60) }"
+        "button => { button.click(); button.disabled = false; button.click(); setTimeout(() =>"
+        " button.click(), 60) }"
     )
     for _ in range(3):
         tab.page.keyboard.press("Control+Enter")
@@ -210,7 +224,10 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     expect(found.get_by_label("Note")).to_have_value(NOTE)
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.")
-    assert [decision.verdict for decision in server.decisions("bridge-03")] == ["escalate", "approve"]
+    assert [decision.verdict for decision in server.decisions("bridge-03")] == [
+        "escalate",
+        "approve",
+    ]
 
 
 def test_a_submit_straight_after_typing_says_what_is_missing_and_checks_what_was_typed(
@@ -241,15 +258,24 @@ def test_a_killed_server_loses_neither_a_correction_nor_a_comment_that_rested(
     tab.page.get_by_text("Comments, assignment, tags").click(delay=40)
     tab.page.get_by_label("Comment", exact=True).press_sequentially(words, delay=5)
     stored = server.workbench.store.drafts
-    until(lambda: stored.get("Ada", f"comment:{case}").values.get("text") == words, tab.page, "the comment is drafted")
+    until(
+        lambda: stored.get("Ada", f"comment:{case}").values.get("text") == words,
+        tab.page,
+        "the comment is drafted",
+    )
     found.get_by_text("Override", exact=True).click(delay=40)
     answer = found.get_by_label("Corrected answer")
     answer.press("Control+End")
     answer.press_sequentially(" It spans the Tay", delay=5)
     # The field is never left: what rests in it for a moment is sent by itself.
-    until(lambda: "It spans the Tay" in (server.drafted(case, "corrected") or ""), tab.page, "what was typed is stored")
+    until(
+        lambda: "It spans the Tay" in (server.drafted(case, "corrected") or ""),
+        tab.page,
+        "what was typed is stored",
+    )
     server.kill()
-    tab.page.close()  # a page that outlives its server hands over what it holds, whenever it is back
+    # a page that outlives its server hands over what it holds, whenever it is back
+    tab.page.close()
     server.start()
     tab = open_tab(server.base)
     again = open_case(tab, case)
@@ -278,19 +304,31 @@ def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(
     found.get_by_label("Note").fill(NOTE)
     tab.page.wait_for_function(IN_BROWSER, arg=NOTE)
     server.start()
-    until(lambda: server.drafted(case, "note") == NOTE, tab.page, "the page reconnected and its draft was kept", 60)
+    until(
+        lambda: server.drafted(case, "note") == NOTE,
+        tab.page,
+        "the page reconnected and its draft was kept",
+        60,
+    )
     expect(found.get_by_label("Note")).to_have_value(NOTE)
     server.kill()
     found.get_by_text("Approve", exact=True).click(delay=40)
     named(found, heard=False)
     ask(found)
     server.start()
-    until(lambda: server.drafted(case, "verdict") == "approve", tab.page, "the page reconnected once more", 60)
+    until(
+        lambda: server.drafted(case, "verdict") == "approve",
+        tab.page,
+        "the page reconnected once more",
+        60,
+    )
     expect(found.locator(".saved")).to_have_text("Draft saved")
     expect(found.get_by_role("alert")).to_contain_text("Approve it all the same?")
     expect(found).to_have_attribute("data-ready", "true")
     found.get_by_role("button", name="Submit").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("Approved the original answer.", timeout=60_000)
+    expect(found.get_by_role("status").first).to_contain_text(
+        "Approved the original answer.", timeout=60_000
+    )
     (decision,) = server.decisions(case)
     assert decision.note == NOTE
 
@@ -354,7 +392,9 @@ def test_a_dropped_connection_loses_nothing_even_if_the_page_is_closed_before_it
 
 def add_newer_cases(server: ReviewServer) -> None:
     marked = f"newer-{uuid4().hex}"
-    server.workbench.cases.add(ADA, [case.model_copy(update={"id": f"{marked}-{case.id}"}) for case in cases(3)])
+    server.workbench.cases.add(
+        ADA, [case.model_copy(update={"id": f"{marked}-{case.id}"}) for case in cases(3)]
+    )
 
 
 def test_a_queue_redrawn_while_the_mouse_button_is_down_opens_what_was_pressed(
@@ -389,7 +429,9 @@ def test_a_submit_that_another_run_of_the_page_swallowed_is_sent_again_and_recor
         def pass_on(message: str | bytes) -> None:
             asked = BackMsg.FromString(message if isinstance(message, bytes) else message.encode())
             sent = asked.rerun_script.widget_states.widgets
-            if not lost and (submits := [each for each in sent if b'"submit"' in each.SerializeToString()]):
+            if not lost and (
+                submits := [each for each in sent if b'"submit"' in each.SerializeToString()]
+            ):
                 lost.extend(submits)
                 for each in submits:  # the page runs, but without what was to be recorded
                     sent.remove(each)

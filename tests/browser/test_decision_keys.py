@@ -1,4 +1,6 @@
-"""The keys of the decision form, which stands alone on a page: what each does, when none does, and what is said."""
+"""The keys of the decision form, which stands alone on a page: what each does, when none does, and
+what is said.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def run() -> Run:
 
 @pytest.fixture
 def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
-    """Draws the form over a link and a field of the page; ``more`` replaces what the server says."""
+    """Draws the form over a link and a field of the page; ``more`` replaces what the
+    server says.
+    """
     mounted = mount("decision", "key_sheet", "report_issue", "correction_check")
     others = "<a href='#'>elsewhere</a><button>other</button><input>"
     mounted.page.evaluate("html => document.body.insertAdjacentHTML('afterbegin', html)", others)
@@ -56,7 +60,8 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
             "revision": "revision 2",
             "longest": 1_000,
             "verdicts": [
-                {"code": code, **word._asdict(), "needs_reason": code in NEEDS_REASON} for code, word in DECIDE.items()
+                {"code": code, **word._asdict(), "needs_reason": code in NEEDS_REASON}
+                for code, word in DECIDE.items()
             ],
             "reasons": forms.reasons(run.iterations[0]),
             "labels": {
@@ -109,7 +114,10 @@ def test_the_field_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: D
     page.set_viewport_size({"width": 420, "height": 420})
 
     def stands_above() -> bool:
-        field, foot = page.locator(":is(select, textarea):focus").bounding_box(), page.locator(".foot").bounding_box()
+        field, foot = (
+            page.locator(":is(select, textarea):focus").bounding_box(),
+            page.locator(".foot").bounding_box(),
+        )
         return bool(field and foot and field["y"] + field["height"] <= foot["y"])
 
     for key in ("x", "3"):
@@ -137,11 +145,13 @@ def test_a_correction_that_was_submitted_does_not_stand_under_the_next_answer(dr
     page.keyboard.press("o")
     page.keyboard.type("Bridge 1. ")
     another = (
-        "window.masisShown = { ...window.masisShown, place: 'next' }; window.dispatchEvent(new Event('masis-shown'))"
+        "window.masisShown = { ...window.masisShown, place: 'next' }; window.dispatchEvent(new"
+        " Event('masis-shown'))"
     )
     shown, editor = page.evaluate("window.masisShown"), page.locator(".editor")
     page.evaluate(another)
-    expect(editor).to_be_visible()  # who types, where an audit that ends changes the place of the answer
+    # who types, where an audit that ends changes the place of the answer
+    expect(editor).to_be_visible()
     page.evaluate("shown => { window.masisShown = shown }", shown)
     page.keyboard.press("Control+Enter")
     assert posted(draw)
@@ -161,7 +171,9 @@ def test_a_held_key_decides_nothing(draw: Draw) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", ["a", "button", "input"])
-def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it(draw: Draw, elsewhere: str) -> None:
+def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it(
+    draw: Draw, elsewhere: str
+) -> None:
     page = draw()
     page.locator(f"body > {elsewhere}").focus()
     page.keyboard.press("d")  # the page has a button for it, which acts whatever has the focus
@@ -188,9 +200,10 @@ def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Dr
     assert not [each for each in draw.sent() if each[1] == "act"]  # type: ignore[attr-defined]
 
 
-def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selected(draw: Draw) -> None:
-    draw.page.evaluate(  # type: ignore[attr-defined]
-        """() => {
+def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selected(
+    draw: Draw,
+) -> None:
+    draw.page.evaluate("""() => {
           const columns = ["", ""].map(() => Object.assign(document.createElement("div"), { style: "flex: 1" }))
           for (const each of columns) each.dataset.testid = "stColumn"
           const row = document.createElement("div")
@@ -202,8 +215,7 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
           window.addEventListener("masis-correct", ({ detail }) => {
             Object.assign(detail, window.faulty ?? { start: 39, end: 41 })
           })
-        }"""
-    )
+        }""")  # type: ignore[attr-defined]
     page = draw()
     page.keyboard.press("o")
     editor, field = page.locator(".editor"), page.get_by_label("Corrected answer")
@@ -214,9 +226,21 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     expect(field).to_have_value(f"{(CASE.answer or '')[:39]}Later it{(CASE.answer or '')[41:]}")
     field.fill("Another line.\n" * 60)
     most = 0.4 * page.evaluate("innerHeight") + 1
-    until(lambda: short < editor.evaluate("box => box.offsetHeight") <= most, page, "it grows, as far as it may")
-    until(lambda: editor.evaluate("box => parseFloat(getComputedStyle(box).bottom) === 0"), page, "it is docked")
-    until(lambda: field.evaluate("box => box.scrollHeight > box.clientHeight"), page, "the text scrolls")
+    until(
+        lambda: short < editor.evaluate("box => box.offsetHeight") <= most,
+        page,
+        "it grows, as far as it may",
+    )
+    until(
+        lambda: editor.evaluate("box => parseFloat(getComputedStyle(box).bottom) === 0"),
+        page,
+        "it is docked",
+    )
+    until(
+        lambda: field.evaluate("box => box.scrollHeight > box.clientHeight"),
+        page,
+        "the text scrolls",
+    )
     # once the correction has changed they are looked for in it
     page.evaluate("window.faulty = { start: 4, end: 10 }")
     field.fill(f"At last: {CASE.answer}")
@@ -228,25 +252,26 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     page.keyboard.press("Escape")
     page.keyboard.press("o")
     says(page).to_have_text("The words of this issue are changed already.")
-    # of several places the nearest to where they stood, and for a missing point the place where it would be inserted
+    # of several places the nearest to where they stood, and for a missing point the place where it
+    # would be inserted
     cites, other = f"{CASE.answer}".split(" It was")
     for faulty, start in (("start: 28, end: 37", 28 + 3), (f"after: {cites!r}", len(cites) + 4)):
         page.evaluate(f"window.faulty = {{ {faulty} }}")
-        field.fill(f"[chunk_1]{cites[6:]} It was{other}" if "start" in faulty else f"Now {CASE.answer}")
+        field.fill(
+            f"[chunk_1]{cites[6:]} It was{other}" if "start" in faulty else f"Now {CASE.answer}"
+        )
         page.keyboard.press("Escape")
         page.keyboard.press("o")
         assert field.evaluate("box => box.selectionStart") == start
 
 
 def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw) -> None:
-    draw.page.evaluate(  # type: ignore[attr-defined]
-        """() => {
+    draw.page.evaluate("""() => {
           const left = [{ number: 1, text: "fabricated" }, { number: 3, text: "uncited" }]
           const untouched = { count: 3, left, others: 1 }
           window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, untouched))
           window.addEventListener("masis-correct", ({ detail }) => Object.assign(detail, { start: 4, end: 10 }))
-        }"""
-    )
+        }""")  # type: ignore[attr-defined]
     draft = forms.FormFields(
         verdict="override", corrected=f"At last: {CASE.answer}".replace(" [chunk_1]", "")
     ).model_dump(mode="json")
@@ -269,7 +294,8 @@ def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
     says(page).to_contain_text("this answer has only just appeared")
     page.keyboard.press("u")
     says(page).to_contain_text("There is nothing to undo")
-    # another answer stands on the page: neither a key nor a person's own click decides about this one
+    # another answer stands on the page: neither a key nor a person's own click decides about this
+    # one
     page.evaluate("window.masisShown = { ...window.masisShown, at: -1000, digest: 'another' }")
     page.keyboard.press("a")
     says(page).to_contain_text("The answer on the page is just changing")
@@ -289,12 +315,15 @@ def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
 def test_v_leads_to_a_correction_that_stands_before_it_leads_to_a_revision(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("v")
-    page.evaluate("window.addEventListener('masis-version', event => event.preventDefault())")  # as the answer does
+    # as the answer does
+    page.evaluate("window.addEventListener('masis-version', event => event.preventDefault())")
     page.keyboard.press("v")
     assert [value["kind"] for _, name, value in draw.sent() if name == "act"] == ["switch"]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("base", "title"), [("run/1", "that the audit missed"), ("", "that you found")])
+@pytest.mark.parametrize(
+    ("base", "title"), [("run/1", "that the audit missed"), ("", "that you found")]
+)
 def test_nothing_is_said_to_be_missed_by_an_audit_that_is_hidden_or_was_not_made(
     draw: Draw, base: str, title: str
 ) -> None:
@@ -345,7 +374,9 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
     expect(page.get_by_label("Note")).to_have_value("a note")
 
 
-def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_undone(draw: Draw) -> None:
+def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_undone(
+    draw: Draw,
+) -> None:
     page = draw()
     page.keyboard.press("i")
     says(page).to_contain_text("Nothing to insert")
@@ -366,7 +397,8 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
     page.keyboard.press("u")  # the last of them
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
     says(page).to_contain_text("Undone: the insertion.")
-    field.press("Control+Home")  # a caret that somebody has put is where a point without a place goes
+    # a caret that somebody has put is where a point without a place goes
+    field.press("Control+Home")
     page.evaluate(insert, {"text": "It is grey [chunk_2].", "says": "It is grey", "after": ""})
     expect(field).to_have_value(f"{cites} It is grey [chunk_2]. {lanes['text']} It was{other}")
     page.keyboard.press("Escape")
@@ -390,12 +422,19 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
 
 
 SERIOUS = [
-    {"ids": ["i"], "label": {"text": "wrong", "tone": "bad", "meaning": ""}, "severity": "high", "text": "It is."}
+    {
+        "ids": ["i"],
+        "label": {"text": "wrong", "tone": "bad", "meaning": ""},
+        "severity": "high",
+        "text": "It is.",
+    }
 ]
 
 
 @pytest.mark.parametrize("key", ["u", "Escape"])
-def test_what_is_begun_is_taken_back_before_the_decision_on_another_case(draw: Draw, key: str) -> None:
+def test_what_is_begun_is_taken_back_before_the_decision_on_another_case(
+    draw: Draw, key: str
+) -> None:
     page = draw(serious=SERIOUS, previous="Rejected the original answer of c0")
     page.keyboard.press("a")
     expect(page.get_by_role("alert")).to_contain_text("One serious issue is open")
@@ -420,14 +459,18 @@ def test_the_revision_is_asked_for_as_correction_by_button_and_key(draw: Draw) -
     assert acts == ["take_revision"] * 2
     page = draw(revision="")
     for key in ("Shift+W", "v", "d", "]"):
-        page.evaluate("document.querySelector('#host').shadowRoot.querySelector('.message').replaceChildren()")
+        page.evaluate(
+            "document.querySelector('#host').shadowRoot.querySelector('.message').replaceChildren()"
+        )
         page.keyboard.press(key)
         says(page).to_have_text("There is no revision.")
     assert not draw.sent()  # type: ignore[attr-defined]
 
 
 def test_where_a_reason_is_missing_the_suggested_one_has_the_focus(draw: Draw) -> None:
-    offered = [{"code": each, "text": each, "suggested": each == "second"} for each in ("first", "second")]
+    offered = [
+        {"code": each, "text": each, "suggested": each == "second"} for each in ("first", "second")
+    ]
     page = draw(
         reasons=dict.fromkeys(DECIDE, offered),
         draft=forms.FormFields(verdict="reject").model_dump(mode="json"),
@@ -436,7 +479,9 @@ def test_where_a_reason_is_missing_the_suggested_one_has_the_focus(draw: Draw) -
     expect(page.get_by_role("radio", name="second")).to_be_focused()
 
 
-def test_a_draft_is_called_saved_once_something_is_written_and_other_says_how_keys_come_back(draw: Draw) -> None:
+def test_a_draft_is_called_saved_once_something_is_written_and_other_says_how_keys_come_back(
+    draw: Draw,
+) -> None:
     page = draw()
     page.keyboard.press("x")
     expect(page.locator(".saved")).to_be_empty()
@@ -447,7 +492,9 @@ def test_a_draft_is_called_saved_once_something_is_written_and_other_says_how_ke
     expect(page.locator(".saved")).to_contain_text("raft")
 
 
-def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_types(draw: Draw) -> None:
+def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_types(
+    draw: Draw,
+) -> None:
     page = draw(previous="Approved the original answer of c0")
     says(page).to_contain_text("Approved the original answer of c0.")
     page.keyboard.press("x")
@@ -475,7 +522,9 @@ def test_behind_the_last_hit_n_goes_on_with_the_whole_queue_that_is_offered(draw
     assert acts == ["whole_queue"] * 2
 
 
-def test_a_verdict_pressed_before_the_answer_can_be_read_is_said_to_be_missing_until_one_is_chosen(draw: Draw) -> None:
+def test_a_verdict_pressed_before_the_answer_can_be_read_is_said_to_be_missing_until_one_is_chosen(
+    draw: Draw,
+) -> None:
     page = draw()
     page.evaluate("window.masisShown.at = performance.now() + 500")
     page.keyboard.press("x")
@@ -514,8 +563,19 @@ def test_where_a_sentence_was_deleted_one_blank_is_left(draw: Draw) -> None:
 
 
 def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: Draw) -> None:
-    entry = {"id": "e1", "what": "Approved", "tone": "good", "who": "Ada", "when": "1 Jan 2026 10:00 UTC", "why": ""}
-    settled = {"text": "Decided by Ada and Bo: an adjudication decides.", "tone": "calm", "closed": True}
+    entry = {
+        "id": "e1",
+        "what": "Approved",
+        "tone": "good",
+        "who": "Ada",
+        "when": "1 Jan 2026 10:00 UTC",
+        "why": "",
+    }
+    settled = {
+        "text": "Decided by Ada and Bo: an adjudication decides.",
+        "tone": "calm",
+        "closed": True,
+    }
     standing: dict[str, Any] = {**entry, "note": "", "reported": [], "undoable": True}
     page = draw(standing=standing)
     page.keyboard.press("Shift+M")

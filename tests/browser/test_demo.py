@@ -1,4 +1,6 @@
-"""What the demo's server shows and refuses: its list, back and forward, a file imported, and pages of other sites."""
+"""What the demo's server shows and refuses: its list, back and forward, a file imported, and pages
+of other sites.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def audited(tab: Tab, case_id: str) -> None:
     tab.open(f"/review?case={case_id}&iteration=1")
 
 
-def test_searching_narrows_the_list_and_the_address_keeps_the_search(demo: str, open_tab: OpenTab) -> None:
+def test_searching_narrows_the_list_and_the_address_keeps_the_search(
+    demo: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(demo)
     page = tab.open("/queue")
     page.get_by_label("Search").fill("Halvorsen Marine offshore")
@@ -59,7 +63,9 @@ def test_an_empty_database_says_where_it_is_and_what_came_in_meanwhile_is_audite
         tab.open()
         expect(page.get_by_role("heading", name="7 cases have not been audited")).to_be_visible()
         page.get_by_role("button", name="Audit all 7").click(delay=40)
-        expect(page.get_by_role("heading", name=re.compile("cases? needs? review"))).to_be_visible(timeout=60_000)
+        expect(page.get_by_role("heading", name=re.compile("cases? needs? review"))).to_be_visible(
+            timeout=60_000
+        )
         expect(page.get_by_role("button", name="Audit all")).to_have_count(0, timeout=60_000)
 
 
@@ -71,7 +77,9 @@ def test_every_answer_carries_the_content_security_policy(demo: str) -> None:
     assert "form-action 'self'" in policy
 
 
-def test_another_page_of_the_queue_is_numbered_and_read_from_its_top(demo: str, open_tab: OpenTab) -> None:
+def test_another_page_of_the_queue_is_numbered_and_read_from_its_top(
+    demo: str, open_tab: OpenTab
+) -> None:
     page = open_tab(demo).open("/queue")
     expect(page.get_by_text(re.compile(r"^1 of \d$"))).to_be_visible()
     page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, main.scrollHeight)")
@@ -115,16 +123,20 @@ def test_a_step_of_the_person_is_a_step_of_the_browser(demo: str, open_tab: Open
 
 
 HOSTILE = (
-    "<script>document.title='owned'</script><img src=http://example.org/x onerror=alert(1)> ![](http://example.org/y)"
+    "<script>document.title='owned'</script><img src=http://example.org/x onerror=alert(1)>"
+    " ![](http://example.org/y)"
 )
 ROWS = (
     "frage,fundstelle 1,fundstelle 2,antwort\n"
-    'How long is the Marle weir?,"The Marle weir is 120 m long.",It was built in 1931.,It is 210 m long [1].\n'
+    'How long is the Marle weir?,"The Marle weir is 120 m long.",It was built in 1931.,It is 210 m'
+    " long [1].\n"
     f'How old is it?,It was built in 1931.,"{HOSTILE}",It was built in 1931 [1].\n'
 )
 
 
-def test_a_file_with_columns_of_its_own_becomes_audited_cases(demo: str, open_tab: OpenTab, tmp_path: Path) -> None:
+def test_a_file_with_columns_of_its_own_becomes_audited_cases(
+    demo: str, open_tab: OpenTab, tmp_path: Path
+) -> None:
     file = tmp_path / f"{HOSTILE.replace('/', '_')[:60]}.csv"
     file.write_text(ROWS, encoding="utf-8")
     tab = open_tab(demo)
@@ -132,7 +144,8 @@ def test_a_file_with_columns_of_its_own_becomes_audited_cases(demo: str, open_ta
     page.locator("input[type=file]").set_input_files(str(file))
     expect(page.get_by_text("The first row fits no format")).to_be_visible()
     begin = page.get_by_role("button", name="Import the cases")
-    expect(begin).to_be_enabled()  # question and answer are proposed by their names, which are German
+    # question and answer are proposed by their names, which are German
+    expect(begin).to_be_enabled()
     tab.settle()
     first = page.get_by_role("region", name=re.compile("Case 1: "))
     expect(first.get_by_text("An answer with 1 citation;")).to_be_visible()
@@ -175,12 +188,16 @@ def test_this_version_of_streamlit_still_draws_the_elements_that_styles_and_scri
         tab.open(page)
         drawn |= {name for name in ELEMENTS if tab.page.locator(selector(name)).count()}
     gone = {ELEMENTS[name] for name in ELEMENTS.keys() - drawn - NEVER_DRAWN.keys()}
-    assert not gone, f"Streamlit {streamlit.__version__} draws no {', '.join(sorted(gone))} any more: {WHERE}"
+    assert not gone, (
+        f"Streamlit {streamlit.__version__} draws no {', '.join(sorted(gone))} any more: {WHERE}"
+    )
     data = dict(tab.page.locator(selector("app")).evaluate("app => ({ ...app.dataset })"))
     for name in ("connection", "script"):
         value = data.get(PAGE_STATE[name])
         wanted = PAGE_STATE["connected" if name == "connection" else "idle"]
-        assert value == wanted, f"Streamlit {streamlit.__version__} says {value!r} about its {name}: {WHERE}"
+        assert value == wanted, (
+            f"Streamlit {streamlit.__version__} says {value!r} about its {name}: {WHERE}"
+        )
 
 
 FOREIGN = "rebound.example"
@@ -201,8 +218,13 @@ def port_of(base: str) -> int:
     return port
 
 
-def test_a_page_of_another_site_reaches_no_address_of_this_machine(demo: str, foreign: Page) -> None:
-    foreign.route("http://rebound.example:1/", lambda route: route.fulfill(content_type="text/html", body="<p>"))
+def test_a_page_of_another_site_reaches_no_address_of_this_machine(
+    demo: str, foreign: Page
+) -> None:
+    foreign.route(
+        "http://rebound.example:1/",
+        lambda route: route.fulfill(content_type="text/html", body="<p>"),
+    )
     foreign.goto("http://rebound.example:1/")
     opened = foreign.evaluate(
         """base => new Promise(done => {
@@ -211,11 +233,15 @@ def test_a_page_of_another_site_reaches_no_address_of_this_machine(demo: str, fo
         demo,
     )
     assert opened == "refused"
-    read = foreign.evaluate("base => fetch(base + '/health.json').then(r => r.text()).catch(() => 'refused')", demo)
+    read = foreign.evaluate(
+        "base => fetch(base + '/health.json').then(r => r.text()).catch(() => 'refused')", demo
+    )
     assert read == "refused"
 
 
-def test_every_page_says_that_an_exposed_server_lets_anyone_in(foreign: Page, tmp_path: Path) -> None:
+def test_every_page_says_that_an_exposed_server_lets_anyone_in(
+    foreign: Page, tmp_path: Path
+) -> None:
     wide = ("--address", "0.0.0.0", "--allow-host", FOREIGN, "--insecure")
     with serving("serve", "--db", str(tmp_path / "mine.db"), *wide, folder=tmp_path) as base:
         for host, path in ((FOREIGN, ""), (FOREIGN, "settings"), ("127.0.0.1", "queue")):

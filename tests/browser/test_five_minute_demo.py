@@ -1,4 +1,6 @@
-"""The script of the demo keeps its promises: every link opens, and what the script says is seen is on the page."""
+"""The script of the demo keeps its promises: every link opens, and what the script says is seen is
+on the page.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Tab
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "five-minute-demo.md"
-STEP = re.compile(r"^\[(/\S*)\]\(http://127\.0\.0\.1:8501(/\S*)\).*?^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+STEP = re.compile(
+    r"^\[(/\S*)\]\(http://127\.0\.0\.1:8501(/\S*)\).*?^```text\n(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def test_every_step_of_the_script_opens_and_shows_what_the_script_promises(
@@ -25,5 +30,7 @@ def test_every_step_of_the_script_opens_and_shows_what_the_script_promises(
         page = tab.open(address)
         assert len(seen.splitlines()) >= 2
         for words in seen.splitlines():
-            expect(page.get_by_text(words).filter(visible=True).first, f"{address}: {words}").to_be_visible()
+            expect(
+                page.get_by_text(words).filter(visible=True).first, f"{address}: {words}"
+            ).to_be_visible()
         tab.assert_clean()

@@ -1,7 +1,8 @@
-"""Text that tries to be more than text, wherever text can stand: nothing runs, nothing leaves, nothing breaks.
+"""Text that tries to be more than text, wherever text can stand: nothing runs, nothing leaves,
+nothing breaks.
 
-In the case, in what models said (answers, reasons, findings, warnings, their names), in decisions and drafts, in the
-address, in what is typed, and in the name of a file.
+In the case, in what models said (answers, reasons, findings, warnings, their names), in decisions
+and drafts, in the address, in what is typed, and in the name of a file.
 """
 
 from __future__ import annotations
@@ -34,17 +35,29 @@ MARKUP = (
     "</textarea></div> {{7*7}} ${7*7} '; DROP TABLE cases; -- :material/delete: :red[x] $x^2$"
 )
 DIRECTIONS = "‮right to left‬ zero​width مرحبا \U0001f9ea e\u0301"
-IDS = {"markup": f"id {MARKUP}"[:480], "plain": "hostile-plain", "long": "hostile-long", "many": "hostile-many"}
+IDS = {
+    "markup": f"id {MARKUP}"[:480],
+    "plain": "hostile-plain",
+    "long": "hostile-long",
+    "many": "hostile-many",
+}
 
 
 def hostile_cases() -> list[Case]:
     everywhere = {
         "id": IDS["markup"],
         "query": f"Question {MARKUP} {DIRECTIONS}",
-        "answer": f"It is 12 metres long [chunk_1]. {MARKUP} It is 99 metres high [{MARKUP[:40]}]. {DIRECTIONS} [9].",
+        "answer": (
+            f"It is 12 metres long [chunk_1]. {MARKUP} It is 99 metres high [{MARKUP[:40]}]."
+            f" {DIRECTIONS} [9]."
+        ),
         "evidence": [
             {"id": "chunk_1", "text": f"The bridge is 120 metres long. {MARKUP}", "source": MARKUP},
-            {"id": f"<b>{MARKUP}", "text": f"{DIRECTIONS} {MARKUP}", "source": "javascript:window.hacked=6"},
+            {
+                "id": f"<b>{MARKUP}",
+                "text": f"{DIRECTIONS} {MARKUP}",
+                "source": "javascript:window.hacked=6",
+            },
         ],
         "metadata": {"field": f"Field {MARKUP}", "dataset": MARKUP},
     }
@@ -60,7 +73,8 @@ def hostile_cases() -> list[Case]:
         "query": "Which chunk says that the tower is 30 metres high?",
         "answer": "The tower is 30 metres high [chunk_777].",
         "evidence": [
-            {"id": f"chunk_{number}", "text": f"The tower is {number} metres wide."} for number in range(2_000)
+            {"id": f"chunk_{number}", "text": f"The tower is {number} metres wide."}
+            for number in range(2_000)
         ],
     }
     return [Case.model_validate(each) for each in (everywhere, plain, long, many)]
@@ -87,7 +101,17 @@ def replied(run: Run) -> Run:
     return Run.model_validate({**data, "iterations": [spoilt(each) for each in data["iterations"]]})
 
 
-SAID = {"critique_reasoning", "message", "reasoning", "why", "detail", "explanation", "suggestion", "todo", "cure"}
+SAID = {
+    "critique_reasoning",
+    "message",
+    "reasoning",
+    "why",
+    "detail",
+    "explanation",
+    "suggestion",
+    "todo",
+    "cure",
+}
 
 
 @pytest.fixture(scope="module")
@@ -145,15 +169,20 @@ PAGES = {
 
 
 @pytest.mark.parametrize("which", list(IDS))
-def test_hostile_text_in_a_case_stays_text(hostile: Hostile, open_tab: Callable[..., Tab], which: str) -> None:
+def test_hostile_text_in_a_case_stays_text(
+    hostile: Hostile, open_tab: Callable[..., Tab], which: str
+) -> None:
     tab = open_tab(hostile.base)
     tab.open("/queue?standing=wrong,not_confirmed,nothing_found,waits,decided")
     expect(tab.page.locator("table.list tbody tr")).to_have_count(4)
-    tab.page.locator("table.list tbody tr", has_text=IDS[which][:30]).last.locator("a").click(delay=40)
+    tab.page.locator("table.list tbody tr", has_text=IDS[which][:30]).last.locator("a").click(
+        delay=40
+    )
     expect(tab.page.locator(".evidence article.card").first).to_be_visible(timeout=20_000)
     tab.settle()
     assert_nothing_ran(tab)
-    if (original := tab.page.get_by_role("button", name="Original answer")).count():  # its correction is seen first
+    # its correction is seen first
+    if (original := tab.page.get_by_role("button", name="Original answer")).count():
         original.click(delay=40)
     tab.page.locator(".text .mark.active").first.click(delay=40)
     tab.page.locator(".evidence article.card").first.click(delay=40)
@@ -172,7 +201,9 @@ def test_no_page_runs_or_loads_what_cases_models_and_people_say_nor_grows_wider_
         if address == "/queue":
             expect(page.locator("table.list")).to_contain_text("<script>window.hacked = 1</script>")
         assert_nothing_ran(tab)
-        overflow = page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
+        overflow = page.locator("[data-testid=stMain]").evaluate(
+            "main => main.scrollWidth - main.clientWidth"
+        )
         assert overflow <= 0, address
         for cell in page.locator("tbody td:not(:empty)").all()[:30] if rows else ():
             box = cell.bounding_box()
@@ -185,7 +216,12 @@ def test_a_hundred_thousand_combining_marks_take_little_longer_than_letters(
     workbench = Workbench.open(tmp_path / "marks.db")
     for name, sign in (("letters", "a"), ("marks", "\u0301")):
         long = f"It is a{sign * 100_000} long [1]."
-        content = {"id": name, "query": long, "answer": long, "evidence": [{"id": "1", "text": long}]}
+        content = {
+            "id": name,
+            "query": long,
+            "answer": long,
+            "evidence": [{"id": "1", "text": long}],
+        }
         case = Case.model_validate(content)
         workbench.cases.add(ADA, [case])
         workbench.audits.audit(ADA, case)
@@ -197,17 +233,26 @@ def test_a_hundred_thousand_combining_marks_take_little_longer_than_letters(
             page = tab.open(f"/review?case={name}")
             expect(page.locator(".evidence article.card").first).to_be_visible(timeout=60_000)
             page.screenshot()
-            taken[name] = page.evaluate("() => performance.now()")  # milliseconds since the page was asked for
+            # milliseconds since the page was asked for
+            taken[name] = page.evaluate("() => performance.now()")
             tab.open("/queue?standing=wrong,not_confirmed,nothing_found")
             expect(tab.page.locator("table.list tbody tr")).to_have_count(2, timeout=60_000)
             page.screenshot()
     assert taken["marks"] < 3 * taken["letters"] + 2_000, taken
 
 
-def test_whatever_the_address_says_is_only_looked_for(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
+def test_whatever_the_address_says_is_only_looked_for(
+    hostile: Hostile, open_tab: Callable[..., Tab]
+) -> None:
     tab = open_tab(hostile.base)
-    markup, names = quote(MARKUP), "q state flag field model reviewer case run iteration job left right verdict since"
-    said = "&".join(f"{name}={markup}" for name in names.split()) + f"&show=all&of={markup}&at={markup}"
+    markup, names = (
+        quote(MARKUP),
+        "q state flag field model reviewer case run iteration job left right verdict since",
+    )
+    said = (
+        "&".join(f"{name}={markup}" for name in names.split())
+        + f"&show=all&of={markup}&at={markup}"
+    )
     for name in ("queue", "review", "new", "compare", "decisions", "metrics"):
         tab.open(f"/{name}?{said}&page=99999999&size=-1&order=%00&quality=nan-inf")
         assert_nothing_ran(tab)
@@ -218,7 +263,9 @@ def test_whatever_the_address_says_is_only_looked_for(hostile: Hostile, open_tab
     assert_nothing_ran(tab)
 
 
-def test_what_is_typed_into_a_decision_stays_text(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
+def test_what_is_typed_into_a_decision_stays_text(
+    hostile: Hostile, open_tab: Callable[..., Tab]
+) -> None:
     tab = open_tab(hostile.base)
     tab.page.add_init_script("localStorage.setItem('masis-advance', 'off')")
     page = tab.open(f"/review?case={IDS['many']}")
@@ -241,7 +288,9 @@ def test_what_is_typed_into_a_decision_stays_text(hostile: Hostile, open_tab: Ca
 
 
 FILES = {
-    "<img src=http://192.0.2.1/name.png onerror=window.hacked=9>.csv": f'id,text\n1,"{MARKUP[:80]}"\n',
+    "<img src=http://192.0.2.1/name.png onerror=window.hacked=9>.csv": (
+        f'id,text\n1,"{MARKUP[:80]}"\n'
+    ),
     "'; DROP TABLE cases; --.jsonl": '{"id": "<script>window.hacked=1</script>", "text": "x"}\n',
     "\u202etxt.exe.txt": f"[1] {MARKUP}\n\n[2] null \0 byte {DIRECTIONS}",
     "long.txt": "x" * 100_000,
@@ -249,7 +298,9 @@ FILES = {
 }
 
 
-def test_hostile_files_are_read_as_text_or_refused_in_words(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
+def test_hostile_files_are_read_as_text_or_refused_in_words(
+    hostile: Hostile, open_tab: Callable[..., Tab]
+) -> None:
     tab = open_tab(hostile.base)
     page = tab.open("/new")
     for _ in range(5):  # a click that falls into a rerun of the page is lost

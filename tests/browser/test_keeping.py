@@ -1,4 +1,6 @@
-"""Retention and health in the browser: nothing goes without a name and a word; what is gone or wrong is told."""
+"""Retention and health in the browser: nothing goes without a name and a word; what is gone or
+wrong is told.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def audited_long_ago(path: Path) -> list[str]:
         workbench.audits.audit(ADA, case)
     workbench.store.close()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+        connection.execute(
+            "UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)"
+        )
     connection.close()
     return [case.id for case in cases]
 
@@ -44,7 +48,9 @@ def test_what_is_past_its_time_goes_by_a_name_and_a_word_and_the_case_says_so(
         expect(page.get_by_text("6 audits", exact=True).first).to_be_visible()
         page.get_by_text("What would be removed (6)").click()
         expect(
-            page.get_by_role("table", name="What would be removed").get_by_role("link", name=HOSTILE)
+            page.get_by_role("table", name="What would be removed").get_by_role(
+                "link", name=HOSTILE
+            )
         ).to_be_visible()
         page.evaluate(AXE)
         assert not grave(page)

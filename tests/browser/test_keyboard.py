@@ -27,8 +27,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base(browser: Browser, folder: Path) -> Iterator[str]:
     workbench = Workbench.open(folder / "keys.db")
     for number, made in enumerate(cases(11)):
-        # nothing in it is wrong, so that an approval asks nothing; a claim that is not confirmed needs review
-        answer = f"Bridge {number} is {100 + number} metres long [chunk_1]. Its owner gave the length [chunk_1]."
+        # nothing in it is wrong, so that an approval asks nothing; a claim that is not confirmed
+        # needs review
+        answer = (
+            f"Bridge {number} is {100 + number} metres long [chunk_1]. Its owner gave the length"
+            " [chunk_1]."
+        )
         case = made.model_copy(update={"answer": answer})
         workbench.cases.add(ADA, [case])
         workbench.audits.audit(ADA, case)
@@ -47,7 +51,9 @@ def decisions(folder: Path) -> list[Decision]:
     return [entry.decision for entry in log if entry.decision is not None]
 
 
-def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, folder: Path, open_tab: OpenTab) -> None:
+def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(
+    base: str, folder: Path, open_tab: OpenTab
+) -> None:
     tab = open_tab(base)
     page = tab.open("/review?case=bridge-00&order=oldest")
     found = panel(page)
@@ -58,7 +64,9 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
         ready(found)
         expect(found.get_by_role("heading", name="Decision on the original answer")).to_be_visible()
         page.locator("[data-testid=stMain]").evaluate("main => main.scrollTo(0, 600)")
-        verdict, keys = [("approve", "A"), ("reject", "X3"), ("escalate", "E1"), ("override", "O")][number % 4]
+        verdict, keys = [("approve", "A"), ("reject", "X3"), ("escalate", "E1"), ("override", "O")][
+            number % 4
+        ]
         for key in keys:
             press(key)
         if verdict == "override":
@@ -76,7 +84,9 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
             press("Control+Enter")
         decided.append(verdict)
         expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-{number + 1:02}")
-        expect(found.last.get_by_role("status")).to_contain_text(f"the original answer of bridge-{number:02}.")
+        expect(found.last.get_by_role("status")).to_contain_text(
+            f"the original answer of bridge-{number:02}."
+        )
         # the next case begins with its question, wherever the one before was left
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
     expect(page.get_by_text("This is the last one to review")).to_be_visible()
@@ -87,7 +97,9 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     ready(found)
     press("U")
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-09")
-    expect(found.last.get_by_role("status").first).to_contain_text("Undone: rejected the original answer of bridge-09")
+    expect(found.last.get_by_role("status").first).to_contain_text(
+        "Undone: rejected the original answer of bridge-09"
+    )
     assert decisions(folder)[-1].kind == "undo"
     ready(found)
     press("Control+Enter")  # what was entered is back in the form
@@ -97,7 +109,9 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     )  # the address changes first
     ready(found)
     press("A")
-    expect(status).to_contain_text("Approved the original answer. No case in this queue waits for a decision any more.")
+    expect(status).to_contain_text(
+        "Approved the original answer. No case in this queue waits for a decision any more."
+    )
     expect(page.get_by_text("0 left to review")).to_be_visible()
     press("U")
     expect(status).to_contain_text("Undone")

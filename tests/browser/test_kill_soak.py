@@ -1,8 +1,9 @@
-"""Whatever is killed in the middle of an edit, what had rested in a field for two seconds is there afterwards.
+"""Whatever is killed in the middle of an edit, what had rested in a field for two seconds is there
+afterwards.
 
-Each round opens a page of its own, types into one field, lets it rest, goes on typing, and in the middle of that
-kills the server or the browser or cuts the connection. A new browser, which remembers nothing, then has to show what
-had rested: only the database can have kept it.
+Each round opens a page of its own, types into one field, lets it rest, goes on typing, and in the
+middle of that kills the server or the browser or cuts the connection. A new browser, which
+remembers nothing, then has to show what had rested: only the database can have kept it.
 """
 
 from __future__ import annotations
@@ -99,11 +100,17 @@ def someone(browser: Browser, base: str, place: Place, case: str) -> Iterator[Pa
 
 def kill_browser(page: Page) -> None:
     """End the browser at once, as a crash does."""
-    processes = page.context.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    os.kill(next(process["id"] for process in processes if process["type"] == "browser"), signal.SIGKILL)
+    processes = page.context.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")[
+        "processInfo"
+    ]
+    os.kill(
+        next(process["id"] for process in processes if process["type"] == "browser"), signal.SIGKILL
+    )
 
 
-def edit_and_kill(page: Page, server: ReviewServer, cable: Cable, place: Place, way: str, text: str) -> None:
+def edit_and_kill(
+    page: Page, server: ReviewServer, cable: Cable, place: Place, way: str, text: str
+) -> None:
     """Type, rest, go on typing, and kill in the middle of it."""
     field = place.field(page)
     field.press("ControlOrMeta+End")
@@ -125,7 +132,8 @@ def test_what_rested_in_a_field_survives_a_kill_of_server_browser_or_connection(
     browser: Browser, tmp_path: Path, rounds: int
 ) -> None:
     server = ReviewServer(tmp_path)
-    server.fill(rounds)  # a case a round: a form for a report that was left open lies above everything else
+    # a case a round: a form for a report that was left open lies above everything else
+    server.fill(rounds)
     server.start()
     kills = list(itertools.product(WAYS, PLACES))
     random.Random(4).shuffle(kills)

@@ -1,4 +1,6 @@
-"""Language models in a real browser: chosen, tested, watched as they answer, and what they took told afterwards."""
+"""Language models in a real browser: chosen, tested, watched as they answer, and what they took
+told afterwards.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,13 @@ LATENCY_MS = 1_500
 
 
 def configured(folder: Path, server: ModelServer) -> None:
-    """Two providers of the user's own at one address, one with a price, one with a wrong key; the keys as secrets."""
+    """Two providers of the user's own at one address, one with a price, one with a wrong key; the
+    keys as secrets.
+    """
     (folder / "masis.toml").write_text(
         "".join(
-            f'[providers.{name}]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "{name.upper()}_KEY"\n'
+            f'[providers.{name}]\nkind = "openai"\naddress = "{server.address}"\nkey_env ='
+            f' "{name.upper()}_KEY"\n'
             for name in ("here", "wrong")
         )
         + '[prices."here:m"]\ninput = 2.5\noutput = 10\n'
@@ -50,7 +55,11 @@ def test_a_model_without_or_with_a_wrong_key_is_named_and_a_right_one_tested_wat
     failures = itertools.count()
 
     def script(request: Request) -> Behaviour | None:
-        return faulty("429", request) if request.schema_name == "critique_reply" and next(failures) < 1 else None
+        return (
+            faulty("429", request)
+            if request.schema_name == "critique_reply" and next(failures) < 1
+            else None
+        )
 
     with ModelServer(script, latency_ms=400, issues="always", keys=[KEY]) as server:
         configured(tmp_path, server)
@@ -58,7 +67,9 @@ def test_a_model_without_or_with_a_wrong_key_is_named_and_a_right_one_tested_wat
             tab = open_tab(base)
             page = tab.open("/new")
             typed(page, "How long is the Sonder bridge?", EVIDENCE, ANSWER)
-            page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(delay=40)
+            page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(
+                delay=40
+            )
             choose(page, "openai:gpt-4o")
             expect(page.get_by_text("A model that was chosen can't be asked.")).to_be_visible()
             expect(page.get_by_text("OPENAI_API_KEY").first).to_be_visible()
@@ -71,7 +82,9 @@ def test_a_model_without_or_with_a_wrong_key_is_named_and_a_right_one_tested_wat
             sent = page.get_by_text("Question, evidence and answer are sent to 127.0.0.1")
             expect(sent).to_be_visible(timeout=20_000)
             page.get_by_role("button", name="Test these models").click(delay=40)
-            expect(page.get_by_text("here:m answers, in the form asked for.")).to_be_visible(timeout=20_000)
+            expect(page.get_by_text("here:m answers, in the form asked for.")).to_be_visible(
+                timeout=20_000
+            )
             start(page)
             expect(page.get_by_text("trying again in").first).to_be_visible(timeout=60_000)
             expect(page.get_by_text("tokens").first).to_be_visible(timeout=60_000)
@@ -88,13 +101,18 @@ def test_an_audit_under_way_shows_its_first_issues_and_cost_and_stopping_keeps_w
         configured(tmp_path, server)
         with serving("serve", "--db", str(tmp_path / "slow.db"), folder=tmp_path) as base:
             page = open_tab(base).open("/new")
-            typed(page, "How long is the Sonder bridge?", EVIDENCE, f"{ANSWER} It cost nothing [77].")
-            page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(delay=40)
+            typed(
+                page, "How long is the Sonder bridge?", EVIDENCE, f"{ANSWER} It cost nothing [77]."
+            )
+            page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(
+                delay=40
+            )
             choose(page, "here:m")
             start(page)
             first = page.get_by_text("Cites [9] and [77], which don't exist")
             expect(first).to_be_visible(timeout=60_000)
-            expect(page.get_by_role("button", name="Stop")).to_be_visible()  # no iteration has come to its end
+            # no iteration has come to its end
+            expect(page.get_by_role("button", name="Stop")).to_be_visible()
             expect(page.get_by_text("tokens").first).to_be_visible(timeout=60_000)
             expect(page.get_by_text("Iteration 2").first).to_be_visible(timeout=120_000)
             expect(first).to_be_visible()
@@ -102,5 +120,7 @@ def test_an_audit_under_way_shows_its_first_issues_and_cost_and_stopping_keeps_w
             expect(page.get_by_role("heading", name="Audit stopped")).to_be_visible(timeout=60_000)
             page.get_by_role("button", name="Review it").click(delay=40)
             settle(page)
-            expect(page.get_by_text("Cites [9] and [77], which don't exist")).to_be_visible(timeout=20_000)
+            expect(page.get_by_text("Cites [9] and [77], which don't exist")).to_be_visible(
+                timeout=20_000
+            )
             expect(page.get_by_text("Spent").first).to_be_visible()

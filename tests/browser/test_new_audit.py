@@ -10,14 +10,25 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Tab
 
 OpenTab = Callable[..., Tab]
-EVIDENCE = "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two lanes."
-ANSWER = "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
+EVIDENCE = (
+    "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two"
+    " lanes."
+)
+ANSWER = (
+    "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
+)
 
 
 def long_audit() -> tuple[str, str]:
     """Evidence and an answer that take the auditor a minute or more."""
-    evidence = "\n".join(f"[{n}] Station {n} was opened in {1800 + n % 200} with {n} platforms." for n in range(1, 900))
-    told = (f"Station {n} was opened in {1801 + n % 200} with {n + 1} platforms [{n}]." for n in range(1, 899))
+    evidence = "\n".join(
+        f"[{n}] Station {n} was opened in {1800 + n % 200} with {n} platforms."
+        for n in range(1, 900)
+    )
+    told = (
+        f"Station {n} was opened in {1801 + n % 200} with {n + 1} platforms [{n}]."
+        for n in range(1, 899)
+    )
     return evidence, " ".join(told)
 
 
@@ -46,14 +57,24 @@ def start(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"job=\w+"), timeout=20_000)
 
 
-def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview(demo: str, open_tab: OpenTab) -> None:
+def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview(
+    demo: str, open_tab: OpenTab
+) -> None:
     page = open_tab(demo).open("/new")
-    typed(page, "How long is it?", "The bridge is long.\n\nIt is 120 metres long.\n\nIt was opened in 1931.")
+    typed(
+        page,
+        "How long is it?",
+        "The bridge is long.\n\nIt is 120 metres long.\n\nIt was opened in 1931.",
+    )
     expect(page.get_by_label("Id of chunk 3")).to_have_value("3")
-    expect(page.locator("label", has_text="Id").filter(has=page.get_by_label("Id of chunk 3"))).to_be_visible()
+    expect(
+        page.locator("label", has_text="Id").filter(has=page.get_by_label("Id of chunk 3"))
+    ).to_be_visible()
     page.get_by_role("button", name="Join chunk 2 to the one above").click(delay=40)
     evidence = page.get_by_label("Evidence", exact=True)
-    expect(evidence).to_have_value("[1] The bridge is long.\n\nIt is 120 metres long.\n\n[3] It was opened in 1931.")
+    expect(evidence).to_have_value(
+        "[1] The bridge is long.\n\nIt is 120 metres long.\n\n[3] It was opened in 1931."
+    )
     expect(page.get_by_label("Id of chunk 2")).to_have_value("3")
     page.get_by_label("Id of chunk 2").fill("survey")
     page.get_by_label("Id of chunk 2").press("Enter")
@@ -63,13 +84,19 @@ def test_paragraphs_of_one_source_are_joined_and_an_id_is_changed_in_the_preview
     expect(page.get_by_role("alert")).to_contain_text("would have the id survey of another chunk")
 
 
-def test_what_is_typed_again_after_the_field_was_filled_otherwise_counts(demo: str, open_tab: OpenTab) -> None:
+def test_what_is_typed_again_after_the_field_was_filled_otherwise_counts(
+    demo: str, open_tab: OpenTab
+) -> None:
     page = open_tab(demo).open("/new")
-    question, understood = page.get_by_label("Question"), page.get_by_role("region", name="What was understood")
+    question, understood = (
+        page.get_by_label("Question"),
+        page.get_by_role("region", name="What was understood"),
+    )
     expect(understood).to_be_visible(timeout=20_000)
     # what is posted first is lost on its way, and posted again
     question.evaluate(
-        "area => { const root = area.closest('.root'), send = root.send; root.send = () => { root.send = send } }"
+        "area => { const root = area.closest('.root'), send = root.send; root.send = () => {"
+        " root.send = send } }"
     )
     for _ in range(2):
         question.fill("Is it so?")
@@ -79,7 +106,9 @@ def test_what_is_typed_again_after_the_field_was_filled_otherwise_counts(demo: s
         expect(understood.get_by_text("Is it so?")).to_be_hidden(timeout=20_000)
 
 
-def test_a_long_audit_survives_reload_and_a_second_tab_and_can_be_stopped(demo: str, open_tab: OpenTab) -> None:
+def test_a_long_audit_survives_reload_and_a_second_tab_and_can_be_stopped(
+    demo: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(demo)
     page = tab.open("/new")
     typed(page, "When were the stations opened?", *long_audit())
@@ -106,7 +135,8 @@ def test_text_that_rested_or_that_no_server_confirmed_is_there_after_a_reload_an
     question.fill("")
     question.press_sequentially("Half a quest")
     understood = page.get_by_role("region", name="What was understood")
-    expect(understood.get_by_text("Half a quest")).to_be_visible()  # the server has it, and the field was never left
+    # the server has it, and the field was never left
+    expect(understood.get_by_text("Half a quest")).to_be_visible()
     tab.settle()
     page.context.set_offline(True)
     question.fill("Half a question")
@@ -138,10 +168,13 @@ def test_a_stored_case_is_searched_and_picked_from_a_list_redrawn_while_the_mous
     picked = str(choice.get_attribute("data-id"))
     search.fill("Halvorsen")
     choice.hover()
-    page.mouse.down()  # leaves the search field, which posts its words: the list that comes back is another one
+    # leaves the search field, which posts its words: the list that comes back is another one
+    page.mouse.down()
     expect(page.get_by_text("search to find them")).to_be_hidden()
     page.mouse.up()
     expect(page).to_have_url(re.compile(f"case={picked}"))
     expect(page.get_by_text("THE CASE").or_(page.get_by_text("The case"))).to_be_visible()
-    overflow = page.locator("[data-testid=stMain]").evaluate("main => main.scrollWidth - main.clientWidth")
+    overflow = page.locator("[data-testid=stMain]").evaluate(
+        "main => main.scrollWidth - main.clientWidth"
+    )
     assert overflow <= 0

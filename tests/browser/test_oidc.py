@@ -1,4 +1,6 @@
-"""Signing in with an OpenID Connect provider: the whole code flow, in a browser, against a provider on this machine."""
+"""Signing in with an OpenID Connect provider: the whole code flow, in a browser, against a provider
+on this machine.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,18 @@ from tools.browser import settle
 from tools.serving import free_port, serving
 
 USERS: dict[str, dict[str, Any]] = {
-    "sub-ro": {"preferred_username": "ro@example.org", "realm_access": {"roles": ["masis-reviewer"]}},
-    "sub-cy": {"preferred_username": "cy@example.org", "realm_access": {"roles": ["something-else"]}},
-    "sub-xx": {"preferred_username": "acceptance policy", "realm_access": {"roles": ["masis-reviewer"]}},
+    "sub-ro": {
+        "preferred_username": "ro@example.org",
+        "realm_access": {"roles": ["masis-reviewer"]},
+    },
+    "sub-cy": {
+        "preferred_username": "cy@example.org",
+        "realm_access": {"roles": ["something-else"]},
+    },
+    "sub-xx": {
+        "preferred_username": "acceptance policy",
+        "realm_access": {"roles": ["masis-reviewer"]},
+    },
 }
 
 
@@ -42,7 +53,15 @@ def provider(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
     port, log = free_port(), tmp_path_factory.mktemp("provider") / "log"
     users = [f"--user-claims={json.dumps({'sub': sub, **claims})}" for sub, claims in USERS.items()]
     with log.open("w") as output:
-        command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", *users]
+        command = [
+            sys.executable,
+            "-m",
+            "oidc_provider_mock",
+            "--port",
+            str(port),
+            "--require-nonce",
+            *users,
+        ]
         process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
             base = f"http://127.0.0.1:{port}"
@@ -78,7 +97,9 @@ roles = {{ masis-reviewer = "reviewer" }}
 """,
         encoding="utf-8",
     )
-    (folder / "masis.secrets.toml").write_text('MASIS_OIDC_CLIENT_SECRET = "of the client"', encoding="utf-8")
+    (folder / "masis.secrets.toml").write_text(
+        'MASIS_OIDC_CLIENT_SECRET = "of the client"', encoding="utf-8"
+    )
     workbench = Workbench.open(folder / "oidc.db")
     workbench.cases.add(ADA, [bridge(0)])
     workbench.audits.audit(ADA, bridge(0))
@@ -108,7 +129,9 @@ def signed_in(page: Page, served: Served, sub: str) -> None:
     page.wait_for_url(f"{served.base}/**")
 
 
-def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(served: Served, page: Page) -> None:
+def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(
+    served: Served, page: Page
+) -> None:
     signed_in(page, served, "sub-ro")
     settle(page)
     page.goto(f"{served.base}/review?case=bridge-0")

@@ -1,4 +1,6 @@
-"""Overview, queue, runs, decisions and settings in a real browser: clicks, keys, addresses, downloads."""
+"""Overview, queue, runs, decisions and settings in a real browser: clicks, keys, addresses,
+downloads.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving, until
 from tests.reviewing import ADA, decide, undone
 
-AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
+AUDITED = (
+    "strategy-01-fabricated",
+    "docs-02-altered",
+    "medicine-01-unsafe",
+    "finance-05-conflict",
+    "policy-01-clean",
+)
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
 FABRICATED, OVERRIDDEN = AUDITED[0], AUDITED[1]
 
@@ -53,7 +61,9 @@ def test_the_overview_opens_what_waits_within_its_list(served: str, open_tab: Op
 
 
 def test_a_filter_that_was_cleared_stays_cleared(served: str, open_tab: OpenTab) -> None:
-    """The browser keeps what a drawer showed when it was closed, and would post it again with the next act."""
+    """The browser keeps what a drawer showed when it was closed, and would post it again with the
+    next act.
+    """
     tab = open_tab(served)
     page = tab.open("/queue")
     for clears in ("Clear all", "Issue: fabricated citation"):
@@ -78,7 +88,9 @@ def test_a_filter_that_was_cleared_stays_cleared(served: str, open_tab: OpenTab)
         tab.settle()
 
 
-@pytest.mark.parametrize(("path", "filter_", "other"), [("/queue", "Issue", "Reason"), ("/metrics", "Model", "Role")])
+@pytest.mark.parametrize(
+    ("path", "filter_", "other"), [("/queue", "Issue", "Reason"), ("/metrics", "Model", "Role")]
+)
 def test_the_filters_stay_open_for_another_choice(
     served: str, open_tab: OpenTab, path: str, filter_: str, other: str
 ) -> None:
@@ -160,7 +172,9 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     until(marks_chosen_and_pointed_apart, page, "the row under the mouse isn't the chosen one")
 
 
-def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(served: str, open_tab: OpenTab) -> None:
+def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(
+    served: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(served, height=500)
     page = tab.open("/queue?order=oldest&standing=" + ",".join(get_args(Standing)))
     links = page.locator("table.list tbody a")
@@ -200,7 +214,9 @@ def test_in_a_narrow_window_every_kind_of_entry_is_there_and_one_unfolds_to_what
     expect(page.locator("tr", has_text="undone by Ben")).to_contain_text("Escalated")
 
 
-def test_decided_cases_and_the_log_can_be_downloaded(served: str, open_tab: OpenTab, tmp_path: Path) -> None:
+def test_decided_cases_and_the_log_can_be_downloaded(
+    served: str, open_tab: OpenTab, tmp_path: Path
+) -> None:
     tab = open_tab(served)
     page = tab.open("/decisions?kind=decision")
     page.get_by_role("button", name="Export").click(delay=40)
@@ -224,7 +240,9 @@ def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab
     tab = open_tab(served)
     page = tab.open(f"/compare?case={FABRICATED}")
     expect(page.get_by_role("table", name="Settings that differ")).to_contain_text("strictness")
-    only_right = page.get_by_text(re.compile(r"Only left: \d+")).inner_text().replace("left", "right")
+    only_right = (
+        page.get_by_text(re.compile(r"Only left: \d+")).inner_text().replace("left", "right")
+    )
     page.get_by_role("button", name="Swap left and right").click(delay=40)
     expect(page.get_by_text(only_right)).to_be_visible()
     expect(page).to_have_url(re.compile("left=.*right="))
@@ -242,7 +260,9 @@ def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: O
     tab = open_tab(served)
     page = tab.open("/metrics")
     found = page.get_by_role("table", name="Of the original answers")
-    found.get_by_role("row", name="Fabricated, unsupported or contradicted").get_by_role("link").click(delay=40)
+    found.get_by_role("row", name="Fabricated, unsupported or contradicted").get_by_role(
+        "link"
+    ).click(delay=40)
     expect(page).to_have_url(re.compile("show=hallucination"))
     rows = page.get_by_role("table", name="Audits behind the metric").locator("tbody tr")
     expect(rows.first).to_be_visible()
@@ -250,7 +270,9 @@ def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: O
     expect(page).not_to_have_url(re.compile("show="))
     page.get_by_text("How the audits ran").click(delay=40)
     tab.settle()
-    chart = page.locator(".st-key-metrics-spread-issues canvas, .st-key-metrics-spread-issues svg.marks").first
+    chart = page.locator(
+        ".st-key-metrics-spread-issues canvas, .st-key-metrics-spread-issues svg.marks"
+    ).first
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     assert box is not None

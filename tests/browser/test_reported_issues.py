@@ -1,4 +1,6 @@
-"""What a case page takes beside a verdict: issues that the audit missed, a graph's draft, text of bare evidence."""
+"""What a case page takes beside a verdict: issues that the audit missed, a graph's draft, text of
+bare evidence.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,15 @@ from tests.reviewing import ADA
 from tools.browser import settle
 
 OpenTab = Callable[..., Tab]
-ANSWER = "# The 🌉 bridge\n\nIt is **120 metres** long [chunk_1]. It is painted *grey* [chunk_1].\n\n- It cost nothing."
+ANSWER = (
+    "# The 🌉 bridge\n\nIt is **120 metres** long [chunk_1]. It is painted *grey* [chunk_1].\n\n-"
+    " It cost nothing."
+)
 
 
-BETTER = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_2]."
+BETTER = (
+    "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 [chunk_2]."
+)
 OF_A_GRAPH = case_of(
     "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9].",
     {
@@ -42,7 +49,10 @@ BARE = [
         answer="The Sonder bridge was opened in 1931 [1]. It carries two lanes [2].",
         evidence=[
             {"id": "1", "source": "https://example.org/bridge"},
-            {"id": "2", "source": "javascript:alert(1)//<img src=x onerror=\"document.title='owned'\">"},
+            {
+                "id": "2",
+                "source": "javascript:alert(1)//<img src=x onerror=\"document.title='owned'\">",
+            },
         ],
     )
     for case_id in ("bridge", "bridge of another")
@@ -58,7 +68,9 @@ def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "id": f"case-{number}",
             "query": f"How long is bridge {number}?",
             "answer": ANSWER,
-            "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long. It is painted grey."}],
+            "evidence": [
+                {"id": "chunk_1", "text": "The bridge is 120 metres long. It is painted grey."}
+            ],
         }
         case = Case.model_validate(content)
         served.workbench.cases.add(ADA, [case])
@@ -89,7 +101,9 @@ def opened(tab: Tab, case_id: str) -> Locator:
 
 
 def select(page: Page, first: str, last: str) -> None:
-    """Select with the mouse from before the words ``first`` to behind the words ``last`` of the answer."""
+    """Select with the mouse from before the words ``first`` to behind the words ``last`` of the
+    answer.
+    """
     places = page.evaluate(
         """([first, last]) => {
             const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])
@@ -129,7 +143,9 @@ def whole(text: str) -> dict[str, int | str]:
     return {"start": (at := ANSWER.index(text)), "end": at + len(text), "text": text}
 
 
-def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(server: ReviewServer, open_tab: OpenTab) -> None:
+def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
     case_id = "case-1"
     tab = open_tab(server.base)
     found = opened(tab, case_id)
@@ -164,12 +180,18 @@ def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(server: Re
     edit.get_by_role("button", name="Save changes").click(delay=40)
     expect(mine).to_contain_text("critical")
     # the draft outlasts the page
-    until(lambda: len(next(iter((server.drafted(case_id, "reported") or {"": ()}).values()))) == 2, page, "the draft")
+    until(
+        lambda: len(next(iter((server.drafted(case_id, "reported") or {"": ()}).values()))) == 2,
+        page,
+        "the draft",
+    )
     tab.open(page.url.removeprefix(server.base))
     found = panel(page)
     mine = found.get_by_role("region", name="Issues you report")
     expect(mine.get_by_role("listitem")).to_have_count(2)
-    expect(page.get_by_role("button", name="Reported issue: unsupported, critical. Edit")).to_be_visible()
+    expect(
+        page.get_by_role("button", name="Reported issue: unsupported, critical. Edit")
+    ).to_be_visible()
     tab.settle()
     mine.get_by_role("button", name="Remove: other").click(delay=40)
     expect(mine.get_by_role("listitem")).to_have_count(1)
@@ -189,7 +211,9 @@ def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(server: Re
     expect(found.locator(".history")).to_contain_text("The survey says 12.")
     tab.settle()
     found.locator(".standing").get_by_role("button", name="Undo").click(delay=40)
-    expect(found.get_by_role("status").first).to_contain_text("What you had entered is back in the form.")
+    expect(found.get_by_role("status").first).to_contain_text(
+        "What you had entered is back in the form."
+    )
     expect(mine.get_by_role("listitem")).to_have_count(1)
     tab.assert_clean()
 
@@ -218,7 +242,9 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     press("Control+Enter")
     mine = found.get_by_role("region", name="Issues you report")
     expect(mine).to_contain_text("a: it cost 2 m")
-    expect(page.get_by_role("button", name="Reported issue: contradicted, high. Edit")).to_be_visible()
+    expect(
+        page.get_by_role("button", name="Reported issue: contradicted, high. Edit")
+    ).to_be_visible()
     assert not grave(page)
     # the whole answer
     press("Shift+M")
@@ -229,8 +255,7 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     expect(mine).to_contain_text("the whole answer")
     # words selected by keyboard
     settle(page)  # a redraw would drop the selection
-    page.evaluate(
-        """() => {
+    page.evaluate("""() => {
             const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])
                 .map(each => each.querySelector(".answer .text")).find(Boolean)
             const texts = document.createTreeWalker(found, NodeFilter.SHOW_TEXT)
@@ -238,8 +263,7 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
             const node = texts.currentNode
             const place = node.data.indexOf("painted")
             window.getSelection().setBaseAndExtent(node, place - 1, node, place + "painted".length)
-        }"""
-    )
+        }""")
     press("m")
     form = page.get_by_role("dialog", name="Label these words")
     expect(form.locator("blockquote")).to_have_text("painted")
@@ -261,11 +285,15 @@ def test_issues_are_reported_by_keyboard_alone(server: ReviewServer, open_tab: O
     }
     assert (other.target, other.label, other.severity) == ("answer", "incomplete", "medium")
     press("h")
-    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("Report an issue of the whole answer")
+    expect(page.get_by_role("dialog", name="Keys")).to_contain_text(
+        "Report an issue of the whole answer"
+    )
     tab.assert_clean()
 
 
-def test_a_report_that_is_being_written_is_there_again_after_a_reload(server: ReviewServer, open_tab: OpenTab) -> None:
+def test_a_report_that_is_being_written_is_there_again_after_a_reload(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
     tab = open_tab(server.base)
     opened(tab, "case-3")
     page = tab.page
@@ -273,7 +301,11 @@ def test_a_report_that_is_being_written_is_there_again_after_a_reload(server: Re
     page.keyboard.press("Shift+M")
     form = page.get_by_role("dialog", name="Report an issue of the whole answer")
     form.get_by_role("textbox").fill("It has no answer.")
-    until(lambda: (server.drafted("case-3", "reporting") or {}).get("note") == "It has no answer.", page, "the draft")
+    until(
+        lambda: (server.drafted("case-3", "reporting") or {}).get("note") == "It has no answer.",
+        page,
+        "the draft",
+    )
     tab.open(page.url.removeprefix(server.base))
     expect(form.get_by_role("textbox")).to_have_value("It has no answer.")
     page.keyboard.press("Escape")
@@ -296,7 +328,11 @@ def test_the_second_draft_of_a_graph_is_approved_on_the_page_and_the_graph_learn
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Approved revision 2.")
     decided = server.workbench.reviews.outcome(OF_A_GRAPH.id)
-    assert (decided.decision.reviewer, decided.decision.iteration, decided.answer) == ("Ada", 2, BETTER)
+    assert (decided.decision.reviewer, decided.decision.iteration, decided.answer) == (
+        "Ada",
+        2,
+        BETTER,
+    )
 
 
 def started(tab: Tab, case_id: str) -> None:
@@ -321,7 +357,9 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     tab.settle()  # a press on what the page is just drawing has no effect
     page.get_by_role("button", name="Audit with this text").click(delay=40)
     expect(page).to_have_url(re.compile(r"case=bridge%402|case=bridge@2"), timeout=20_000)
-    expect(page.get_by_text("Version 2 of this case: the text of 1 chunk of evidence was pasted.")).to_be_visible()
+    expect(
+        page.get_by_text("Version 2 of this case: the text of 1 chunk of evidence was pasted.")
+    ).to_be_visible()
     expect(page.get_by_text("1 of 2 chunks of evidence has no text")).to_be_visible()
     expect(page.get_by_text("Scores", exact=True)).to_be_visible(timeout=60_000)
     tab.settle()
@@ -351,9 +389,13 @@ def test_what_was_pasted_is_there_after_a_reload_and_where_it_is_refused(
     tab.settle()
     expect(page.get_by_label("Text of 2")).to_have_value(TEXT)
     assert server.workbench.drafts.get(ADA, "evidence:bridge of another").values == {"2": TEXT}
-    newer = server.workbench.versions.fill_evidence(ADA, "bridge of another", {"1": "Somebody else was faster."})
+    newer = server.workbench.versions.fill_evidence(
+        ADA, "bridge of another", {"1": "Somebody else was faster."}
+    )
     page.get_by_role("button", name="Audit with this text").click(delay=40)
-    expect(page.get_by_text("The audit with the pasted text was not started.")).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("The audit with the pasted text was not started.")).to_be_visible(
+        timeout=20_000
+    )
     expect(page.get_by_text("has a newer version already")).to_be_visible()
     assert server.workbench.drafts.get(ADA, "evidence:bridge of another").values == {"2": TEXT}
     assert newer.id == "bridge of another@2"

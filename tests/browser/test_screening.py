@@ -1,4 +1,6 @@
-"""The evidence critic in a real browser: a question run to convergence, a grade overridden, the kept set audited."""
+"""The evidence critic in a real browser: a question run to convergence, a grade overridden, the
+kept set audited.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def overridden(page: Page, tab: Tab, value: str, reason: str) -> None:
 
 
 @pytest.mark.spec("AESOP-OVERRIDE", "AESOP-ANCHORS", "AESOP-ROUNDS")
-def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(demo: str, open_tab: OpenTab) -> None:
+def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(
+    demo: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(demo)
     page = screened(tab, BORDERLINE)
     assert outcome(page) == "Conflicting"
@@ -88,7 +92,9 @@ def test_a_question_converges_an_override_turns_it_and_the_kept_set_is_audited(d
     assert page.locator(".ref-fabricated").count() == 0
     named = valid.first.inner_text().strip("[]")
     valid.first.click(delay=40)
-    expect(page.locator(".card.chosen .card-id", has_text=re.compile(rf"(^|_){re.escape(named)}$"))).to_be_visible()
+    expect(
+        page.locator(".card.chosen .card-id", has_text=re.compile(rf"(^|_){re.escape(named)}$"))
+    ).to_be_visible()
     sentence = page.locator(".card.chosen .lit-near").first  # offline, no claim of it is confirmed
     expect(sentence).to_be_visible()
     assert sentence.inner_text().strip().endswith(".")

@@ -1,4 +1,6 @@
-"""Signing in with a secret: who has not gets nothing, who has decides under that name, and roles hold everywhere."""
+"""Signing in with a secret: who has not gets nothing, who has decides under that name, and roles
+hold everywhere.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,10 @@ def bridge(number: int) -> Case:
 @pytest.fixture(scope="module")
 def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("signed")
-    entries = [f'[people.{name}]\nrole = "{role}"\nsecret = "{SECRETS[name].digest}"' for name, role in PEOPLE.items()]
+    entries = [
+        f'[people.{name}]\nrole = "{role}"\nsecret = "{SECRETS[name].digest}"'
+        for name, role in PEOPLE.items()
+    ]
     (folder / "people.toml").write_text("\n".join(entries), encoding="utf-8")
     workbench = Workbench.open(folder / "signed.db")
     for number in range(3):
@@ -111,10 +116,15 @@ def enter(browser: Browser, served: Served) -> Iterator[Callable[[str], Page]]:
         yield entered
 
 
-def asked(served: Served, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, str]:
+def asked(
+    served: Served, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
     connection.request(
-        method, path, body=body, headers={name.replace("_", "-"): text for name, text in headers.items()}
+        method,
+        path,
+        body=body,
+        headers={name.replace("_", "-"): text for name, text in headers.items()},
     )
     reply = connection.getresponse()
     text = reply.read().decode("utf-8", "replace")
@@ -124,16 +134,35 @@ def asked(served: Served, path: str, method: str = "GET", body: bytes | None = N
 
 
 @pytest.mark.parametrize("cookie", ["", "_streamlit_user=x", "_streamlit_user=eyJhIjoxfQ.aa.bb"])
-def test_who_has_not_signed_in_gets_the_page_for_it_and_nothing_else(served: Served, cookie: str) -> None:
+def test_who_has_not_signed_in_gets_the_page_for_it_and_nothing_else(
+    served: Served, cookie: str
+) -> None:
     for page in PAGES:
-        status, location = asked(served, f"/{page}?case=bridge-0", Accept="text/html", Cookie=cookie)
+        status, location = asked(
+            served, f"/{page}?case=bridge-0", Accept="text/html", Cookie=cookie
+        )
         assert (status, location.partition("?")[0]) == (303, "/sign-in")
     for method, path in (
-        *(("GET", "/media/a.png"), ("PUT", "/_stcore/upload_file/s/f"), ("DELETE", "/_stcore/upload_file/s/f")),
-        *(("GET", "/_stcore/host-config"), ("GET", "/static/index.html"), ("POST", "/_stcore/agent/interact")),
-        *(("GET", "/_stcore/metrics"), ("POST", "/anything"), ("GET", "/oauth2callback"), ("GET", "/auth/login")),
+        *(
+            ("GET", "/media/a.png"),
+            ("PUT", "/_stcore/upload_file/s/f"),
+            ("DELETE", "/_stcore/upload_file/s/f"),
+        ),
+        *(
+            ("GET", "/_stcore/host-config"),
+            ("GET", "/static/index.html"),
+            ("POST", "/_stcore/agent/interact"),
+        ),
+        *(
+            ("GET", "/_stcore/metrics"),
+            ("POST", "/anything"),
+            ("GET", "/oauth2callback"),
+            ("GET", "/auth/login"),
+        ),
     ):
-        status, text = asked(served, path, method, b"{}" if method in ("PUT", "POST") else None, Cookie=cookie)
+        status, text = asked(
+            served, path, method, b"{}" if method in ("PUT", "POST") else None, Cookie=cookie
+        )
         assert (status, json.loads(text)) == (401, {"error": "Sign in first."})
     assert asked(served, "/healthz", Cookie=cookie) == (200, "ok")
     assert json.loads(asked(served, "/health.json", Cookie=cookie)[1]) == {"ok": True}
@@ -148,8 +177,15 @@ def test_who_has_not_signed_in_gets_the_page_for_it_and_nothing_else(served: Ser
 
 def test_a_wrong_secret_signs_nobody_in_and_the_way_on_stays_on_this_server(served: Served) -> None:
     form = {"Content_Type": "application/x-www-form-urlencoded", "Origin": served.base}
-    for name, secret in (("Ro", SECRETS["Le"].text), ("Ro", ""), ("ro", SECRETS["Ro"].text), ("<b>", "x")):
-        status, text = asked(served, "/sign-in", "POST", f"name={name}&secret={secret}".encode(), **form)
+    for name, secret in (
+        ("Ro", SECRETS["Le"].text),
+        ("Ro", ""),
+        ("ro", SECRETS["Ro"].text),
+        ("<b>", "x"),
+    ):
+        status, text = asked(
+            served, "/sign-in", "POST", f"name={name}&secret={secret}".encode(), **form
+        )
         assert status == 401
         assert "don't match" in text.replace("&#x27;", "'")
         assert "<b>" not in text
@@ -158,7 +194,12 @@ def test_a_wrong_secret_signs_nobody_in_and_the_way_on_stays_on_this_server(serv
         body = f"name=Ro&secret={SECRETS['Ro'].text}&next={target}".encode()
         assert asked(served, "/sign-in", "POST", body, **form) == (303, "/")
     other = {**form, "Origin": "http://evil.example"}
-    assert asked(served, "/sign-in", "POST", f"name=Ro&secret={SECRETS['Ro'].text}".encode(), **other)[0] == 403
+    assert (
+        asked(served, "/sign-in", "POST", f"name=Ro&secret={SECRETS['Ro'].text}".encode(), **other)[
+            0
+        ]
+        == 403
+    )
 
 
 def decided(page: Page) -> None:
@@ -170,14 +211,18 @@ def decided(page: Page) -> None:
     panel.get_by_role("button", name="Submit").click(delay=40)
 
 
-def test_a_decision_carries_the_name_that_was_signed_in_under(served: Served, enter: Callable[[str], Page]) -> None:
+def test_a_decision_carries_the_name_that_was_signed_in_under(
+    served: Served, enter: Callable[[str], Page]
+) -> None:
     page = enter("Ro")
     expect(page).to_have_url(re.compile("case=bridge-0"))
     page.get_by_role("button", name="Ro", exact=True).click(delay=40)
     expect(page.get_by_text("Signed in as Ro, reviewer.")).to_be_visible()
     page.keyboard.press("Escape")
     decided(page)
-    expect(page.get_by_role("region", name="Decision")).to_contain_text("Escalated the original answer of bridge-0.")
+    expect(page.get_by_role("region", name="Decision")).to_contain_text(
+        "Escalated the original answer of bridge-0."
+    )
     (entry,) = served.entries("bridge-0")
     assert (entry.decision.reviewer, entry.decision.extra[SIGNED_IN_BY]) == ("Ro", "team")
     page.goto(f"{served.base}/decisions")
@@ -220,8 +265,11 @@ class Answered(NamedTuple):
     session: str
 
 
-def replayed(served: Served, cookies: dict[str, str], messages: list[bytes], *resumes: str) -> Answered:
-    """Send messages over a websocket as a program opens it, with somebody's cookies, or to a session it ``resumes``.
+def replayed(
+    served: Served, cookies: dict[str, str], messages: list[bytes], *resumes: str
+) -> Answered:
+    """Send messages over a websocket as a program opens it, with somebody's cookies, or to a
+    session it ``resumes``.
 
     Each is sent after the one before has run.
     """
@@ -230,7 +278,9 @@ def replayed(served: Served, cookies: dict[str, str], messages: list[bytes], *re
         f"ws://127.0.0.1:{served.port}/_stcore/stream",
         origin=Origin(served.base),
         subprotocols=list(map(Subprotocol, ("streamlit", cookies["_streamlit_xsrf"], *resumes))),
-        additional_headers={"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())},
+        additional_headers={
+            "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())
+        },
         max_size=None,
     ) as socket:
         for message in messages:
@@ -288,7 +338,9 @@ def test_the_session_of_another_person_is_not_resumed_by_who_knows_its_id(served
     opens.rerun_script.query_string = "case=bridge-2"
     lead, viewer = (cookies_of(served, name) for name in ("Le", "Vi"))
     first = replayed(served, lead, [opens.SerializeToString()])
-    assert replayed(served, lead, [opens.SerializeToString()], first.session).session == first.session
+    assert (
+        replayed(served, lead, [opens.SerializeToString()], first.session).session == first.session
+    )
     foreign = replayed(served, viewer, [opens.SerializeToString()], first.session)
     assert foreign.session != first.session
     assert '"Le"' not in foreign.text
@@ -307,10 +359,13 @@ def test_what_a_role_does_not_grant_is_said_in_words_with_a_way_back(
     people = served.workbench.database.with_name("people.toml")
     before = people.read_text(encoding="utf-8")
     people.write_text(
-        before.replace('[people.Ro]\nrole = "reviewer"', '[people.Ro]\nrole = "viewer"'), encoding="utf-8"
+        before.replace('[people.Ro]\nrole = "reviewer"', '[people.Ro]\nrole = "viewer"'),
+        encoding="utf-8",
     )
     page.get_by_role("button", name="Audit this case").click(delay=40)
-    expect(page.get_by_text("You can't add cases or start audits: that takes the role reviewer")).to_be_visible()
+    expect(
+        page.get_by_text("You can't add cases or start audits: that takes the role reviewer")
+    ).to_be_visible()
     page.get_by_role("button", name="Back to the page").click(delay=40)
     expect(page.get_by_role("button", name="Audit this case")).to_be_visible()
     assert served.workbench.cases.summary("bridge-2").state == "new"
@@ -344,5 +399,7 @@ def test_files_are_taken_only_from_who_may_add_cases_and_not_without_end(served:
     path = "/_stcore/upload_file/session/file"
     assert "takes the role reviewer" in asked(served, path, "PUT", b"x", Cookie=viewer)[1]
     assert "takes the role reviewer" not in asked(served, path, "PUT", b"x", Cookie=reviewer)[1]
-    status, text = asked(served, f"{path}2", "PUT", b"x", Cookie=reviewer, Content_Length=str(2**28))
+    status, text = asked(
+        served, f"{path}2", "PUT", b"x", Cookie=reviewer, Content_Length=str(2**28)
+    )
     assert (status, "256 MiB" in text) == (413, True)

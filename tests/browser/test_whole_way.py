@@ -15,13 +15,20 @@ from tools.browser import settle
 
 OpenTab = Callable[..., Tab]
 QUESTION = "How long is the Sonder bridge, and when was it opened?"
-EVIDENCE = "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two lanes."
-ANSWER = "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
+EVIDENCE = (
+    "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two"
+    " lanes."
+)
+ANSWER = (
+    "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
+)
 CORRECTED = "The Sonder bridge is 120 metres long [1]. It was opened in 1931 [2]."
 LONG_S = 60_000
 
 
-def test_from_the_demo_to_an_exported_decision(demo: str, demo_folder: Path, open_tab: OpenTab) -> None:
+def test_from_the_demo_to_an_exported_decision(
+    demo: str, demo_folder: Path, open_tab: OpenTab
+) -> None:
     tab = open_tab(demo)
     a_fabricated_citation_is_found_and_struck_through(tab)
     case_id = a_pasted_answer_is_audited_and_watched(tab)
@@ -53,7 +60,10 @@ def a_fabricated_citation_is_found_and_struck_through(tab: Tab) -> None:
     mark = page.locator(".text .ref-fabricated").first
     page.get_by_role("radio", name=re.compile("1 · original")).click(delay=40, timeout=LONG_S)
     expect(mark).to_contain_text("[chunk_99]")
-    struck = "e => [e, ...e.querySelectorAll('*')].some(x => getComputedStyle(x).textDecorationLine === 'line-through')"
+    struck = (
+        "e => [e, ...e.querySelectorAll('*')].some(x => getComputedStyle(x).textDecorationLine ==="
+        " 'line-through')"
+    )
     until(lambda: mark.evaluate(struck), page, "a fabricated reference is struck through")
 
 
@@ -144,7 +154,9 @@ def the_decision_is_exported(tab: Tab, case_id: str) -> None:
     page.get_by_role("button", name="Export").click(delay=40)
     page.get_by_role("button", name=re.compile("Prepare.*decided case.*JSON Lines")).click(delay=40)
     with page.expect_download() as download:
-        page.get_by_role("button", name=re.compile("Download.*decided case.*JSON Lines")).click(delay=40)
+        page.get_by_role("button", name=re.compile("Download.*decided case.*JSON Lines")).click(
+            delay=40
+        )
     lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
     (exported,) = [line for line in lines if case_id in line]
     assert CORRECTED in json.dumps(json.loads(exported), ensure_ascii=False)

@@ -28,7 +28,10 @@ def case(identifier: str, **changes: Any) -> dict[str, Any]:
         "id": identifier,
         "query": "How long is the bridge?",
         "answer": "The bridge is 120 metres long [1]. It was opened in 1931 [9].",
-        "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}, {"id": "2", "text": "It opened in 1931."}],
+        "evidence": [
+            {"id": "1", "text": "The bridge is 120 metres long."},
+            {"id": "2", "text": "It opened in 1931."},
+        ],
     }
     return {key: value for key, value in (fields | changes).items() if value is not ...}
 

@@ -42,14 +42,21 @@ def runs_in(file: Path) -> list[Run]:
 @pytest.fixture
 def three(tmp_path: Path) -> Path:
     file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(case("a"), case("b", answer="The bridge is 120 metres long [1]."), case("c", answer=...)))
+    file.write_bytes(
+        lines(
+            case("a"), case("b", answer="The bridge is 120 metres long [1]."), case("c", answer=...)
+        )
+    )
     return file
 
 
-def test_every_case_gets_a_complete_run_in_the_order_of_the_file(masis: Masis, three: Path, tmp_path: Path) -> None:
+def test_every_case_gets_a_complete_run_in_the_order_of_the_file(
+    masis: Masis, three: Path, tmp_path: Path
+) -> None:
     result = masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines()[1].startswith("a ")  # the worst answer leads the table, whatever else is written
+    # the worst answer leads the table, whatever else is written
+    assert result.stdout.splitlines()[1].startswith("a ")
     assert "Cites [9], which doesn't exist" in result.stdout
     runs = runs_in(tmp_path / "runs.jsonl")
     assert [run.case_id for run in runs] == ["a", "b", "c"]
@@ -62,7 +69,11 @@ def test_every_case_gets_a_complete_run_in_the_order_of_the_file(masis: Masis, t
 
 
 def test_the_worst_answers_are_in_the_order_of_the_queue(bench: Workbench) -> None:
-    given = {"passed": case("passed", answer="It opened [9]."), "wrong": case("wrong"), "worse": case("worse")}
+    given = {
+        "passed": case("passed", answer="It opened [9]."),
+        "wrong": case("wrong"),
+        "worse": case("worse"),
+    }
     stands: dict[str, tuple[Standing, Severity]] = {
         "passed": ("nothing_found", "low"),
         "wrong": ("wrong", "high"),
@@ -75,26 +86,38 @@ def test_the_worst_answers_are_in_the_order_of_the_queue(bench: Workbench) -> No
         bench.cases.add(ADA, [read])
         run = bench.audits.audit(ADA, read)
         standing, severity = stands[name]
-        row = bench.cases.summary(name).model_copy(update={"standing": standing, "severity": severity})
+        row = bench.cases.summary(name).model_copy(
+            update={"standing": standing, "severity": severity}
+        )
         worst.add(read, run, row)
     worst.show()
-    assert [line.split()[0] for line in written if line.startswith(("passed", "wrong", "worse"))] == [
+    assert [
+        line.split()[0] for line in written if line.startswith(("passed", "wrong", "worse"))
+    ] == [
         "worse",
         "wrong",
         "passed",
     ]
 
 
-def test_where_stdout_takes_the_runs_the_table_goes_to_stderr(masis: Masis, three: Path, tmp_path: Path) -> None:
+def test_where_stdout_takes_the_runs_the_table_goes_to_stderr(
+    masis: Masis, three: Path, tmp_path: Path
+) -> None:
     result = masis("audit", three, "--db", tmp_path / "new.db", "--out", "-")
-    assert [Run.model_validate_json(line).case_id for line in result.stdout.splitlines()] == ["a", "b", "c"]
+    assert [Run.model_validate_json(line).case_id for line in result.stdout.splitlines()] == [
+        "a",
+        "b",
+        "c",
+    ]
     assert "Cites [9], which doesn't exist" in result.stderr
     both = masis("audit", three, "--db", tmp_path / "new.db", "--out", "-", "--json")
     assert both.exit_code == 2
     assert "--json and '--out -' both write to stdout" in both.stderr
 
 
-def test_without_db_the_default_database_is_used_and_named(masis: Masis, three: Path, home: Path) -> None:
+def test_without_db_the_default_database_is_used_and_named(
+    masis: Masis, three: Path, home: Path
+) -> None:
     result = masis("audit", three)
     assert result.exit_code == 0
     assert f"Database: {home / 'masis' / 'masis.db'}" in result.stderr
@@ -109,7 +132,14 @@ def test_several_processes_give_the_same_runs_as_one(masis: Masis, tmp_path: Pat
     for concurrency in (1, 2):
         out = tmp_path / f"runs-{concurrency}.jsonl"
         result = masis(
-            "audit", file, "--db", tmp_path / f"{concurrency}.db", "--out", out, "--concurrency", concurrency
+            "audit",
+            file,
+            "--db",
+            tmp_path / f"{concurrency}.db",
+            "--out",
+            out,
+            "--concurrency",
+            concurrency,
         )
         assert result.exit_code == 0, result.stderr
         changing = {"id", "started_at", "finished_at", "iterations", "spot_check", "usage"}
@@ -120,19 +150,26 @@ def test_several_processes_give_the_same_runs_as_one(masis: Masis, tmp_path: Pat
     assert found[0] == found[1]
 
 
-def test_running_again_skips_what_is_done_and_still_writes_every_run(masis: Masis, three: Path, tmp_path: Path) -> None:
+def test_running_again_skips_what_is_done_and_still_writes_every_run(
+    masis: Masis, three: Path, tmp_path: Path
+) -> None:
     arguments = ("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
     before = masis(*arguments)
     first = (tmp_path / "runs.jsonl").read_bytes()
     result = masis(*arguments)
     assert result.exit_code == 0
     wrong = re.search(r"3 cases audited: (something is wrong .*)", before.stderr)
-    skipped = f"0 cases audited, 3 cases skipped (audited before with these settings): {wrong and wrong[1]}"
+    skipped = (
+        "0 cases audited, 3 cases skipped (audited before with these settings):"
+        f" {wrong and wrong[1]}"
+    )
     assert skipped in result.stderr
     assert (tmp_path / "runs.jsonl").read_bytes() == first
 
 
-def test_the_issues_are_a_table_where_the_file_is_to_be_csv(masis: Masis, three: Path, tmp_path: Path) -> None:
+def test_the_issues_are_a_table_where_the_file_is_to_be_csv(
+    masis: Masis, three: Path, tmp_path: Path
+) -> None:
     masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "issues.csv")
     masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
     with (tmp_path / "issues.csv").open(newline="") as file:
@@ -150,12 +187,16 @@ def test_the_issues_are_a_table_where_the_file_is_to_be_csv(masis: Masis, three:
 def test_a_cell_of_the_table_of_issues_is_no_formula(masis: Masis, tmp_path: Path) -> None:
     wrong = case("=1+1") | {"answer": "It is ten metres long [9]."}
     (tmp_path / "f.jsonl").write_text(json.dumps(wrong))
-    masis("audit", tmp_path / "f.jsonl", "--db", tmp_path / "new.db", "--out", tmp_path / "issues.csv")
+    masis(
+        "audit", tmp_path / "f.jsonl", "--db", tmp_path / "new.db", "--out", tmp_path / "issues.csv"
+    )
     with (tmp_path / "issues.csv").open(newline="") as file:
         assert {row["case_id"] for row in csv.DictReader(file)} == {"'=1+1"}
 
 
-def test_other_settings_or_the_flag_again_audit_once_more(masis: Masis, three: Path, tmp_path: Path) -> None:
+def test_other_settings_or_the_flag_again_audit_once_more(
+    masis: Masis, three: Path, tmp_path: Path
+) -> None:
     masis("audit", three, "--db", tmp_path / "new.db")
     result = masis("audit", three, "--db", tmp_path / "new.db", "--set", "max_iterations=1")
     assert "3 cases audited:" in result.stderr
@@ -190,7 +231,9 @@ def many(folder: Path, count: int = 400) -> Path:
 def finished_runs(database: Path) -> int:
     try:
         with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-            found = connection.execute("SELECT count(*) FROM runs WHERE state = 'finished'").fetchone()[0]
+            found = connection.execute(
+                "SELECT count(*) FROM runs WHERE state = 'finished'"
+            ).fetchone()[0]
         connection.close()
     except sqlite3.OperationalError:  # not there yet
         return 0
@@ -230,7 +273,9 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds child processes in /proc")
-def test_a_killed_audit_leaves_no_workers_and_a_database_that_goes_on(tmp_path: Path, home: Path, masis: Masis) -> None:
+def test_a_killed_audit_leaves_no_workers_and_a_database_that_goes_on(
+    tmp_path: Path, home: Path, masis: Masis
+) -> None:
     file, database = many(tmp_path), tmp_path / "new.db"
     process = start("audit", file, "--db", database, "--concurrency", 2)
     wait_for_runs(process, database, 3)
@@ -247,11 +292,15 @@ def test_a_killed_audit_leaves_no_workers_and_a_database_that_goes_on(tmp_path: 
     assert again.exit_code == 0
     assert f"2 cases audited, {kept:,} cases skipped" in again.stderr
     store = Workbench.open(database).store
-    states = [run.state for number in range(kept + 2) for run in store.runs.for_case(f"case-{number}")]
+    states = [
+        run.state for number in range(kept + 2) for run in store.runs.for_case(f"case-{number}")
+    ]
     assert states == ["finished"] * (kept + 2)
 
 
-@pytest.mark.parametrize(("name", "count"), [("expertqa_cases.jsonl", 217), ("pubmedqa_cases.jsonl", 522)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("expertqa_cases.jsonl", 217), ("pubmedqa_cases.jsonl", 522)]
+)
 def test_every_real_case_gets_a_complete_run(
     masis: Masis, public_data: Path, tmp_path: Path, name: str, count: int
 ) -> None:
@@ -288,16 +337,27 @@ def test_evidence_that_did_not_fit_is_named_beside_the_calls_that_failed() -> No
 def test_claims_without_a_verdict_are_a_warning_with_its_reason() -> None:
     def silent(request: Request) -> object:
         silent = {"claims": [], "verdicts": [], "missing": []}
-        return says(silent) if request.schema_name in ("checked_claims_reply", "verdicts_reply") else None
+        return (
+            says(silent)
+            if request.schema_name in ("checked_claims_reply", "verdicts_reply")
+            else None
+        )
 
     with ModelServer(silent, issues="none") as server:  # type: ignore[arg-type]
         found = summary_lines(audited(server, EVIDENCE[0].text))
-    assert any(line.endswith("claims are unscored: the verifier gave no verdict on this claim") for line in found)
+    assert any(
+        line.endswith("claims are unscored: the verifier gave no verdict on this claim")
+        for line in found
+    )
 
 
-def test_ids_in_several_rows_are_named_with_files_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ids_in_several_rows_are_named_with_files_and_rows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     hostile = Repeat("case\x1b[31m-2", (("a.jsonl", 0, 4), ("b.jsonl", 67_108_864, 9)))
-    for line in repeats(Repeats(12, (Repeat("case-1", (("a.jsonl", 0, 1), ("b.jsonl", 0, 7))), hostile))):
+    for line in repeats(
+        Repeats(12, (Repeat("case-1", (("a.jsonl", 0, 1), ("b.jsonl", 0, 7))), hostile))
+    ):
         say(line)
     told = capsys.readouterr().err
     assert "12 ids occur in several rows; each row was audited:" in told

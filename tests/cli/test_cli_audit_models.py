@@ -1,4 +1,6 @@
-"""``masis audit`` with language models: asked first, estimated, limited in cost, taken up after a kill."""
+"""``masis audit`` with language models: asked first, estimated, limited in cost, taken up after a
+kill.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,13 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelSer
     return configure(tmp_path, monkeypatch, server)
 
 
-def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer, price: bool = True) -> Path:
+def configure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServer, price: bool = True
+) -> Path:
     config = tmp_path / "masis.toml"
-    table = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
+    table = (
+        f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "HERE_KEY"\n'
+    )
     price_table = '[prices."here:m"]\ninput = 10.0\noutput = 10.0\n'
     config.write_text("retry_base_s = 0.01\n" + table + (price_table if price else ""))
     monkeypatch.setenv("MASIS_CONFIG", str(config))
@@ -47,7 +53,14 @@ def configure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ModelServ
 
 def cases(tmp_path: Path, number: int) -> Path:
     file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*(case(f"case-{index}", query=f"How long is bridge {index}?") for index in range(number))))
+    file.write_bytes(
+        lines(
+            *(
+                case(f"case-{index}", query=f"How long is bridge {index}?")
+                for index in range(number)
+            )
+        )
+    )
     return file
 
 
@@ -63,7 +76,9 @@ def states(database: Path, number: int) -> list[list[str]]:
 
 
 @pytest.mark.usefixtures("configured")
-def test_a_batch_says_what_it_may_cost_before_and_what_it_cost_after(masis: Masis, tmp_path: Path) -> None:
+def test_a_batch_says_what_it_may_cost_before_and_what_it_cost_after(
+    masis: Masis, tmp_path: Path
+) -> None:
     result = masis(
         "audit", cases(tmp_path, 6), "--db", tmp_path / "m.db", "--model", "here:m", "--concurrency", 4,
         "--out", tmp_path / "runs.jsonl",
@@ -77,7 +92,9 @@ def test_a_batch_says_what_it_may_cost_before_and_what_it_cost_after(masis: Masi
     runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_bytes().splitlines()]
     assert [run["case_id"] for run in runs] == [f"case-{index}" for index in range(6)]
     for run in runs:
-        assert run["models"] == dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "here:m")
+        assert run["models"] == dict.fromkeys(
+            ("drafter", "verifier", "critic", "reviser", "evaluator"), "here:m"
+        )
         assert run["usage"]["cost_usd"] > 0
         assert set(run["versions"]["prompts"]) == set(run["models"])
         assert KEY not in json.dumps(run)
@@ -99,7 +116,17 @@ def test_an_estimate_of_a_long_file_reads_its_beginning(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.cli.audit.SAMPLED", 2)
-    file, told = cases(tmp_path, 8), ("--db", tmp_path / "m.db", "--model", "here:m", "--max-cost", 0.0001)
+    file, told = (
+        cases(tmp_path, 8),
+        (
+            "--db",
+            tmp_path / "m.db",
+            "--model",
+            "here:m",
+            "--max-cost",
+            0.0001,
+        ),
+    )
     assert "Estimate for about 8 cases: up to" in masis("audit", file, *told).stderr
     assert "Estimate for about 5 cases: up to" in masis("audit", file, *told, "--limit", 5).stderr
 
@@ -107,7 +134,18 @@ def test_an_estimate_of_a_long_file_reads_its_beginning(
 @pytest.mark.usefixtures("configured")
 def test_no_audit_begins_that_would_pass_the_limit_on_cost(masis: Masis, tmp_path: Path) -> None:
     file, database = cases(tmp_path, 12), tmp_path / "m.db"
-    result = masis("audit", file, "--db", database, "--model", "here:m", "--max-cost", "0.4", "--concurrency", 1)
+    result = masis(
+        "audit",
+        file,
+        "--db",
+        database,
+        "--model",
+        "here:m",
+        "--max-cost",
+        "0.4",
+        "--concurrency",
+        1,
+    )
     finished = sum(each == ["finished"] for each in states(database, 12))
     assert 0 < finished < 12
     assert "The limit of --max-cost was reached" in result.stderr
@@ -134,7 +172,11 @@ def test_what_ended_with_an_error_is_audited_again_when_asked(
     broken = [True]
 
     def script(request: Request) -> Behaviour | None:
-        return faulty("500", request) if broken[0] and request.schema_name == "critique_reply" else None
+        return (
+            faulty("500", request)
+            if broken[0] and request.schema_name == "critique_reply"
+            else None
+        )
 
     file, database = cases(tmp_path, 2), tmp_path / "m.db"
     with ModelServer(script, issues="none") as server:
@@ -142,7 +184,9 @@ def test_what_ended_with_an_error_is_audited_again_when_asked(
         first = masis("audit", file, "--db", database, "--model", "here:m")
         assert "2 audits left something unscored" in first.stderr
         broken[0] = False
-        assert "2 cases skipped" in masis("audit", file, "--db", database, "--model", "here:m").stderr
+        assert (
+            "2 cases skipped" in masis("audit", file, "--db", database, "--model", "here:m").stderr
+        )
         again = masis("audit", file, "--db", database, "--model", "here:m", "--retry-errors")
     assert "2 cases audited" in again.stderr
     assert "unscored" not in again.stderr
@@ -161,7 +205,10 @@ def test_ctrl_c_twice_drops_what_is_under_way_and_it_is_taken_up_later(
     with ModelServer(hanging, issues="none") as server:
         configure(tmp_path, monkeypatch, server)
         process = start("audit", file, "--db", database, "--model", "here:m", "--concurrency", "2")
-        until(lambda: any(each.schema_name == "critique_reply" for each in list(server.requests)), "a critic is asked")
+        until(
+            lambda: any(each.schema_name == "critique_reply" for each in list(server.requests)),
+            "a critic is asked",
+        )
         process.send_signal(signal.SIGINT)
         told = iter(process.stderr.readline, "")
         assert any("Stopping" in line for line in told), "the first Ctrl-C was not taken"
@@ -181,16 +228,26 @@ def test_ctrl_c_twice_drops_what_is_under_way_and_it_is_taken_up_later(
     ("options", "told", "kept_back"),
     [
         ((), (), ("begins on case", "120 metres")),
-        (("--log", "info"), ("begins on case", "iteration 1: quality", "here:m, critic/"), ("120 metres",)),
+        (
+            ("--log", "info"),
+            ("begins on case", "iteration 1: quality", "here:m, critic/"),
+            ("120 metres",),
+        ),
         (("--log", "debug"), ("begins on case",), ("120 metres",)),
         (("--log", "debug", "--set", "log_texts=true"), ("120 metres",), ()),
     ],
 )
 def test_the_log_is_as_detailed_as_asked_and_has_texts_only_where_that_is_set(
-    masis: Masis, tmp_path: Path, options: tuple[str, ...], told: tuple[str, ...], kept_back: tuple[str, ...]
+    masis: Masis,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    told: tuple[str, ...],
+    kept_back: tuple[str, ...],
 ) -> None:
     before = (list(logging.getLogger("masis").handlers), logging.getLogger("masis").level)
-    result = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "m.db", "--model", "here:m", *options)
+    result = masis(
+        "audit", cases(tmp_path, 1), "--db", tmp_path / "m.db", "--model", "here:m", *options
+    )
     assert result.exit_code == 0, result.stderr
     assert [words for words in told if words not in result.stderr] == []
     assert [words for words in (*kept_back, KEY) if words in result.stderr] == []
@@ -200,7 +257,8 @@ def test_the_log_is_as_detailed_as_asked_and_has_texts_only_where_that_is_set(
 def test_so_many_calls_go_to_a_provider_at_once_as_the_command_says_whatever_its_table_allows(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def script(request: Request) -> Behaviour | None:  # as long as on a busy machine the next ones need to come
+    # as long as on a busy machine the next ones need to come
+    def script(request: Request) -> Behaviour | None:
         return Behaviour(hang_s=2.0) if request.number < 2 else None
 
     with ModelServer(script, latency_ms=20, issues="none") as server:
@@ -212,16 +270,22 @@ def test_so_many_calls_go_to_a_provider_at_once_as_the_command_says_whatever_its
         assert server.most_at_once == 2
 
 
-def test_a_retry_is_reported_in_one_line(masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_is_reported_in_one_line(
+    masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def script(request: Request) -> Behaviour | None:
         return faulty("500", request) if request.number == 0 else None
 
     with ModelServer(script, issues="none") as server:
         configure(tmp_path, monkeypatch, server)
-        result = masis("audit", cases(tmp_path, 1), "--db", tmp_path / "m.db", "--model", "here:m", "--no-ask")
-    assert [line.partition(" ")[2] for line in result.stderr.splitlines() if " try " in line or "again" in line] == [
-        "WARNING verifier here:m for case 'case-0': try 1: server"
-    ]
+        result = masis(
+            "audit", cases(tmp_path, 1), "--db", tmp_path / "m.db", "--model", "here:m", "--no-ask"
+        )
+    assert [
+        line.partition(" ")[2]
+        for line in result.stderr.splitlines()
+        if " try " in line or "again" in line
+    ] == ["WARNING verifier here:m for case 'case-0': try 1: server"]
 
 
 def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_cure_and_the_exit_code_is_1(
@@ -230,7 +294,15 @@ def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_cure
     full = Behaviour(finish="length", prompt_tokens=4_000, completion_tokens=11)
     with ModelServer(lambda request: full, keys=[KEY]) as server:
         configure(tmp_path, monkeypatch, server)
-        arguments = ("audit", cases(tmp_path, 3), "--db", tmp_path / "m.db", "--model", "here:m", "--no-ask")
+        arguments = (
+            "audit",
+            cases(tmp_path, 3),
+            "--db",
+            tmp_path / "m.db",
+            "--model",
+            "here:m",
+            "--no-ask",
+        )
         result = masis(*arguments)
         assert result.exit_code == 1
         assert "Every audit failed" in result.stderr
@@ -238,7 +310,9 @@ def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_cure
         assert "llama-server -c 32768" in result.stderr
         again = masis(*arguments)
     assert again.exit_code == 0
-    assert "3 skipped cases had something left unscored by a failure. --retry-errors" in again.stderr
+    assert (
+        "3 skipped cases had something left unscored by a failure. --retry-errors" in again.stderr
+    )
 
 
 @pytest.mark.usefixtures("configured")
@@ -246,14 +320,25 @@ def test_what_one_audit_recorded_another_replays_without_a_key_or_a_call_and_say
     masis: Masis, tmp_path: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, replies = cases(tmp_path, 2), tmp_path / "replies.jsonl"
-    first = masis("audit", file, "--db", tmp_path / "a.db", "--model", "here:m", "--record", replies)
+    first = masis(
+        "audit", file, "--db", tmp_path / "a.db", "--model", "here:m", "--record", replies
+    )
     assert first.exit_code == 0, first.stderr
     assert first.stderr.count("redaction, purge and retention don't reach it") == 1
     recorded = len(replies.read_bytes().splitlines())
     asked = len(server.requests)
     monkeypatch.delenv("HERE_KEY")
     again = masis(
-        "audit", file, "--db", tmp_path / "b.db", "--replay", replies, "--max-cost", 1, "--out", tmp_path / "runs.jsonl"
+        "audit",
+        file,
+        "--db",
+        tmp_path / "b.db",
+        "--replay",
+        replies,
+        "--max-cost",
+        1,
+        "--out",
+        tmp_path / "runs.jsonl",
     )
     assert again.exit_code == 0, again.stderr
     assert len(server.requests) == asked

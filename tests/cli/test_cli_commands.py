@@ -1,4 +1,6 @@
-"""Every command: its help, an example that runs, its result as JSON, and wrong use that names the right one."""
+"""Every command: its help, an example that runs, its result as JSON, and wrong use that names the
+right one.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,18 @@ NO_DATABASE = (
 
 NO_JSON = {
     **dict.fromkeys(("demo", "serve", "ingest", "mcp"), "runs until it is stopped"),
-    **dict.fromkeys(("screen", "screening further"), "its result is JSON unless another format is named"),
-    **dict.fromkeys(("completion", "config init", "person"), "its result is a file of another form"),
+    **dict.fromkeys(
+        ("screen", "screening further"), "its result is JSON unless another format is named"
+    ),
+    **dict.fromkeys(
+        ("completion", "config init", "person"), "its result is a file of another form"
+    ),
 }
-ELSEWHERE = {"models get": "downloads a model", "mcp": "needs an extra", "audit s3": "needs a cluster"}
+ELSEWHERE = {
+    "models get": "downloads a model",
+    "mcp": "needs an extra",
+    "audit s3": "needs a cluster",
+}
 """Commands whose examples other tests run."""
 
 MODELS = re.compile(r"openai|anthropic|dspy|local:|s3://|audited/|[ ]pubmed ")
@@ -62,8 +72,16 @@ class Each(NamedTuple):
 
     def example(self) -> str:
         """Its first example that needs no model, without what a shell or a reader makes of it."""
-        found = [line.strip() for line in (self.command.help or "").splitlines() if line.strip().startswith("masis ")]
-        own = [line for line in found if line.startswith(f"masis {self.name}") and not MODELS.search(line)]
+        found = [
+            line.strip()
+            for line in (self.command.help or "").splitlines()
+            if line.strip().startswith("masis ")
+        ]
+        own = [
+            line
+            for line in found
+            if line.startswith(f"masis {self.name}") and not MODELS.search(line)
+        ]
         return re.split(r" (?:\||&&|>>|>) |   +", own[0])[0] + MORE.get(self.name, "")
 
 
@@ -79,11 +97,16 @@ def every(group: click.Group = main, before: str = "") -> Iterator[Each]:
 
 
 EVERY = [pytest.param(each, id=each.name) for each in every()]
-RIS = "TY  - JOUR\nTI  - Metformin and mortality in heart failure\nAB  - A trial.\nDO  - 10.1/a\nER  - \n"
+RIS = (
+    "TY  - JOUR\nTI  - Metformin and mortality in heart failure\nAB  - A trial.\nDO  - 10.1/a\nER "
+    " - \n"
+)
 
 
 class Prepared(NamedTuple):
-    """A folder with a database and files that examples name, and what stands for the ids in them."""
+    """A folder with a database and files that examples name, and what stands for the
+    ids in them.
+    """
 
     folder: Path
     ids: dict[str, str]
@@ -93,9 +116,13 @@ class Prepared(NamedTuple):
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     folder = tmp_path_factory.mktemp("examples")
     mine = case(
-        "strategy-01", answer="It is 120 metres long [1]. It was opened in 1931 [9].", metadata={"field": "Medicine"}
+        "strategy-01",
+        answer="It is 120 metres long [1]. It was opened in 1931 [9].",
+        metadata={"field": "Medicine"},
     )
-    workbench = desk(folder / "review.db", mine, mine | {"id": "home-03", "metadata": {"dataset": "pilot"}})
+    workbench = desk(
+        folder / "review.db", mine, mine | {"id": "home-03", "metadata": {"dataset": "pilot"}}
+    )
     decide(workbench, "home-03", reviewer=ME.name)
     for name, only in (("pilot-1", CaseFilter()), ("pilot-2", CaseFilter(datasets=("pilot",)))):
         workbench.datasets.freeze(ME, name, "claims", Selection(only))
@@ -134,7 +161,12 @@ def test_every_command_explains_itself_with_an_example(masis: Masis, each: Each)
 @pytest.mark.parametrize("as_json", [False, True], ids=["for people", "for programs"])
 @pytest.mark.parametrize("each", [each for each in EVERY if each.id not in ELSEWHERE])
 def test_the_first_example_of_every_command_runs(
-    masis: Masis, prepared: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: Each, as_json: bool
+    masis: Masis,
+    prepared: Prepared,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    each: Each,
+    as_json: bool,
 ) -> None:
     if as_json and each.name in NO_JSON:
         pytest.skip(NO_JSON[each.name])
@@ -143,7 +175,9 @@ def test_the_first_example_of_every_command_runs(
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MASIS_DB", str(folder / "review.db"))
     monkeypatch.setattr("masis.ui.shell.serve.launch", lambda *_, **__: 0)
-    monkeypatch.setattr("masis.services.demo_database.demo_case_files", lambda: demo_case_files()[:1])
+    monkeypatch.setattr(
+        "masis.services.demo_database.demo_case_files", lambda: demo_case_files()[:1]
+    )
     words = each.example()
     for placeholder, known in prepared.ids.items():
         words = words.replace(placeholder, known)
@@ -162,13 +196,19 @@ def test_the_first_example_of_every_command_runs(
 def test_a_shell_completes_commands_and_options(masis: Masis, typed: str, offered: str) -> None:
     for shell in ("bash", "zsh", "fish"):
         assert "_MASIS_COMPLETE" in masis("completion", shell).stdout
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_MASIS_COMPLETE": "bash_complete"}
+    words = {
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+        "_MASIS_COMPLETE": "bash_complete",
+    }
     found = CliRunner().invoke(main, [], prog_name="masis", env=words)
     assert f"plain,{offered}" in found.stdout.splitlines()
 
 
 def test_the_page_of_the_command_line_is_what_help_prints() -> None:
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference(), "run: python tools/cli_reference.py"
+    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == reference(), (
+        "run: python tools/cli_reference.py"
+    )
 
 
 WRONG: list[tuple[str, int, str]] = [
@@ -231,7 +271,10 @@ WRONG: list[tuple[str, int, str]] = [
     ("serve --allow-host audits.example.org", 2, "--insecure"),
     ("serve --address 0.0.0.0 --insecure", 2, "--allow-host"),
     ("serve --allow-host https://audits.example.org/ --insecure", 2, "name or address alone"),
-    *((f"person {name} --role lead", 2, "NAME") for name in ("''", "' Ada'", "'acceptance policy'", "a" * 81)),
+    *(
+        (f"person {name} --role lead", 2, "NAME")
+        for name in ("''", "' Ada'", "'acceptance policy'", "a" * 81)
+    ),
     ("db redact case nowhere --reason r --yes", 1, "'nowhere'"),
     ("db redact decision none --reason r --yes", 1, "'none'"),
     ("db redact case strategy-01 --reason r", 2, "say --yes"),
@@ -242,11 +285,18 @@ WRONG: list[tuple[str, int, str]] = [
 
 @pytest.mark.parametrize(("words", "code", "says"), WRONG)
 def test_wrong_use_names_the_right_one_and_changes_nothing(
-    masis: Masis, prepared: Prepared, monkeypatch: pytest.MonkeyPatch, words: str, code: int, says: str
+    masis: Masis,
+    prepared: Prepared,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    code: int,
+    says: str,
 ) -> None:
     monkeypatch.chdir(prepared.folder)
     monkeypatch.setenv("MASIS_DB", str(prepared.folder / "review.db"))
-    monkeypatch.setattr("masis.ui.shell.serve.launch", lambda *_, **__: pytest.fail("a server was started"))
+    monkeypatch.setattr(
+        "masis.ui.shell.serve.launch", lambda *_, **__: pytest.fail("a server was started")
+    )
     with closing(Workbench.open(prepared.folder / "review.db")) as workbench:
         before = workbench.store.decisions.verify()
     result = masis(*shlex.split(words))
@@ -264,5 +314,7 @@ def test_wrong_use_names_the_right_one_and_changes_nothing(
 def test_reading_creates_no_database(masis: Masis, tmp_path: Path, words: str) -> None:
     result = masis(*words.split(), "--db", tmp_path / "none.db")
     assert result.exit_code == 1
-    assert f"{tmp_path / 'none.db'}: there is no database here. 'masis import FILE'" in result.output
+    assert (
+        f"{tmp_path / 'none.db'}: there is no database here. 'masis import FILE'" in result.output
+    )
     assert not (tmp_path / "none.db").exists()

@@ -31,11 +31,22 @@ def test_every_setting_is_shown_with_where_it_comes_from(
     masis: Masis, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_REVIEW_THRESHOLD", "0.9")
-    shown = masis("config", "show", "--model", "critic=ollama:llama3.2", "--set", "draft_min_length=9")
+    shown = masis(
+        "config", "show", "--model", "critic=ollama:llama3.2", "--set", "draft_min_length=9"
+    )
     assert shown.exit_code == 0
-    lines = {line[2:].split()[0]: line for line in shown.stdout.splitlines() if line[:2] in ("* ", "  ")}
+    lines = {
+        line[2:].split()[0]: line for line in shown.stdout.splitlines() if line[:2] in ("* ", "  ")
+    }
     assert lines.keys() >= Settings.model_fields.keys()
-    assert lines["max_iterations"].split() == ["*", "max_iterations", "2", "masis.toml", "(default:", "3)"]
+    assert lines["max_iterations"].split() == [
+        "*",
+        "max_iterations",
+        "2",
+        "masis.toml",
+        "(default:",
+        "3)",
+    ]
     assert lines["strictness"].split()[2:4] == ["strict", "masis.toml"]
     assert lines["review_threshold"].split()[2:4] == ["0.9", "MASIS_REVIEW_THRESHOLD"]
     assert lines["critic"].split()[2:4] == ["ollama:llama3.2", "--model"]
@@ -67,7 +78,13 @@ def test_keys_are_never_shown_only_whether_they_are_there(
     assert "VLLM_KEY" in (shown := masis("config", "show").stdout)
     assert ", not set" in shown
     monkeypatch.setenv("VLLM_KEY", KEY)
-    for more in ([], ["--json"], ["--set", f"critic={KEY}"], ["--set", f"drafter={KEY}", "--json"], ["--set", KEY]):
+    for more in (
+        [],
+        ["--json"],
+        ["--set", f"critic={KEY}"],
+        ["--set", f"drafter={KEY}", "--json"],
+        ["--set", KEY],
+    ):
         shown = masis("config", "show", *more).output
         assert KEY not in shown
         assert "a1b2c3d4" not in shown
@@ -84,7 +101,10 @@ def test_a_model_of_the_file_that_nothing_answers_to_is_named(masis: Masis, file
     file.write_text("\ncritic = 'opneai:gpt-4o'\nreviser = 'openai'\n", encoding="utf-8")
     for command in (["config", "check"], ["config", "show"], ["audit", "-"]):
         told = masis(*command, stdin=b"").stderr
-        assert "masis.toml, critic: there is no provider 'opneai'. Did you mean 'openai:gpt-4o'?" in told
+        assert (
+            "masis.toml, critic: there is no provider 'opneai'. Did you mean 'openai:gpt-4o'?"
+            in told
+        )
         assert "OPENAI_API_KEY" not in told  # that a key is missing is no fault of the file
 
 
@@ -102,7 +122,9 @@ def test_a_file_is_looked_over_whatever_the_environment_says(
     assert "masis.toml: there is no setting 'loop.steps'" in found.stderr
 
 
-def test_a_file_is_begun_and_never_written_over_unasked(masis: Masis, home: Path, tmp_path: Path) -> None:
+def test_a_file_is_begun_and_never_written_over_unasked(
+    masis: Masis, home: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "masis.toml"
     assert masis("config", "init").exit_code == 0
     assert tomllib.loads(file.read_text(encoding="utf-8"))["loop"] == {}
@@ -127,10 +149,15 @@ def test_the_file_in_ones_own_folder_holds_everywhere(
 
 def test_the_documented_example_is_in_order(masis: Masis, home: Path) -> None:
     found = masis("config", "check", ROOT / "examples" / "configuration" / "masis.toml")
-    assert (found.exit_code, "in order. It sets 18 settings" in found.stderr) == (0, True), found.stderr
+    assert (found.exit_code, "in order. It sets 18 settings" in found.stderr) == (
+        0,
+        True,
+    ), found.stderr
 
 
-def test_a_variable_nothing_reads_is_pointed_out(masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_nothing_reads_is_pointed_out(
+    masis: Masis, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MASIS_SPEED", "high")
     for command in (["config", "show"], ["import", "-"]):
         told = masis(*command, stdin=b"").stderr

@@ -31,23 +31,33 @@ def damaged(tmp_path: Path) -> Path:
             store.runs.finish(a_run(a_case(f"case-{number}"), f"run-{number}"))
         with store.database.transaction() as connection:
             connection.execute("UPDATE jobs SET payload = x'00112233' WHERE id = 'run-1'")
-            connection.execute("UPDATE job_parts SET payload = x'00112233' WHERE job_seq = 2 AND kind = 'iteration'")
+            connection.execute(
+                "UPDATE job_parts SET payload = x'00112233' WHERE job_seq = 2 AND kind ="
+                " 'iteration'"
+            )
     return path
 
 
-@pytest.mark.parametrize(("command", "number"), [(["report", "case-2"], 2), (["export", "--format", "runs"], 1)])
+@pytest.mark.parametrize(
+    ("command", "number"), [(["report", "case-2"], 2), (["export", "--format", "runs"], 1)]
+)
 def test_a_damaged_run_is_named_with_its_case_and_the_cure(
     masis: Masis, damaged: Path, command: list[str], number: int
 ) -> None:
     result = masis(*command, "--db", damaged)
     assert result.exit_code == 1
     named = f"run 'run-{number}' of case 'case-{number}' can't be read"
-    assert f"{named}: what is stored of it is damaged or was altered (it can't be decompressed)." in result.stderr
+    assert (
+        f"{named}: what is stored of it is damaged or was altered (it can't be decompressed)."
+        in result.stderr
+    )
     assert "Audit the case again, or restore a backup (`masis db restore`)." in result.stderr
     assert "This is a bug" not in result.stderr
 
 
-def _altered(path: Path, change: Callable[[dict[str, Any]], object], table: str, where: str) -> None:
+def _altered(
+    path: Path, change: Callable[[dict[str, Any]], object], table: str, where: str
+) -> None:
     """Change what is stored of run-2, and pack it as it was packed."""
     with Store.open(path) as store, store.database.transaction() as connection:
         row = connection.execute(f"SELECT payload FROM {table} WHERE {where}").fetchone()
@@ -67,8 +77,14 @@ def _decided(path: Path) -> Path:
             store.runs.finish(run)
             words = run.iterations[0].answer[:10]
             label = TargetLabel(target="claim", start=0, end=10, text=words, label="partial")
-            override = {"verdict": "override", "reason": "Too short", "corrected_answer": "Another answer."}
-            store.decisions.append(a_decision(case, run.id, iteration=1, labels=(label,), **override))
+            override = {
+                "verdict": "override",
+                "reason": "Too short",
+                "corrected_answer": "Another answer.",
+            }
+            store.decisions.append(
+                a_decision(case, run.id, iteration=1, labels=(label,), **override)
+            )
     return path
 
 
@@ -78,8 +94,14 @@ ALTERED: dict[str, tuple[Callable[[dict[str, Any]], object], str, str]] = {
     "an answer that is no text": (lambda stored: stored.update(answer=5), *ITERATION),
     "no date": (lambda stored: stored.pop("finished_at"), "jobs", "seq = 2"),
     "a claim without a verdict": (lambda stored: stored["claims"][0].pop("verdict"), *ITERATION),
-    "a sentence without a state": (lambda stored: stored["citation_audit"]["sentences"][0].pop("status"), *ITERATION),
-    "a place that is no number": (lambda stored: stored["claims"][0]["claim"].update(start="a"), *ITERATION),
+    "a sentence without a state": (
+        lambda stored: stored["citation_audit"]["sentences"][0].pop("status"),
+        *ITERATION,
+    ),
+    "a place that is no number": (
+        lambda stored: stored["claims"][0]["claim"].update(start="a"),
+        *ITERATION,
+    ),
 }
 READ = {"claims": "a claim without a verdict", "sentences": "a sentence without a state",
         "label-studio": "a place that is no number"}  # fmt: skip
@@ -88,7 +110,11 @@ READ = {"claims": "a claim without a verdict", "sentences": "a sentence without 
 
 @pytest.mark.parametrize(
     ("form", "how"),
-    [*((form, "no date") for form in FORMATS), *(("decided", how) for how in list(ALTERED)[:2]), *READ.items()],
+    [
+        *((form, "no date") for form in FORMATS),
+        *(("decided", how) for how in list(ALTERED)[:2]),
+        *READ.items(),
+    ],
 )
 def test_an_altered_run_stops_every_export_before_it_leaves_a_file(
     masis: Masis, tmp_path: Path, form: str, how: str
@@ -100,23 +126,32 @@ def test_an_altered_run_stops_every_export_before_it_leaves_a_file(
     _altered(database, *ALTERED[how])
     result = masis("export", "--format", form, "--out", out, "--db", database)
     assert result.exit_code == 1
-    assert "run 'run-2' of case 'case-2' can't be read: what is stored of it is damaged or was altered" in result.stderr
     assert (
-        "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it again" in result.stderr
+        "run 'run-2' of case 'case-2' can't be read: what is stored of it is damaged or was altered"
+        in result.stderr
+    )
+    assert (
+        "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it"
+        " again" in result.stderr
     )
     assert "This is a bug" not in result.stderr
     assert sorted((each, each.stat().st_mtime_ns) for each in out.parent.rglob("*")) == before
 
 
 @pytest.mark.parametrize("form", ["cases", "decided", "hf"])
-def test_a_damaged_case_is_named_and_leaves_no_file(masis: Masis, tmp_path: Path, form: str) -> None:
+def test_a_damaged_case_is_named_and_leaves_no_file(
+    masis: Masis, tmp_path: Path, form: str
+) -> None:
     database = _decided(tmp_path / "decided.db")
     with sqlite3.connect(database) as connection:
         connection.execute("UPDATE case_payloads SET payload = '{' WHERE case_seq = 2")
     connection.close()
     result = masis("export", "--format", form, "--out", tmp_path / "export", "--db", database)
     assert result.exit_code == 1
-    assert "case 'case-2' can't be read: what is stored of it is damaged or was altered." in result.stderr
+    assert (
+        "case 'case-2' can't be read: what is stored of it is damaged or was altered."
+        in result.stderr
+    )
     assert "Restore a backup (`masis db restore`)." in result.stderr
     assert not list(tmp_path.glob("*export*"))
 
@@ -133,12 +168,16 @@ def test_a_lost_iteration_is_damage_and_the_cure_named_helps(masis: Masis, tmp_p
     assert masis("audit", cases, "--again", "--db", database).exit_code == 0
     with Workbench.open(database).store as store:
         run = store.runs.for_case("case-2")[0].id
-        decision = Decision(reviewer="Ada", case_id="case-2", run_id=run, iteration=1, verdict="approve")
+        decision = Decision(
+            reviewer="Ada", case_id="case-2", run_id=run, iteration=1, verdict="approve"
+        )
         store.decisions.append(decision)
     assert len(masis(*exporting).stdout.splitlines()) == 3
 
 
-def test_what_is_whole_can_be_read_and_health_names_what_is_not(masis: Masis, damaged: Path) -> None:
+def test_what_is_whole_can_be_read_and_health_names_what_is_not(
+    masis: Masis, damaged: Path
+) -> None:
     assert masis("report", "case-3", "--db", damaged).exit_code == 0
     shown = masis("health", "--no-ask", "--db", damaged)
     assert shown.exit_code == 1
@@ -169,7 +208,8 @@ def test_a_full_disk_is_said_in_words_where_a_database_is_opened(
 
     def small(path: Path, *, create: bool = True) -> sqlite3.Connection:
         connection = connect(path, create=create)
-        connection.execute("PRAGMA max_page_count = 20")  # SQLite then answers as it does on a full disk
+        # SQLite then answers as it does on a full disk
+        connection.execute("PRAGMA max_page_count = 20")
         return connection
 
     monkeypatch.setattr(connections, "connect", small)

@@ -1,4 +1,6 @@
-"""``masis import``, ``export`` and ``dataset``: files of any make in, data sets out, lakes both ways."""
+"""``masis import``, ``export`` and ``dataset``: files of any make in, data sets out, lakes both
+ways.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,16 @@ from tests.store.factories import a_case, a_run
 FILES = Path(__file__).parents[1] / "datasets" / "mapping" / "files"
 
 
-def test_a_dry_run_shows_the_first_rows_and_every_problem_and_stores_nothing(masis: Masis, tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_first_rows_and_every_problem_and_stores_nothing(
+    masis: Masis, tmp_path: Path
+) -> None:
     file, database = tmp_path / "ragas.jsonl", tmp_path / "new.db"
     good = (FILES / "ragas-0.4.jsonl").read_text()
-    file.write_text(good + json.dumps({"user_input": 5.5, "retrieved_contexts": {"a": 1}, "response": {"x": 1}}) + "\n")
+    file.write_text(
+        good
+        + json.dumps({"user_input": 5.5, "retrieved_contexts": {"a": 1}, "response": {"x": 1}})
+        + "\n"
+    )
     result = masis("import", file, "--dry-run", "--db", database)
     assert result.exit_code == 1
     assert "question  How long is the Marle bridge?" in result.stdout
@@ -42,7 +50,8 @@ def test_a_dry_run_shows_the_first_rows_and_every_problem_and_stores_nothing(mas
 def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path) -> None:
     file, own, database = tmp_path / "own.csv", tmp_path / "own.toml", tmp_path / "new.db"
     file.write_text(
-        "frage,belege,antwort,nr\nWie lang ist sie?,\"['Sie ist 120 Meter lang.']\",Sie ist 120 m lang.,7\n"
+        "frage,belege,antwort,nr\nWie lang ist sie?,\"['Sie ist 120 Meter lang.']\",Sie ist 120 m"
+        " lang.,7\n"
     )
     assert masis("import", file, "--db", database).exit_code == 1
     proposed = masis("import", file, "--suggest", "--save", own)
@@ -51,7 +60,9 @@ def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path
     assert "Not mapped: nr. An id is named by --map id=KEY" in proposed.stderr
     assert f"Import it: masis import {file} --map {own}" in proposed.stderr
     assert masis("import", file, "--map", own, "--db", database).exit_code == 0
-    by_options = masis("import", file, "--suggest").stderr.partition("Import it: masis import ")[2].split()
+    by_options = (
+        masis("import", file, "--suggest").stderr.partition("Import it: masis import ")[2].split()
+    )
     assert masis("import", *by_options, "--dry-run").exit_code == 0
     nothing = tmp_path / "nothing.csv"
     nothing.write_text("a,b\n1,2\n")
@@ -60,18 +71,33 @@ def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path
     assert "is read as ragas, with no option" in known.stderr
 
 
-def test_expertqa_and_hagrid_are_read_without_edits(masis: Masis, tmp_path: Path, public_data: Path) -> None:
+def test_expertqa_and_hagrid_are_read_without_edits(
+    masis: Masis, tmp_path: Path, public_data: Path
+) -> None:
     examples = Path(__file__).parents[2] / "examples" / "import"
     result = masis("import", public_data / "expertqa_cases.jsonl", "--db", tmp_path / "own.db")
     assert (result.exit_code, "217 cases imported." in result.stderr) == (0, True), result.stderr
     mapped = masis(
-        "import", public_data / "expertqa_cases.jsonl", "--map", examples / "expertqa.toml", "--db", tmp_path / "e.db"
+        "import",
+        public_data / "expertqa_cases.jsonl",
+        "--map",
+        examples / "expertqa.toml",
+        "--db",
+        tmp_path / "e.db",
     )
     assert (mapped.exit_code, "217 cases imported." in mapped.stderr) == (0, True), mapped.stderr
-    rows = [json.loads(line) for line in (public_data / "hagrid_claims.jsonl").read_text().splitlines()]
-    without = sum(not row["references"] for row in rows)  # nothing was cited, so there is nothing to audit against
+    rows = [
+        json.loads(line) for line in (public_data / "hagrid_claims.jsonl").read_text().splitlines()
+    ]
+    # nothing was cited, so there is nothing to audit against
+    without = sum(not row["references"] for row in rows)
     result = masis(
-        "import", public_data / "hagrid_claims.jsonl", "--map", examples / "hagrid.toml", "--db", tmp_path / "h.db"
+        "import",
+        public_data / "hagrid_claims.jsonl",
+        "--map",
+        examples / "hagrid.toml",
+        "--db",
+        tmp_path / "h.db",
     )
     assert f"{len(rows) - without} cases imported." in result.stderr
     assert f"{without} errors, named above" in result.stderr
@@ -104,7 +130,9 @@ def peak_mib(*arguments: str | Path) -> float:
         pytest.param("audit", marks=pytest.mark.soak(full=60)),
     ],
 )
-def test_a_large_file_is_read_in_the_memory_of_one_line(tmp_path: Path, home: Path, command: str, rounds: int) -> None:
+def test_a_large_file_is_read_in_the_memory_of_one_line(
+    tmp_path: Path, home: Path, command: str, rounds: int
+) -> None:
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
     filler = "x" * 8_000_000
     small.write_bytes(lines(case("0", filler=filler)))
@@ -133,7 +161,11 @@ def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(
             case("list", answer="- item\n" * (rounds // 7)),
             case("letters", answer="a" * rounds),
             case("brackets", answer="[" * rounds),
-            case("chunks", answer="Bridge 7 is 7 metres long [7]. Bridge 8 is 9 metres long [8].", evidence=chunks),
+            case(
+                "chunks",
+                answer="Bridge 7 is 7 metres long [7]. Bridge 8 is 9 metres long [8].",
+                evidence=chunks,
+            ),
         )
     )
     result = masis("audit", file, "--db", tmp_path / "new.db")
@@ -143,7 +175,9 @@ def test_a_sentence_of_100_000_characters_and_10_000_chunks_are_audited(
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two audited cases, of which one belongs to the data set pilot; each test leaves them as they are."""
+    """Two audited cases, of which one belongs to the data set pilot; each test leaves them as they
+    are.
+    """
     pilot = case("a", metadata={"dataset": "pilot"})
     workbench = desk(tmp_path_factory.mktemp("datasets") / "audited.db", pilot, case("b"))
     workbench.close()
@@ -154,7 +188,8 @@ def test_claims_of_the_cases_that_match_are_written_with_their_manifest(
     masis: Masis, audited: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "claims.csv"
-    arguments = ("--state", "any", "--dataset", "pilot", "--out", out)  # CSV, as the file's name says
+    # CSV, as the file's name says
+    arguments = ("--state", "any", "--dataset", "pilot", "--out", out)
     result = masis("export", "--format", "claims", *arguments, "--db", audited)
     assert result.exit_code == 0, result.output
     with out.open(newline="") as file:
@@ -181,7 +216,9 @@ def test_exported_cases_go_through_a_pipe_into_an_audit(masis: Masis, tmp_path: 
     # into the database that is being exported, while it is
     with (
         start("export", "--format", "cases", "--db", tmp_path / "one.db") as exporting,
-        start("audit", "-", "--out", "-", "--db", tmp_path / "one.db", stdin=exporting.stdout) as auditing,
+        start(
+            "audit", "-", "--out", "-", "--db", tmp_path / "one.db", stdin=exporting.stdout
+        ) as auditing,
     ):
         out, said = auditing.communicate(timeout=100)
         assert (exporting.wait(timeout=10), auditing.returncode) == (0, 0), said
@@ -202,14 +239,25 @@ def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
     def warned(*arguments: str) -> bool:
         result = masis("export", *arguments, "--out", tmp_path / "out", "--db", audited)
         assert result.exit_code == 0, result.output
-        return "the team's policy hides from reviewers what this shows of 2 undecided cases" in result.stderr
+        return (
+            "the team's policy hides from reviewers what this shows of 2 undecided cases"
+            in result.stderr
+        )
 
     assert not warned("--format", "runs")
     workbench = Workbench.open(audited)
     workbench.team.set(Actor(name="Lead"), QueuePolicy(machine="after"))
-    shown = (("--format", "runs"), ("--format", "executions"), ("--format", "claims", "--state", "any"))
+    shown = (
+        ("--format", "runs"),
+        ("--format", "executions"),
+        ("--format", "claims", "--state", "any"),
+    )
     assert [warned(*arguments) for arguments in shown] == [True] * 3
-    hidden = (("--format", "cases"), ("--format", "claims"), ("--format", "labels", "--state", "approved"))
+    hidden = (
+        ("--format", "cases"),
+        ("--format", "claims"),
+        ("--format", "labels", "--state", "approved"),
+    )
     assert not any(warned(*arguments) for arguments in hidden)
     workbench.team.set(Actor(name="Lead"), QueuePolicy(reviewers=2))
     assert not warned("--format", "runs")
@@ -219,20 +267,37 @@ def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
 ANY = ("--format", "claims", "--state", "any")
 
 
-def test_a_version_is_frozen_compared_written_again_and_removed(masis: Masis, audited: Path, tmp_path: Path) -> None:
+def test_a_version_is_frozen_compared_written_again_and_removed(
+    masis: Masis, audited: Path, tmp_path: Path
+) -> None:
     said = masis("dataset", "list", "--db", audited)
     assert (said.exit_code, said.stdout) == (0, "")
     assert "masis dataset freeze" in said.stderr
-    made = masis("dataset", "freeze", "v1", *ANY, "--description", "first\tround", "--by", "Ada", "--db", audited)
+    made = masis(
+        "dataset",
+        "freeze",
+        "v1",
+        *ANY,
+        "--description",
+        "first\tround",
+        "--by",
+        "Ada",
+        "--db",
+        audited,
+    )
     assert made.exit_code == 0, made.output
-    pilot = masis("dataset", "freeze", "v2", *ANY, "--dataset", "pilot", "--as", "csv", "--db", audited)
+    pilot = masis(
+        "dataset", "freeze", "v2", *ANY, "--dataset", "pilot", "--as", "csv", "--db", audited
+    )
     assert "of 1 case." in pilot.stderr
 
     listed = masis("dataset", "list", "--db", audited).stdout.splitlines()
     assert [line.split()[0] for line in listed] == ["name", "v2", "v1"]
     assert "Ada" in listed[2]
     assert listed[2].endswith("first round")
-    records = map(json.loads, masis("dataset", "list", "--json", "--db", audited).stdout.splitlines())
+    records = map(
+        json.loads, masis("dataset", "list", "--json", "--db", audited).stdout.splitlines()
+    )
     assert [each["name"] for each in records] == ["v2", "v1"]
 
     shown = masis("dataset", "show", "v1", "--db", audited)
@@ -259,7 +324,9 @@ ACCEPTED, WAITING, FAILED = 40, 5, 2
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """47 audited cases: 40 auto-accepted, 5 that need review, one that failed, and a row that is no case."""
+    """47 audited cases: 40 auto-accepted, 5 that need review, one that failed, and a row that is no
+    case.
+    """
     folder = tmp_path / "audited"
     rows: dict[str, list[dict[str, object]]] = {"accepted": [], "needs_review": [], "failed": []}
     for number in range(ACCEPTED + WAITING):
@@ -270,7 +337,12 @@ def lake(tmp_path: Path) -> Path:
     origin = Origin(source="answers.jsonl", source_row=46)
     rows["failed"] = [
         failed_row(a_case("case-failed"), "the model refused", origin, tries=3),
-        failed_row('{"no": "case"}', "query: is missing", Origin(source="answers.jsonl", source_row=47), tries=0),
+        failed_row(
+            '{"no": "case"}',
+            "query: is missing",
+            Origin(source="answers.jsonl", source_row=47),
+            tries=0,
+        ),
     ]
     for outcome, found in rows.items():
         (folder / f"outcome={outcome}").mkdir(parents=True)
@@ -283,7 +355,14 @@ def decided_on(workbench: Workbench, case_id: str, verdict: str) -> None:
     run = workbench.cases.open(case_id).run
     reason = "" if verdict == "approve" else "The evidence does not support it."
     workbench.store.decisions.append(
-        Decision(reviewer="Ada", case_id=case_id, run_id=run.id, iteration=1, verdict=verdict, reason=reason)
+        Decision(
+            reviewer="Ada",
+            case_id=case_id,
+            run_id=run.id,
+            iteration=1,
+            verdict=verdict,
+            reason=reason,
+        )
     )
 
 
@@ -291,10 +370,19 @@ def test_what_a_person_must_see_comes_with_its_audit_and_a_sample_that_can_be_dr
     masis: Masis, lake: Path, tmp_path: Path
 ) -> None:
     database = tmp_path / "desk.db"
-    done = masis("import", lake, "--needs-review", "--sample", "25%", "--seed", "7", "--db", database)
+    done = masis(
+        "import", lake, "--needs-review", "--sample", "25%", "--seed", "7", "--db", database
+    )
     assert done.exit_code == 1, done.output  # the row that is no case
-    assert "answers.jsonl, row 47: holds no case that can be imported: query: is missing" in done.stderr
-    drawn = [f"case-{number}" for number in range(ACCEPTED) if LakeSample.draws(_sample(7, 0.25), f"case-{number}")]
+    assert (
+        "answers.jsonl, row 47: holds no case that can be imported: query: is missing"
+        in done.stderr
+    )
+    drawn = [
+        f"case-{number}"
+        for number in range(ACCEPTED)
+        if LakeSample.draws(_sample(7, 0.25), f"case-{number}")
+    ]
     assert 0 < len(drawn) < ACCEPTED
     workbench = Workbench.open(database)
     states = {row.id: row for row in workbench.cases.find(CaseFilter(size=1000)).rows}
@@ -305,14 +393,23 @@ def test_what_a_person_must_see_comes_with_its_audit_and_a_sample_that_can_be_dr
     audited = workbench.cases.open(drawn[0]).run
     assert (audited.id, audited.spot_check) == (f"run-{drawn[0].removeprefix('case-')}", True)
     (sample,) = workbench.store.team.samples()
-    assert (sample.accepted, sample.drawn, sample.needs_review, sample.failed) == (40, len(drawn), 5, 2)
+    assert (sample.accepted, sample.drawn, sample.needs_review, sample.failed) == (
+        40,
+        len(drawn),
+        5,
+        2,
+    )
 
 
 def _sample(seed: int, share: float) -> LakeSample:
-    return LakeSample(place="", share=share, seed=seed, accepted=0, drawn=0, needs_review=0, failed=0)
+    return LakeSample(
+        place="", share=share, seed=seed, accepted=0, drawn=0, needs_review=0, failed=0
+    )
 
 
-def test_a_second_import_changes_nothing_and_records_the_sample_once(masis: Masis, lake: Path, tmp_path: Path) -> None:
+def test_a_second_import_changes_nothing_and_records_the_sample_once(
+    masis: Masis, lake: Path, tmp_path: Path
+) -> None:
     database = tmp_path / "desk.db"
     for _ in range(2):
         done = masis("import", lake, "--sample", "50%", "--db", database)
@@ -322,21 +419,31 @@ def test_a_second_import_changes_nothing_and_records_the_sample_once(masis: Masi
 
 
 def test_the_sample_is_drawn_apart_from_the_spot_checks_of_audits() -> None:
-    # an audit has taken its spot checks out of what was auto-accepted: by the same draw, no case would be left
+    # an audit has taken its spot checks out of what was auto-accepted: by the same draw, no case
+    # would be left
     settings = Settings(spot_check_share=0.05, spot_check_seed=0)
-    left = [name for name in (f"case-{number}" for number in range(4_000)) if not drawn_for_spot_check(name, settings)]
+    left = [
+        name
+        for name in (f"case-{number}" for number in range(4_000))
+        if not drawn_for_spot_check(name, settings)
+    ]
     drawn = sum(LakeSample.draws(_sample(0, 0.05), name) for name in left)
     assert 0.03 < drawn / len(left) < 0.07
 
 
-def test_decisions_on_the_sample_estimate_what_passed_unseen(masis: Masis, lake: Path, tmp_path: Path) -> None:
+def test_decisions_on_the_sample_estimate_what_passed_unseen(
+    masis: Masis, lake: Path, tmp_path: Path
+) -> None:
     database = tmp_path / "desk.db"
     masis("import", lake, "--needs-review", "--sample", "50%", "--db", database)
     workbench = Workbench.open(database)
     sampled = workbench.store.trust.spot_checks()["case_id"]
     for number, case_id in enumerate(sampled):
-        decided_on(workbench, case_id, "reject" if number < 2 else "approve" if number < 8 else "escalate")
-    decided_on(workbench, "case-41", "reject")  # it needed review: it says nothing about what passed
+        decided_on(
+            workbench, case_id, "reject" if number < 2 else "approve" if number < 8 else "escalate"
+        )
+    # it needed review: it says nothing about what passed
+    decided_on(workbench, "case-41", "reject")
     (missed,) = workbench.lake.miss_rates()
     assert (missed.present, missed.decided, missed.wrong) == (len(sampled), 8, 2)
     assert 0.03 < missed.low < 0.25 < missed.high < 0.66
@@ -347,7 +454,9 @@ def test_decisions_on_the_sample_estimate_what_passed_unseen(masis: Masis, lake:
     assert as_json["samples"][0]["wrong"] == 2
 
 
-def test_decisions_go_back_beside_the_lake_and_leave_it_as_it_is(masis: Masis, lake: Path, tmp_path: Path) -> None:
+def test_decisions_go_back_beside_the_lake_and_leave_it_as_it_is(
+    masis: Masis, lake: Path, tmp_path: Path
+) -> None:
     database = tmp_path / "desk.db"
     masis("import", lake, "--needs-review", "--db", database)
     workbench = Workbench.open(database)
@@ -372,11 +481,22 @@ def test_figures_of_a_lake_are_those_of_its_audits_and_nothing_is_stored(
     masis("import", lake, "--needs-review", "--sample", "100%", "--db", database)
     of_lake = json.loads(masis("metrics", lake, "--json").stdout)
     of_desk = json.loads(masis("metrics", "--json", "--db", database).stdout)
-    same = ("runs", "critique_hallucination_rate", "converged_rate", "needs_review_rate", "iterations", "quality")
+    same = (
+        "runs",
+        "critique_hallucination_rate",
+        "converged_rate",
+        "needs_review_rate",
+        "iterations",
+        "quality",
+    )
     for name in (*same, "confidence", "overall", "calls", "input_tokens", "cost_usd"):
         assert of_lake["total"][name] == pytest.approx(of_desk["total"][name]), name
-    assert [each["name"] for each in of_lake["periods"]] == [each["name"] for each in of_desk["periods"]]
-    assert [each["name"] for each in of_lake["models"]] == [each["name"] for each in of_desk["models"]]
+    assert [each["name"] for each in of_lake["periods"]] == [
+        each["name"] for each in of_desk["periods"]
+    ]
+    assert [each["name"] for each in of_lake["models"]] == [
+        each["name"] for each in of_desk["models"]
+    ]
     spreads = {each["measure"]: each for each in of_desk["distributions"]}
     for each in of_lake["distributions"]:
         if each["measure"] in ("iterations", "confidence"):
@@ -391,7 +511,9 @@ def test_figures_of_a_lake_are_those_of_its_audits_and_nothing_is_stored(
         (("--sample", "2%", "--as", "ragas"), "is read alone"),
     ],
 )
-def test_wrong_use_is_named(masis: Masis, lake: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_wrong_use_is_named(
+    masis: Masis, lake: Path, arguments: tuple[str, ...], says: str
+) -> None:
     done = masis("import", lake, *arguments)
     assert done.exit_code == 2
     assert says in done.stderr

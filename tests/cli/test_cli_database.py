@@ -1,4 +1,6 @@
-"""``masis purge``, ``db redact`` and ``db reassess``: what would go is said first, and recorded when it has gone."""
+"""``masis purge``, ``db redact`` and ``db reassess``: what would go is said first, and recorded
+when it has gone.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,37 @@ from masis.store import Store
 from tests.cli.running import Masis, case, desk
 from tests.integrations.test_dspy_programs import a_program
 from tests.reviewing import decide
-from tests.services.test_reassessment import AFTER, BEFORE, RIGHT, SETTINGS, WRONG, judged_before, states
+from tests.services.test_reassessment import (
+    AFTER,
+    BEFORE,
+    RIGHT,
+    SETTINGS,
+    WRONG,
+    judged_before,
+    states,
+)
 
 CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A case that waits, one that people decided on, and two that policy accepted, audited forty days ago."""
+    """A case that waits, one that people decided on, and two that policy accepted, audited forty
+    days ago.
+    """
     clean = [case(name, answer=CLEAN) for name in ("accepted", "accepted too")]
     settings = Settings(spot_check_share=0)
     bench = desk(
-        tmp_path_factory.mktemp("purge") / "audited.db", case("waits"), case("decided"), *clean, settings=settings
+        tmp_path_factory.mktemp("purge") / "audited.db",
+        case("waits"),
+        case("decided"),
+        *clean,
+        settings=settings,
     )
     decide(bench, "decided")
-    bench.store.database.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+    bench.store.database.execute(
+        "UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)"
+    )
     bench.close()
     return bench.database
 
@@ -62,15 +80,25 @@ def test_a_dry_run_says_exactly_what_then_goes(masis: Masis, audited: Path) -> N
     assert "this was a dry run" in dry.stderr
     would = read(masis("purge", "--dry-run", "--json", "--db", audited))["plan"]
     assert (would["runs"], would["waiting"]) == (3, 1)
-    for flags, runs in (("--keep-waiting",), 2), (("--include-decided",), 4), (("--older-than", "41"), 0):
+    for flags, runs in (
+        (("--keep-waiting",), 2),
+        (("--include-decided",), 4),
+        (("--older-than", "41"), 0),
+    ):
         other = read(masis("purge", "--dry-run", "--json", *flags, "--db", audited))["plan"]
         assert other["runs"] == runs, flags
     done = masis("purge", "--yes", "--json", "--by", "Grace", "--db", audited)
     assert done.exit_code == 0, done.output
     removed = read(done)["removed"]
-    assert (removed["runs"], removed["bytes"], removed["parts"]) == (3, would["bytes"], would["parts"])
+    assert (removed["runs"], removed["bytes"], removed["parts"]) == (
+        3,
+        would["bytes"],
+        would["parts"],
+    )
     assert (removed["by"], removed["how"]) == ("Grace", "command")
-    named = read(masis("purge", "--history", "--list", "--json", "--db", audited))["purges"][0]["removed"]
+    named = read(masis("purge", "--history", "--list", "--json", "--db", audited))["purges"][0][
+        "removed"
+    ]
     assert [each["id"] for each in named] == [each["id"] for each in would["goes"]]
     assert masis("verify-log", "--db", audited).exit_code == 0
     assert masis("health", "--db", audited).exit_code == 0
@@ -109,18 +137,30 @@ def test_programs_that_may_hold_texts_of_cases_are_named_and_left(
     assert "stays  1 compiled critic or reviser: dspy:ours@1" in told
     assert f"delete files that are not in use from {at}" in told
     for flags in (["--dry-run"], ["--yes"]):
-        assert read(masis("purge", "--json", *flags, "--db", audited))["programs"] == ["dspy:ours@1"]
+        assert read(masis("purge", "--json", *flags, "--db", audited))["programs"] == [
+            "dspy:ours@1"
+        ]
     assert len(list(at.rglob("*.json"))) == 3
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001", "REQ-CRITIC-COMP-001-FIELDS")
-def test_executions_are_exported_and_outlast_the_runs(masis: Masis, audited: Path, tmp_path: Path) -> None:
+def test_executions_are_exported_and_outlast_the_runs(
+    masis: Masis, audited: Path, tmp_path: Path
+) -> None:
     before = masis("export", "--format", "executions", "--db", audited).stdout
     masis("purge", "--yes", "--include-decided", "--db", audited)
     assert masis("export", "--format", "executions", "--db", audited).stdout == before
     rows = [json.loads(line) for line in before.splitlines()]
     assert [row["case_id"] for row in rows] == ["waits", "decided", "accepted", "accepted too"]
-    assert {"at", "run_id", "iterations", "final_quality", "improvement", "termination", "models"} <= set(rows[0])
+    assert {
+        "at",
+        "run_id",
+        "iterations",
+        "final_quality",
+        "improvement",
+        "termination",
+        "models",
+    } <= set(rows[0])
 
 
 # what may come in between
@@ -189,7 +229,11 @@ def test_without_a_yes_it_changes_nothing_and_with_one_it_does_what_it_showed(
     result = masis("db", "reassess", "--yes", "--by", "Grace", "--json", "--db", judged)
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
-    assert (found["accepted_to_needs_review"], found["needs_review_to_accepted"], found["applied"]) == (1, 1, True)
+    assert (
+        found["accepted_to_needs_review"],
+        found["needs_review_to_accepted"],
+        found["applied"],
+    ) == (1, 1, True)
     assert states_of(judged) == AFTER
     nothing = masis("db", "reassess", "--db", judged)
     assert (nothing.exit_code, "There is nothing to reassess." in nothing.stderr) == (0, True)

@@ -1,4 +1,6 @@
-"""The desk by command: a queue, a case, decisions one by one or in a file, labels, the log, undoing, reports."""
+"""The desk by command: a queue, a case, decisions one by one or in a file, labels, the log,
+undoing, reports.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import pytest
 
 from tests.cli.running import Masis, case, desk, lines
 
-NO_VERDICT = "verdict: is 'aprove', which is no verdict. Use one of approve, override, reject, escalate."
+NO_VERDICT = (
+    "verdict: is 'aprove', which is no verdict. Use one of approve, override, reject, escalate."
+)
 
 
 @pytest.fixture
@@ -22,7 +26,9 @@ def database(masis: Masis, tmp_path: Path) -> Path:
     assert result.exit_code == 0, result.stderr
     table = result.stdout.splitlines()
     assert table[0].split() == ["case", "stands", "worst", "issue", "quality", "question"]
-    assert table[1].startswith("a     Something is wrong  Cites [9], which doesn't exist: “It was opened")
+    assert table[1].startswith(
+        "a     Something is wrong  Cites [9], which doesn't exist: “It was opened"
+    )
     assert table[2].startswith("b     Nothing found")
     assert "  a: The reference '9' names no evidence of this case." in table
     return database
@@ -49,7 +55,17 @@ def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, datab
     assert refused.exit_code == 1
     assert "Read them, then say acknowledge=True (--acknowledge)." in refused.stderr
     decided = masis(
-        "decide", "a", "reject", "--reason", "fabricated_citation", "--by", "Ada", "--saw", "audit", "--json", *at
+        "decide",
+        "a",
+        "reject",
+        "--reason",
+        "fabricated_citation",
+        "--by",
+        "Ada",
+        "--saw",
+        "audit",
+        "--json",
+        *at,
     )
     entry = json.loads(decided.stdout)
     assert (entry["decision"]["verdict"], entry["decision"]["reviewer"]) == ("reject", "Ada")
@@ -62,12 +78,16 @@ def test_an_answer_is_found_read_decided_labelled_and_undone(masis: Masis, datab
     assert masis("undo", newest["id"], "--by", "Ada", *at).exit_code == 0
     corrected = ("--corrected-answer", "It is 120 metres long [1].", "--reason", "other: shorter")
     assert masis("decide", "a", "override", *corrected, "--by", "Ada", *at).exit_code == 0
-    assert "Corrected answer, by Ada\n  It is 120 metres long [1]." in masis("show", "a", *at).stdout
+    assert (
+        "Corrected answer, by Ada\n  It is 120 metres long [1]." in masis("show", "a", *at).stdout
+    )
     assert masis("undo", "nothing", *at).exit_code == 1
     assert masis("verify-log", *at).exit_code == 0
 
 
-def test_a_file_of_decisions_is_tried_first_and_each_row_says_what_became_of_it(masis: Masis, database: Path) -> None:
+def test_a_file_of_decisions_is_tried_first_and_each_row_says_what_became_of_it(
+    masis: Masis, database: Path
+) -> None:
     rows = b'{"case": "a", "verdict": "escalate"}\n{"case": "b", "verdict": "aprove"}\n[1]\n'
     tried = masis("decide", "--file", "-", "--dry-run", "--db", database, stdin=rows)
     assert tried.exit_code == 1
@@ -89,7 +109,11 @@ def test_import_and_audit_say_what_became_of_a_file_as_json(masis: Masis, tmp_pa
     imported = json.loads(masis("import", file, "--json", "--db", database).stdout)
     assert (imported["imported"], imported["refused"]) == (1, 1)
     (found,) = map(json.loads, masis("audit", file, "--json", "--db", database).stdout.splitlines())
-    assert (found["case"], found["state"], found["issue"]) == ("a", "needs review", "fabricated citation")
+    assert (found["case"], found["state"], found["issue"]) == (
+        "a",
+        "needs review",
+        "fabricated citation",
+    )
     assert (found["standing"], type(found["quality"])) == ("wrong", float)
     file.write_bytes(lines(case("c", query=...)))
     for command in ("audit", "import"):
@@ -104,7 +128,9 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workbench.database
 
 
-def test_the_report_of_a_case_is_written_to_a_file(masis: Masis, audited: Path, tmp_path: Path) -> None:
+def test_the_report_of_a_case_is_written_to_a_file(
+    masis: Masis, audited: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "audit.html"
     result = masis("report", "ä", "--out", out, "--db", audited)
     assert (result.exit_code, result.stdout) == (0, "")

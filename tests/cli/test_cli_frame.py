@@ -45,9 +45,9 @@ def test_help_lists_every_command_with_its_line_and_version_names_the_applicatio
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom masis.cli import main\n"
-        "main(['--help'], standalone_mode=False)\n"
-        "print(sorted({'pydantic', 'streamlit', 'pandas', 'sqlite_utils', 'masis.services'} & set(sys.modules)))"
+        "import sys\nfrom masis.cli import main\nmain(['--help'],"
+        " standalone_mode=False)\nprint(sorted({'pydantic', 'streamlit', 'pandas', 'sqlite_utils',"
+        " 'masis.services'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")
@@ -56,15 +56,25 @@ def test_help_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("error", "exit_code", "says"),
     [
-        (InputError("is empty", cure="Fill it in.", file="a.jsonl", line=2), 1, "a.jsonl, line 2: is empty. Fill it"),
+        (
+            InputError("is empty", cure="Fill it in.", file="a.jsonl", line=2),
+            1,
+            "a.jsonl, line 2: is empty. Fill it",
+        ),
         (SettingsError("there is no setting 'x'."), 2, "there is no setting 'x'."),
-        (PermissionError(13, "Permission denied", "/closed/a"), 1, "/closed/a: Permission denied. Check the place"),
+        (
+            PermissionError(13, "Permission denied", "/closed/a"),
+            1,
+            "/closed/a: Permission denied. Check the place",
+        ),
         (KeyboardInterrupt(), 130, "Interrupted."),
         (ZeroDivisionError("why"), 1, "ZeroDivisionError: why. This is a bug; 'masis --debug"),
     ],
     ids=lambda given: type(given).__name__,
 )
-def test_an_error_is_one_line_and_its_exit_code(error: BaseException, exit_code: int, says: str) -> None:
+def test_an_error_is_one_line_and_its_exit_code(
+    error: BaseException, exit_code: int, says: str
+) -> None:
     def body() -> None:
         raise error
 
@@ -83,7 +93,9 @@ def test_text_from_outside_does_not_steer_the_terminal(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == "\\x1b]0;title\\x07\n"
 
 
-def test_many_errors_are_shown_up_to_a_limit_and_all_counted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_errors_are_shown_up_to_a_limit_and_all_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     errors = ErrorReport()
     errors.add_all(f"error {number}" for number in range(1000))
     shown = capsys.readouterr().err.splitlines()
@@ -132,9 +144,13 @@ def test_a_wrong_model_or_setting_names_the_right_form(
 
 
 def test_an_unknown_setting_or_one_out_of_range_names_what_was_typed() -> None:
-    with pytest.raises(SettingsError, match=r"--set max_iteration: .* Did you mean 'max_iterations'\?"):
+    with pytest.raises(
+        SettingsError, match=r"--set max_iteration: .* Did you mean 'max_iterations'\?"
+    ):
         chosen_settings([], ["max_iteration=2"])
-    with pytest.raises(SettingsError, match=r"--set max_iterations: '9' is not a whole number from 1 to 5\."):
+    with pytest.raises(
+        SettingsError, match=r"--set max_iterations: '9' is not a whole number from 1 to 5\."
+    ):
         chosen_settings([], ["max_iterations=9"])
 
 
@@ -165,14 +181,17 @@ def test_a_command_on_a_read_only_file_names_file_and_cure(
 
     def read_only(path: Path, **options: Any) -> sqlite3.Connection:
         connection = connect(path, **options)
-        connection.execute("PRAGMA query_only = ON")  # as a file on a read-only disk: SQLITE_READONLY
+        # as a file on a read-only disk: SQLITE_READONLY
+        connection.execute("PRAGMA query_only = ON")
         return connection
 
     monkeypatch.setattr(connections, "connect", read_only)
     result = masis(command, second, "--db", database)
     assert result.exit_code == 1
     assert "kept.db: can't be written" in result.stderr
-    assert "Make file and folder writable, or name another file with --db or MASIS_DB" in result.stderr
+    assert (
+        "Make file and folder writable, or name another file with --db or MASIS_DB" in result.stderr
+    )
     assert "fault of the program" not in result.stderr
 
 
@@ -180,7 +199,10 @@ def test_no_command_lets_what_a_file_says_steer_the_terminal(masis: Masis, tmp_p
     hostile, database = "\x1b[2J\u202egone", tmp_path / "hostile.db"
     cases, abstracts = tmp_path / "cases.jsonl", tmp_path / "abstracts.jsonl"
     cases.write_bytes(
-        lines(case(hostile, answer="The bridge is 120 metres long [1]."), case(hostile, query="Another?"))
+        lines(
+            case(hostile, answer="The bridge is 120 metres long [1]."),
+            case(hostile, query="Another?"),
+        )
     )
     abstracts.write_bytes(lines({"id": hostile, "title": "\x1b[31mred", "text": "Text."}) + b"{")
     for command, shows in (
@@ -191,5 +213,6 @@ def test_no_command_lets_what_a_file_says_steer_the_terminal(masis: Masis, tmp_p
     ):
         shown = masis(*command, "--db", database)
         assert "\x1b" not in shown.stderr
-        assert "\x1b" not in shown.stdout or command[0] == "screen"  # what goes to a program is JSON
+        # what goes to a program is JSON
+        assert "\x1b" not in shown.stdout or command[0] == "screen"
         assert ("\\x1b[2J\\u202egone" in shown.output) or not shows, shown.output

@@ -42,10 +42,18 @@ def test_figures_come_as_json_under_the_names_of_the_spec(masis: Masis, audited:
     total = found["total"]
     assert total["runs"] == 3
     assert total["critique_hallucination_rate"] == pytest.approx(1 / 3)
-    assert {"critique_revision_rate", "critique_latency_ms", "critique_confidence_avg", "claims_per_draft"} <= set(
-        total
-    )
-    assert {each["measure"] for each in found["distributions"]} >= {"critic_ms", "reviser_ms", "loop_ms", "iterations"}
+    assert {
+        "critique_revision_rate",
+        "critique_latency_ms",
+        "critique_confidence_avg",
+        "claims_per_draft",
+    } <= set(total)
+    assert {each["measure"] for each in found["distributions"]} >= {
+        "critic_ms",
+        "reviser_ms",
+        "loop_ms",
+        "iterations",
+    }
     assert [each["name"] for each in found["models"]] == ["offline"]
 
 
@@ -61,7 +69,9 @@ def test_figures_come_as_json_under_the_names_of_the_spec(masis: Masis, audited:
         (("--dataset", "none such"), 0),
     ],
 )
-def test_figures_can_be_narrowed(masis: Masis, audited: Path, arguments: tuple[str, ...], runs: int) -> None:
+def test_figures_can_be_narrowed(
+    masis: Masis, audited: Path, arguments: tuple[str, ...], runs: int
+) -> None:
     found = json.loads(masis("metrics", "--db", audited, "--json", *arguments).stdout)
     assert found["total"]["runs"] == runs
     assert (found["total"]["critique_hallucination_rate"] is None) is (runs == 0)
@@ -73,7 +83,9 @@ def test_nothing_is_said_to_be_nothing(masis: Masis, audited: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(masis: Masis, tmp_path: Path) -> None:
+def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(
+    masis: Masis, tmp_path: Path
+) -> None:
     folder = tmp_path / "cases"
     folder.mkdir()
     for file in demo_case_files()[:2]:
@@ -87,8 +99,15 @@ def test_the_files_of_a_folder_are_measured_together_beside_the_baselines(masis:
 
 
 @pytest.mark.slow
-def test_files_that_cannot_be_measured_are_named_and_the_others_are_measured(masis: Masis, tmp_path: Path) -> None:
-    contents = {"unlabelled": lines(case("a")), "broken": b"{oops\n", "empty": b"", "latin": b'{"id": "\xe9"}\n'}
+def test_files_that_cannot_be_measured_are_named_and_the_others_are_measured(
+    masis: Masis, tmp_path: Path
+) -> None:
+    contents = {
+        "unlabelled": lines(case("a")),
+        "broken": b"{oops\n",
+        "empty": b"",
+        "latin": b'{"id": "\xe9"}\n',
+    }
     for name, content in contents.items():
         (tmp_path / f"{name}.jsonl").write_bytes(content)
     files = [tmp_path / f"{name}.jsonl" for name in contents]
@@ -107,7 +126,14 @@ def test_the_figures_are_printed_for_people_and_as_json(masis: Masis, tmp_path: 
     workbench.cases.add(ADA, [case])
     workbench.audits.store_run(ADA, a_run(case))
     workbench.store.decisions.append(
-        Decision(reviewer="Ada", case_id=case.id, run_id="run-1", iteration=1, verdict="reject", reason="Wrong")
+        Decision(
+            reviewer="Ada",
+            case_id=case.id,
+            run_id="run-1",
+            iteration=1,
+            verdict="reject",
+            reason="Wrong",
+        )
     )
     workbench.close()
     printed = masis("trust", "--db", database).stdout

@@ -24,7 +24,9 @@ def approved(masis: Masis, tmp_path: Path) -> Path:
 
 
 def test_copies_are_planted_decided_counted_and_withdrawn(masis: Masis, approved: Path) -> None:
-    done = masis("planted", "add", "2", "--kind", "figure", "--seed", "5", "--by", "Lea", "--db", approved)
+    done = masis(
+        "planted", "add", "2", "--kind", "figure", "--seed", "5", "--by", "Lea", "--db", approved
+    )
     assert done.exit_code == 0
     assert "2 copies planted (figure 2), seed 5." in done.stderr
     workbench = Workbench.open(approved)
@@ -36,7 +38,9 @@ def test_copies_are_planted_decided_counted_and_withdrawn(masis: Masis, approved
     found = json.loads(masis("planted", "recall", "--json", "--db", approved).stdout)
     assert (found["copies"]["open"], found["copies"]["decided"]) == (1, 1)
     assert [(each["case"], each["missed_by"]) for each in found["decided"]] == [(first, ["Ben"])]
-    assert "1 copy withdrawn." in masis("planted", "withdraw", "--by", "Lea", "--db", approved).stderr
+    assert (
+        "1 copy withdrawn." in masis("planted", "withdraw", "--by", "Lea", "--db", approved).stderr
+    )
 
 
 def test_deciding_a_copy_says_what_was_planted(masis: Masis, approved: Path) -> None:
@@ -44,11 +48,15 @@ def test_deciding_a_copy_says_what_was_planted(masis: Masis, approved: Path) -> 
     workbench = Workbench.open(approved)
     (copy,) = audit_copies(workbench)
     workbench.close()
-    done = masis("decide", copy, "reject", "--reason", "contradicted", "--by", "Ben", "--db", approved)
+    done = masis(
+        "decide", copy, "reject", "--reason", "contradicted", "--by", "Ben", "--db", approved
+    )
     assert "planted fault. The negation was changed from “is” to “is not”." in done.stdout
 
 
-def test_without_an_approved_answer_the_error_says_what_makes_one(masis: Masis, tmp_path: Path) -> None:
+def test_without_an_approved_answer_the_error_says_what_makes_one(
+    masis: Masis, tmp_path: Path
+) -> None:
     database = tmp_path / "empty.db"
     Workbench.open(database).close()
     done = masis("planted", "add", "1", "--db", database)

@@ -1,4 +1,6 @@
-"""``masis screen`` and ``masis screening``: abstracts in, rounds told on the way, corpora, drift."""
+"""``masis screen`` and ``masis screening``: abstracts in, rounds told on the way,
+corpora, drift.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ FILE = demo_folder() / "abstracts.jsonl"
 
 
 @pytest.mark.spec("AESOP-STANDALONE")
-def test_a_file_is_searched_and_graded_round_by_round_without_network_or_database(masis: Masis) -> None:
+def test_a_file_is_searched_and_graded_round_by_round_without_network_or_database(
+    masis: Masis,
+) -> None:
     result = masis("screen", FILE, "-q", QUESTION, "--retrieve", "10")
     assert result.exit_code == 0, result.stderr
     found = Screening.model_validate_json(result.stdout)
@@ -40,14 +44,18 @@ def test_a_file_is_searched_and_graded_round_by_round_without_network_or_databas
 
 
 @pytest.mark.slow
-def test_every_abstract_can_be_graded_in_one_round_and_written_as_csv(masis: Masis, tmp_path: Path) -> None:
+def test_every_abstract_can_be_graded_in_one_round_and_written_as_csv(
+    masis: Masis, tmp_path: Path
+) -> None:
     out = tmp_path / "log.csv"
     result = masis("screen", FILE, "-q", QUESTION, "--all", "--format", "csv", "--out", out)
     assert result.exit_code == 0, result.stderr
     rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))))
     assert len(rows) == len(FILE.read_text(encoding="utf-8").splitlines())
     assert {row["recommendation"] for row in rows} == {"keep", "discard", "needs_more"}
-    assert "Sufficient." in result.stderr, "what is not about the question takes no part in the vote"
+    assert "Sufficient." in result.stderr, (
+        "what is not about the question takes no part in the vote"
+    )
 
 
 def test_it_is_kept_in_a_database_where_one_is_named(masis: Masis, tmp_path: Path) -> None:
@@ -56,14 +64,24 @@ def test_it_is_kept_in_a_database_where_one_is_named(masis: Masis, tmp_path: Pat
     found = Screening.model_validate_json(result.stdout)
     with Store.open(database) as store:
         assert store.screenings.get(found.id) == found
-        assert set(store.screenings.abstracts(found.id)) == {grade.abstract_id for grade in found.grades}
+        assert set(store.screenings.abstracts(found.id)) == {
+            grade.abstract_id for grade in found.grades
+        }
 
 
-def test_records_that_cannot_be_read_are_named_and_the_rest_is_screened(masis: Masis, tmp_path: Path) -> None:
+def test_records_that_cannot_be_read_are_named_and_the_rest_is_screened(
+    masis: Masis, tmp_path: Path
+) -> None:
     file = tmp_path / "some.jsonl"
-    good = {"id": "a", "title": "Velotarine in resistant hypertension", "text": "Velotarine lowered blood pressure."}
+    good = {
+        "id": "a",
+        "title": "Velotarine in resistant hypertension",
+        "text": "Velotarine lowered blood pressure.",
+    }
     twice = {**good, "text": "Something else altogether."}
-    file.write_text("\n".join([json.dumps(good), "{oops", json.dumps(twice)]) + "\n", encoding="utf-8")
+    file.write_text(
+        "\n".join([json.dumps(good), "{oops", json.dumps(twice)]) + "\n", encoding="utf-8"
+    )
     result = masis("screen", file, "-q", QUESTION, "--all")
     assert result.exit_code == 1
     assert "some.jsonl, line 2" in result.stderr
@@ -81,7 +99,18 @@ def test_a_screening_of_a_file_is_searched_further_in_the_stored_records_and_in_
 ) -> None:
     database = tmp_path / "kept.db"
     screened = masis(
-        *("screen", FILE, "-q", WEANING, "--retrieve", "5", "--db", database, "--set", "screening_max_rounds=1")
+        *(
+            "screen",
+            FILE,
+            "-q",
+            WEANING,
+            "--retrieve",
+            "5",
+            "--db",
+            database,
+            "--set",
+            "screening_max_rounds=1",
+        )
     )
     first = Screening.model_validate_json(screened.stdout)
     (source,) = first.retrievers
@@ -104,11 +133,17 @@ def test_where_a_file_holds_nothing_else_or_is_not_stored_searching_further_says
     masis: Masis, tmp_path: Path
 ) -> None:
     database = tmp_path / "kept.db"
-    whole = Screening.model_validate_json(masis("screen", FILE, "-q", WEANING, "--all", "--db", database).stdout)
+    whole = Screening.model_validate_json(
+        masis("screen", FILE, "-q", WEANING, "--all", "--db", database).stdout
+    )
     nothing = masis("screening", "further", whole.id, "--db", database)
     assert nothing.exit_code == 1
-    assert f"no further query would help: all {len(whole.grades)} abstracts of its sources are graded" in nothing.stderr
-    assert masis("screening", "further", whole.id, FILE, "--db", database).exit_code == 1  # nor in the same file again
+    assert (
+        f"no further query would help: all {len(whole.grades)} abstracts of its sources are graded"
+        in nothing.stderr
+    )
+    # nor in the same file again
+    assert masis("screening", "further", whole.id, FILE, "--db", database).exit_code == 1
     elsewhere = whole.model_copy(update={"id": "earlier", "retrievers": ("export.ris",)})
     workbench = Workbench.open(database)
     abstracts = workbench.store.screenings.abstracts(whole.id).values()
@@ -127,13 +162,26 @@ def test_the_flow_goes_out_as_a_picture(masis: Masis) -> None:
 
 
 def test_concepts_that_options_name_take_the_place_of_what_was_read(masis: Masis) -> None:
-    asked = ("screen", FILE, "-q", QUESTION, "--retrieve", "10", "--population", "adults", "--comparison", "")
+    asked = (
+        "screen",
+        FILE,
+        "-q",
+        QUESTION,
+        "--retrieve",
+        "10",
+        "--population",
+        "adults",
+        "--comparison",
+        "",
+    )
     result = masis(*asked)
     assert result.exit_code == 0, result.stderr
     found = Screening.model_validate_json(result.stdout)
     assert found.settings["screening_concepts"] == "population: adults\ncomparison:"
     assert "population: adults; intervention: velotarine; comparison: none" in result.stderr
-    read = masis("screen", FILE, "-q", f"{QUESTION}\noutcome: death", "--retrieve", "10", "--format", "csv")
+    read = masis(
+        "screen", FILE, "-q", f"{QUESTION}\noutcome: death", "--retrieve", "10", "--format", "csv"
+    )
     assert next(csv.DictReader(io.StringIO(read.stdout)))["concepts"].endswith("outcome: death")
 
 
@@ -148,7 +196,9 @@ def test_drift_and_memory_are_shown_on_the_command_line(masis: Masis, tmp_path: 
     question = demo_questions()[0]
     found = workbench.screenings.screen(ada, question.question, [f"corpus:{CORPUS}"])
     workbench.screenings.agree(ada, found.id, found.kept[0])
-    workbench.screenings.override(ada, found.id, found.kept[1], "methodology_score", 0.91, reason="Read.")
+    workbench.screenings.override(
+        ada, found.id, found.kept[1], "methodology_score", 0.91, reason="Read."
+    )
     workbench.close()
     result = masis("screening", "drift", "--db", database)
     assert result.exit_code == 0
@@ -156,11 +206,16 @@ def test_drift_and_memory_are_shown_on_the_command_line(masis: Masis, tmp_path: 
     assert "\x1b" not in result.stdout
     assert f"Acceptance memory (off): {len(found.kept)} acceptances." in result.stdout
     record = json.loads(masis("screening", "drift", "--json", "--db", database).stdout)
-    assert [(each["judgements"], each["disagreements"]) for each in record["drift"]] == [(2, 1), (2, 1)]
+    assert [(each["judgements"], each["disagreements"]) for each in record["drift"]] == [
+        (2, 1),
+        (2, 1),
+    ]
     assert record["memory"]["on"] is False
 
 
-def test_a_stored_corpus_is_screened_as_a_file_is_in_pages_and_whole(masis: Masis, tmp_path: Path) -> None:
+def test_a_stored_corpus_is_screened_as_a_file_is_in_pages_and_whole(
+    masis: Masis, tmp_path: Path
+) -> None:
     database = tmp_path / "masis.db"
     assert masis("screening", "corpus", "demo", FILE, "--db", database).exit_code == 0
     for extra in ((), ("--all",)):
@@ -171,7 +226,9 @@ def test_a_stored_corpus_is_screened_as_a_file_is_in_pages_and_whole(masis: Masi
         assert (one.outcome, one.decision) == (other.outcome, other.decision)
         assert f"Screening {one.id} is stored" in of_corpus.stderr
         if extra:
-            assert {grade.abstract_id for grade in one.grades} == {grade.abstract_id for grade in other.grades}
+            assert {grade.abstract_id for grade in one.grades} == {
+                grade.abstract_id for grade in other.grades
+            }
 
 
 RIS = "TY  - JOUR\nTI  - Inhaled steroids in children with asthma\nDO  - 10.1000/a\nER  - \n"
@@ -193,27 +250,45 @@ def test_files_of_several_formats_make_one_corpus_without_duplicates(
         + "\n",
         encoding="utf-8",
     )
-    result = masis("screening", "corpus", "mine", tmp_path / "a.ris", tmp_path / "b.jsonl", "--db", database)
+    result = masis(
+        "screening", "corpus", "mine", tmp_path / "a.ris", tmp_path / "b.jsonl", "--db", database
+    )
     assert (result.exit_code, result.stdout) == (0, "")
     assert "b.jsonl: 2 records, 1 added, 1 duplicate, 0 unreadable." in result.stderr
     assert "Corpus 'mine' holds 2 abstracts." in result.stderr
-    found = masis("screening", "corpus", "mine", "--search", "which STEROID for children?", "--db", database)
+    found = masis(
+        "screening", "corpus", "mine", "--search", "which STEROID for children?", "--db", database
+    )
     assert [json.loads(line)["id"] for line in found.stdout.splitlines()] == ["doi-10.1000/a", "y"]
     assert (
         len(
             masis(
-                "screening", "corpus", "mine", "--search", "steroids", "--limit", "1", "--db", database
+                "screening",
+                "corpus",
+                "mine",
+                "--search",
+                "steroids",
+                "--limit",
+                "1",
+                "--db",
+                database,
             ).stdout.splitlines()
         )
         == 1
     )
-    assert masis("screening", "corpus", "--db", database).stdout == (
-        "mine  2 abstracts, 3 identified, 1 duplicate, 0 unreadable\n"
+    assert (
+        masis("screening", "corpus", "--db", database).stdout
+        == "mine  2 abstracts, 3 identified, 1 duplicate, 0 unreadable\n"
     )
-    assert "a.ris: 1 identified, 1 added" in masis("screening", "corpus", "mine", "--db", database).stdout
+    assert (
+        "a.ris: 1 identified, 1 added"
+        in masis("screening", "corpus", "mine", "--db", database).stdout
+    )
 
 
-def test_what_can_not_be_read_is_named_and_the_rest_is_kept(masis: Masis, tmp_path: Path, database: Path) -> None:
+def test_what_can_not_be_read_is_named_and_the_rest_is_kept(
+    masis: Masis, tmp_path: Path, database: Path
+) -> None:
     file = tmp_path / "a.ris"
     file.write_text("TY  - JOUR\nTI  - Lost\n" + RIS, encoding="utf-8")
     other = tmp_path / "notes.txt"
@@ -224,14 +299,18 @@ def test_what_can_not_be_read_is_named_and_the_rest_is_kept(masis: Masis, tmp_pa
     assert f"{other}: is in no format of abstracts" in result.stderr
     assert "2 errors, named above" in result.stderr
     assert "holds 1 abstract." in result.stderr
-    assert masis("screening", "corpus", "mine", "-", "--db", database, stdin=RIS.encode()).exit_code == 0
+    assert (
+        masis("screening", "corpus", "mine", "-", "--db", database, stdin=RIS.encode()).exit_code
+        == 0
+    )
 
 
 def test_a_corpus_is_removed_on_request(masis: Masis, tmp_path: Path, database: Path) -> None:
     (tmp_path / "a.ris").write_text(RIS, encoding="utf-8")
     masis("screening", "corpus", "mine", tmp_path / "a.ris", "--db", database)
     assert (
-        "'mine' with 1 abstract is removed" in masis("screening", "corpus", "mine", "--remove", "--db", database).stderr
+        "'mine' with 1 abstract is removed"
+        in masis("screening", "corpus", "mine", "--remove", "--db", database).stderr
     )
     gone = masis("screening", "corpus", "mine", "--search", "asthma", "--db", database)
     assert (gone.exit_code, gone.stdout) == (1, "")
@@ -241,7 +320,10 @@ def test_a_corpus_is_removed_on_request(masis: Masis, tmp_path: Path, database: 
 
 def many(tmp_path: Path, count: int = 2_000) -> Path:
     file = tmp_path / "many.ris"
-    record = "TY  - JOUR\nTI  - Trial {0} of steroids\nAB  - Steroids in trial {0}.\nDO  - 10.1/{0}\nER  - \n"
+    record = (
+        "TY  - JOUR\nTI  - Trial {0} of steroids\nAB  - Steroids in trial {0}.\nDO  - 10.1/{0}\nER "
+        " - \n"
+    )
     file.write_text("".join(record.format(number) for number in range(count)), encoding="utf-8")
     return file
 
@@ -256,9 +338,15 @@ def test_a_large_file_shows_how_much_of_it_has_been_read(
     assert "Importing: 2,000 records read, 100% of the file" in result.stderr
 
 
-@pytest.mark.parametrize("command", [("screening", "corpus", "mine"), ("screen", "-q", "Do steroids help?")])
+@pytest.mark.parametrize(
+    "command", [("screening", "corpus", "mine"), ("screen", "-q", "Do steroids help?")]
+)
 def test_reading_a_large_file_can_be_stopped(
-    masis: Masis, tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    masis: Masis,
+    tmp_path: Path,
+    database: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
 ) -> None:
     def interrupted(stream: BinaryIO, *, name: str) -> Iterator[Abstract | InputError]:
         for number, each in enumerate(read_abstracts(stream, name=name)):

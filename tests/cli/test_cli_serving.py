@@ -1,4 +1,6 @@
-"""``masis demo`` and ``masis serve``: which database they open, and what a reset forgets; ``masis person``."""
+"""``masis demo`` and ``masis serve``: which database they open, and what a reset forgets; ``masis
+person``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the server would have been started with."""
     calls: list[dict[str, Any]] = []
 
-    def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False) -> int:
+    def launch(
+        db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False
+    ) -> int:
         calls.append({"db": db, "port": port, "reach": reach, "open_browser": open_browser})
         return 0
 
@@ -44,14 +48,17 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     assert result.exit_code == 0, result.output
     assert launched == [{"db": database, "port": 9000, "reach": ONLY_HERE, "open_browser": False}]
     states = Workbench.open(database).store.cases.states()
-    assert sum(states.values()) > len(list(demo_cases()))  # with those that screenings were handed over to
+    # with those that screenings were handed over to
+    assert sum(states.values()) > len(list(demo_cases()))
     assert not states.get("new")
     assert not (home / "masis" / "masis.db").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few")
-def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, launched: list[dict[str, Any]]) -> None:
+def test_the_demo_keeps_decisions_until_it_is_reset(
+    masis: Masis, home: Path, launched: list[dict[str, Any]]
+) -> None:
     masis("demo", "--no-browser")
     database = home / "masis" / "demo.db"
     workbench = Workbench.open(database)
@@ -62,7 +69,10 @@ def test_the_demo_keeps_decisions_until_it_is_reset(masis: Masis, home: Path, la
     assert Workbench.open(database).store.decisions.verify().length >= 1
     masis("demo", "--no-browser", "--reset")
     after = Workbench.open(database)
-    assert not any(entry.decision and entry.decision.reviewer == "Ada" for entry in after.store.decisions.iterate())
+    assert not any(
+        entry.decision and entry.decision.reviewer == "Ada"
+        for entry in after.store.decisions.iterate()
+    )
     assert after.store.cases.count() > len(list(demo_cases()))
 
 
@@ -85,7 +95,9 @@ def test_serve_listens_on_this_machine_only_unless_configured_otherwise(
     masis: Masis, tmp_path: Path, launched: list[dict[str, Any]]
 ) -> None:
     assert masis("serve", "--db", tmp_path / "mine.db").exit_code == 0
-    assert launched == [{"db": tmp_path / "mine.db", "port": None, "reach": ONLY_HERE, "open_browser": False}]
+    assert launched == [
+        {"db": tmp_path / "mine.db", "port": None, "reach": ONLY_HERE, "open_browser": False}
+    ]
     assert masis("serve", "--port", "0").exit_code == 2
 
 
@@ -100,7 +112,9 @@ def test_a_server_is_opened_to_others_by_a_decision(
     assert call["reach"].exposed
 
 
-def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(masis: Masis, tmp_path: Path) -> None:
+def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
+    masis: Masis, tmp_path: Path
+) -> None:
     file, secrets = tmp_path / "people.toml", {}
     for name, role in (('Ada "the countess" Lovelace', "lead"), ("Bo", "viewer")):
         result = masis("person", name, "--role", role)

@@ -1,4 +1,6 @@
-"""``import``, ``export``, ``health``, ``log``, ``verify-log``: what goes in comes out, what was altered is named."""
+"""``import``, ``export``, ``health``, ``log``, ``verify-log``: what goes in comes out, what was
+altered is named.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from tools import tamper
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with three audited cases, two of them decided by a person, one decision undone."""
-    workbench = desk(tmp_path_factory.mktemp("store") / "first.db", case("ä"), case("b", field="law"), case("c"))
+    workbench = desk(
+        tmp_path_factory.mktemp("store") / "first.db", case("ä"), case("b", field="law"), case("c")
+    )
     for identifier in ("ä", "b"):
         decide(workbench, identifier)
     undone(workbench, "b", "Ada")
@@ -47,7 +51,9 @@ def test_cases_are_imported_once_and_come_out_unchanged_in(masis: Masis, tmp_pat
     first = masis("import", file, "--db", database)
     assert (first.exit_code, first.stdout) == (0, "")
     assert f"{file}: 2 cases imported." in first.stderr
-    assert "0 cases imported, 2 cases there already." in masis("import", file, "--db", database).stderr
+    assert (
+        "0 cases imported, 2 cases there already." in masis("import", file, "--db", database).stderr
+    )
     exported = masis("export", "--format", "cases", "--db", database)
     assert [json.loads(line) for line in exported.stdout.splitlines()] == given
     assert "2 lines written." in exported.stderr
@@ -62,7 +68,9 @@ def test_several_files_and_stdin_are_imported(masis: Masis, tmp_path: Path) -> N
     assert Workbench.open(database).store.cases.count() == 3
 
 
-def test_a_case_under_a_taken_id_is_an_error_and_the_others_are_kept(masis: Masis, tmp_path: Path) -> None:
+def test_a_case_under_a_taken_id_is_an_error_and_the_others_are_kept(
+    masis: Masis, tmp_path: Path
+) -> None:
     file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
     file.write_bytes(lines(case("a")))
     masis("import", file, "--db", database)
@@ -75,7 +83,8 @@ def test_a_case_under_a_taken_id_is_an_error_and_the_others_are_kept(masis: Masi
     cured = masis("import", file, "--db", database, "--map", "id=")
     assert cured.exit_code == 0, cured.stderr
     stored = {each.id: each.query for each in Workbench.open(database).store.cases.iterate()}
-    assert len(stored) == 4  # a and b keep their decisions; both come again under ids made of their content
+    # a and b keep their decisions; both come again under ids made of their content
+    assert len(stored) == 4
     assert stored["a"] != "Another?"
     assert list(stored.values()).count("Another?") == 1
 
@@ -100,12 +109,17 @@ def test_a_model_can_be_tested_before_anything_is_imported(masis: Masis, home: P
     assert re.search(r"BAD +critic +critic: there is no model 'nobody:x'", wrong.stdout)
     assert not (home / "masis").exists()
     with ModelServer() as server:
-        (Path.cwd() / "masis.toml").write_text(f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\n')
+        (Path.cwd() / "masis.toml").write_text(
+            f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\n'
+        )
         found = json.loads(masis("health", "--json", "--model", "critic=here:m").stdout)
     assert found["ok"] is True
     told = [item["message"] for item in found["items"] if item["name"] == "models"]
     assert told == [
-        "offline: a small case was audited from claims to scores (drafter, verifier, reviser, evaluator)",
+        (
+            "offline: a small case was audited from claims to scores (drafter, verifier, reviser,"
+            " evaluator)"
+        ),
         "here:m answers, in the form asked for. (critic)",
     ]
 
@@ -123,7 +137,10 @@ def test_health_lists_what_is_in_order_for_people_and_programs(masis: Masis, aud
     ("noted", "expected"),
     [
         ({"length": 99, "head": "0" * 64}, "99 were noted: the end was cut off"),
-        ({"length": 1, "head": "0" * 64}, "entry 1 has another digest than the head that was noted"),
+        (
+            {"length": 1, "head": "0" * 64},
+            "entry 1 has another digest than the head that was noted",
+        ),
         ({"length": 1}, "holds no head that `masis verify-log --note` wrote"),
     ],
 )
@@ -166,12 +183,16 @@ def test_the_form_of_the_log_is_a_setting_that_the_option_outranks(
 ) -> None:
     monkeypatch.setenv("MASIS_LOG_FORMAT", "json")
     assert told(masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info").stderr)
-    plain = masis("audit", cases, "--db", tmp_path / "b.db", "--log", "info", "--log-format", "text")
+    plain = masis(
+        "audit", cases, "--db", tmp_path / "b.db", "--log", "info", "--log-format", "text"
+    )
     assert not told(plain.stderr)
     assert "ends after" in plain.stderr
 
 
-def test_by_default_the_log_of_a_sound_audit_is_empty(masis: Masis, cases: Path, tmp_path: Path) -> None:
+def test_by_default_the_log_of_a_sound_audit_is_empty(
+    masis: Masis, cases: Path, tmp_path: Path
+) -> None:
     done = masis("audit", cases, "--db", tmp_path / "a.db", "--log-format", "json")
     assert done.exit_code == 0
     assert not [line for line in told(done.stderr) if line["level"] == "INFO"]
@@ -197,7 +218,9 @@ def test_a_key_signs_what_is_there_and_what_is_decided_later(
     assert "6 entries signed that had no signature." in made.stderr
     assert key.stat().st_mode & 0o077 == 0
     assert json.loads(note.read_text())["length"] == 5
-    assert masis("verify-log", "--db", database, "--new-key", key).exit_code == 1, "a key is never replaced"
+    assert masis("verify-log", "--db", database, "--new-key", key).exit_code == 1, (
+        "a key is never replaced"
+    )
     with Store.open(database) as store:
         store.decisions.append(a_decision(a_case("bridge-1"), None))
     unsigned = masis("verify-log", "--db", database, "--key", key)
@@ -205,7 +228,12 @@ def test_a_key_signs_what_is_there_and_what_is_decided_later(
     assert "entry 6 of the decision log: not signed" in unsigned.stderr
     assert masis("verify-log", "--db", database, "--key", key, "--sign").exit_code == 0
     monkeypatch.setenv("MASIS_LOG_KEY", str(key))
-    assert masis("db", "redact", "decision", "--db", database, _last(database), "--reason", "r", "--yes").exit_code == 0
+    assert (
+        masis(
+            "db", "redact", "decision", "--db", database, _last(database), "--reason", "r", "--yes"
+        ).exit_code
+        == 0
+    )
     done = masis("verify-log", "--db", database, "--note", note)
     assert done.exit_code == 0, done.stderr
     assert "signed   8" in done.stdout
@@ -229,7 +257,9 @@ def test_a_database_that_can_t_be_written_is_checked_by_a_copy_and_an_empty_file
     found = masis("verify-log", "--db", database)
     assert found.exit_code == 0, found.stderr
     assert "can't be written: a copy of it is checked" in found.stderr
-    assert [path.name for path in folder.iterdir()] == [database.name], "nothing was written beside it"
+    assert [path.name for path in folder.iterdir()] == [database.name], (
+        "nothing was written beside it"
+    )
 
 
 def _last(database: Path) -> str:
@@ -250,11 +280,16 @@ def test_a_key_that_is_none_is_a_wrong_use_in_words(
     assert "holds no key of 32 characters or more" in shown.stderr
 
 
-def test_problems_are_named_once_by_the_command(masis: Masis, original: tuple[Path, LogHead], tmp_path: Path) -> None:
+def test_problems_are_named_once_by_the_command(
+    masis: Masis, original: tuple[Path, LogHead], tmp_path: Path
+) -> None:
     altered = tamper.attack(original[0], tmp_path, tamper.edit_question)
     result = masis("verify-log", "--db", altered)
     assert result.exit_code == 1
-    assert "case 'bridge-1' is not the one that was decided about: its text was altered" in result.stderr
+    assert (
+        "case 'bridge-1' is not the one that was decided about: its text was altered"
+        in result.stderr
+    )
     decided = tamper.attack(original[0], tmp_path, tamper.edit_reason)
     assert "The decision log is not intact" in masis("verify-log", "--db", decided).stderr
     assert masis("health", "--db", decided).exit_code == 1

@@ -29,8 +29,9 @@ FACTS = ("altered_number", "altered_date", "swapped_name", "negation")
 VERDICTS = {"supported", "partial", "contradicted", "unsupported", "unverifiable"}
 PLANTS = {*FACTS, "over_general", "fabricated_claim", "uncited_claim", "source_conflict"}
 FINDINGS = set(
-    "hallucination unsupported contradiction incomplete outdated logical factual safety ambiguity missing_info "
-    "incomplete_reasoning source_conflict fabricated_citation uncited misattributed overgeneral".split()
+    "hallucination unsupported contradiction incomplete outdated logical factual safety ambiguity"
+    " missing_info incomplete_reasoning source_conflict fabricated_citation uncited misattributed"
+    " overgeneral".split()
 )
 IN_WORDS = {
     "2,000": "two thousand",
@@ -59,7 +60,9 @@ each_answered = each(ANSWERED, lambda case: case["id"])
 
 
 def resolve(reference: str, evidence: list[dict[str, str]]) -> str | None:
-    """The id a reference names: as an id, an address, a last number, a position where ids have no number."""
+    """The id a reference names: as an id, an address, a last number, a position where ids have no
+    number.
+    """
     ids = [chunk["id"] for chunk in evidence]
     for chunk in evidence:
         if reference in (chunk["id"], chunk["source"]):
@@ -74,13 +77,28 @@ def resolve(reference: str, evidence: list[dict[str, str]]) -> str | None:
 
 
 def plants(case: JsonCase) -> Counter[str]:
-    """What is planted in a case: claims by kind, references by status, findings about the whole answer."""
+    """What is planted in a case: claims by kind, references by status, findings about the whole
+    answer.
+    """
     labels = case["labels"]
     found = Counter(claim["planted"] for claim in labels["claims"] if "planted" in claim)
-    names = {"invalid": "fabricated_citation", "misattributed": "misattributed", "redundant": "redundant"}
+    names = {
+        "invalid": "fabricated_citation",
+        "misattributed": "misattributed",
+        "redundant": "redundant",
+    }
     found.update(names[ref["status"]] for ref in labels["citations"] if ref["status"] in names)
-    of_the_whole = {"safety", "missing_info", "logical", "incomplete_reasoning", "outdated", "ambiguity"}
-    found.update(finding["type"] for finding in labels["findings"] if finding["type"] in of_the_whole)
+    of_the_whole = {
+        "safety",
+        "missing_info",
+        "logical",
+        "incomplete_reasoning",
+        "outdated",
+        "ambiguity",
+    }
+    found.update(
+        finding["type"] for finding in labels["findings"] if finding["type"] in of_the_whole
+    )
     found.update("unverifiable" for claim in labels["claims"] if claim["verdict"] == "unverifiable")
     return found
 
@@ -128,7 +146,9 @@ def test_every_labelled_reference_resolves_exactly_if_it_is_said_to(case: JsonCa
 
 
 @each_answered
-def test_every_marker_of_the_answer_is_labelled_and_every_other_bracket_is_a_known_decoy(case: JsonCase) -> None:
+def test_every_marker_of_the_answer_is_labelled_and_every_other_bracket_is_a_known_decoy(
+    case: JsonCase,
+) -> None:
     prose = CODE.sub("", case["answer"])
     markers = {match.group() for match in BRACKET.finditer(prose)} - DECOYS
     assert markers == {ref["text"] for ref in case["labels"]["citations"]}
@@ -149,7 +169,10 @@ def test_a_claim_counts_as_cited_exactly_if_a_reference_stands_in_it(case: JsonC
 def test_clean_means_supported_cited_and_nothing_to_object_to(case: JsonCase) -> None:
     labels = case["labels"]
     faultless = (
-        all(claim["verdict"] == "supported" and claim["cited"] and "planted" not in claim for claim in labels["claims"])
+        all(
+            claim["verdict"] == "supported" and claim["cited"] and "planted" not in claim
+            for claim in labels["claims"]
+        )
         and all(ref["status"] == "valid" for ref in labels["citations"])
         and not labels["findings"]
     )
@@ -187,15 +210,25 @@ def test_a_supported_number_can_be_found_in_the_evidence_named(case: JsonCase) -
         if claim["verdict"] != "supported":
             continue
         bare = BRACKET.sub("", claim["text"])
-        said = " ".join([case["query"], *(texts[chunk_id] for chunk_id in claim["evidence"])]).lower()
+        said = " ".join(
+            [case["query"], *(texts[chunk_id] for chunk_id in claim["evidence"])]
+        ).lower()
         numbers = re.findall(r"\d(?:[\d.,]*\d)?", bare)
-        missing = [number for number in numbers if number not in said and IN_WORDS.get(number, number) not in said]
+        missing = [
+            number
+            for number in numbers
+            if number not in said and IN_WORDS.get(number, number) not in said
+        ]
         if not any(decoy in claim["text"] for decoy in DECOYS):
             assert not missing, (claim["text"], missing)
 
 
 def test_the_codebook_says_truly_what_is_planted_where() -> None:
-    rows = re.findall(r"^\| `([a-z0-9-]+)` \| \d+ \| (.+?) \|$", (DATA / "README.md").read_text("utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `([a-z0-9-]+)` \| \d+ \| (.+?) \|$",
+        (DATA / "README.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
     told = {case_id: Counter(_kinds(cell)) for case_id, cell in rows}
     assert told == {case["id"]: plants(case) for case in CASES}
 
@@ -207,7 +240,8 @@ def _kinds(cell: str) -> dict[str, int]:
     return {part[1]: int(part[2] or 1) for part in parts if part}
 
 
-# The demo abstracts hold what data/screening/README.md promises: marked, varied, of a plausible length, importable
+# The demo abstracts hold what data/screening/README.md promises: marked, varied, of a plausible
+# length, importable
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "screening"
 KINDS = {"strong", "borderline", "mixed", "weak", "insufficient"}
@@ -298,9 +332,21 @@ def test_the_samples_hold_ten_of_the_records_in_every_format() -> None:
     assert all(known[record["id"]] == record for record in sample)
     dois = {record["doi"] for record in sample}
     folder = FOLDER / "import"
-    assert set(re.findall(r"^DO  - (\S+)$", (folder / "sample.ris").read_text("utf-8"), re.M)) == dois
-    assert set(re.findall(r"^  doi      = \{(\S+)\},$", (folder / "sample.bib").read_text("utf-8"), re.M)) == dois
-    assert set(re.findall(r"^AID - (\S+) \[doi\]$", (folder / "sample.nbib").read_text("utf-8"), re.M)) == dois
+    assert (
+        set(re.findall(r"^DO  - (\S+)$", (folder / "sample.ris").read_text("utf-8"), re.M)) == dois
+    )
+    assert (
+        set(
+            re.findall(
+                r"^  doi      = \{(\S+)\},$", (folder / "sample.bib").read_text("utf-8"), re.M
+            )
+        )
+        == dois
+    )
+    assert (
+        set(re.findall(r"^AID - (\S+) \[doi\]$", (folder / "sample.nbib").read_text("utf-8"), re.M))
+        == dois
+    )
     tree = ET.parse(folder / "sample.xml")
     assert {each.text for each in tree.iter("ELocationID")} == dois
 
@@ -326,7 +372,8 @@ def test_each_audit_comes_to_what_is_written_down(runs: dict[str, Run]) -> None:
     assert runs.keys() == expected.keys(), "python tools/recorded_audits.py writes it"
     changed = {name: outcome(run) for name, run in runs.items() if outcome(run) != expected[name]}
     assert not changed, (
-        f"read what changed; if it is right: python tools/recorded_audits.py\n{json.dumps(changed, indent=1)}"
+        "read what changed; if it is right: python"
+        f" tools/recorded_audits.py\n{json.dumps(changed, indent=1)}"
     )
 
 
@@ -351,7 +398,9 @@ def test_they_show_every_field_every_kind_of_fault_and_clean_answers(runs: dict[
     assert max(run.total_iterations for run in runs.values()) >= 2
 
 
-def test_recorded_replies_let_an_answer_pass_only_if_who_gave_them_has_passed_the_exam(runs: dict[str, Run]) -> None:
+def test_recorded_replies_let_an_answer_pass_only_if_who_gave_them_has_passed_the_exam(
+    runs: dict[str, Run],
+) -> None:
     settings = Settings()
     for run in runs.values():
         passed = ExamResults().standing(examinee_of_run(run, settings)).passed
@@ -362,7 +411,9 @@ def test_recorded_replies_let_an_answer_pass_only_if_who_gave_them_has_passed_th
 def test_no_faulty_answer_passes_and_most_clean_ones_do_once_no_exam_is_asked_for() -> None:
     runs = audited(accept_without_exam=True)
     labelled = {name: RECORDED[name].labels for name in runs}
-    faulty = [name for name, label in labelled.items() if label is not None and label.clean is False]
+    faulty = [
+        name for name, label in labelled.items() if label is not None and label.clean is False
+    ]
     clean = [name for name, label in labelled.items() if label is not None and label.clean]
     assert [name for name in faulty if not runs[name].needs_review] == []
     assert sum(not runs[name].needs_review for name in clean) >= 0.85 * len(clean)

@@ -1,4 +1,6 @@
-"""What came in the place of an answer, taken apart: the answer, the thoughts before it, or why there is none."""
+"""What came in the place of an answer, taken apart: the answer, the thoughts before it, or why
+there is none.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ APART: dict[str, tuple[str, str]] = {
     f"{THOUGHT}</think>{ANSWER}": (ANSWER, THOUGHT),
     f"<think></think>\n\n{ANSWER}": (ANSWER, ""),
     f"<think>a</think>\n<think>b</think>\n{ANSWER}": (ANSWER, "a\n\nb"),
-    f"{ANSWER}\n<think>Is that all?</think>\nIt has a wheel.": (f"{ANSWER}\n\nIt has a wheel.", "Is that all?"),
+    f"{ANSWER}\n<think>Is that all?</think>\nIt has a wheel.": (
+        f"{ANSWER}\n\nIt has a wheel.",
+        "Is that all?",
+    ),
     f"<think>{THOUGHT}": ("", THOUGHT),
     f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}<|return|>": (
         ANSWER,
@@ -67,7 +72,9 @@ def test_thoughts_are_told_from_the_answer_by_their_marks(text: str) -> None:
     kept = "".join(
         text[since:to]
         for since, to in zip(
-            [0, *(to for _, to in found.removed)], [*(since for since, _ in found.removed), len(text)], strict=True
+            [0, *(to for _, to in found.removed)],
+            [*(since for since, _ in found.removed), len(text)],
+            strict=True,
         )
     )
     assert kept == found.answer
@@ -100,7 +107,9 @@ def test_what_points_into_the_answer_moves_with_it_and_what_points_into_the_thou
         {"start": 8, "end": 12, "evidence_id": "1"},
         {"start": start + 4, "end": start + 4, "evidence_id": "1"},
     ]
-    labels = {"claims": [{"text": ANSWER, "start": start, "end": len(text), "verdict": "supported"}]}
+    labels = {
+        "claims": [{"text": ANSWER, "start": start, "end": len(text), "verdict": "supported"}]
+    }
     case = made(answer=text, citations=cited, labels=labels)
     assert case.answer == ANSWER
     assert case.model_reasoning == THOUGHT
@@ -150,7 +159,11 @@ def responses(*output: Any, **reply: Any) -> dict[str, Any]:
 
 def message(*content: Any, **reply: Any) -> dict[str, Any]:
     asked = {"messages": [{"role": "user", "content": QUESTION}]}
-    return {"request": asked, "response": {"type": "message", "content": list(content), **reply}, "documents": [CHUNK]}
+    return {
+        "request": asked,
+        "response": {"type": "message", "content": list(content), **reply},
+        "documents": [CHUNK],
+    }
 
 
 def gemini(*parts: Any, **reply: Any) -> dict[str, Any]:
@@ -168,14 +181,18 @@ THOUGHT_OUT: dict[str, dict[str, Any]] = {
     "beside, DeepSeek": chat({"content": ANSWER, "reasoning_content": THOUGHT}),
     "beside, OpenRouter": chat({"content": ANSWER, "reasoning": THOUGHT}),
     "in the text": chat({"content": f"<think>{THOUGHT}</think>{ANSWER}"}),
-    "parts, Mistral": chat({"content": [{"type": "thinking", "thinking": [text_block(THOUGHT)]}, text_block()]}),
+    "parts, Mistral": chat(
+        {"content": [{"type": "thinking", "thinking": [text_block(THOUGHT)]}, text_block()]}
+    ),
     "parts": chat({"content": [{"type": "reasoning", "text": THOUGHT}, text_block()]}),
     "Responses": responses(
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": THOUGHT}]},
         {"type": "message", "content": [{"type": "output_text", "text": ANSWER}]},
     ),
     "Anthropic": message(
-        {"type": "thinking", "thinking": THOUGHT}, {"type": "redacted_thinking", "data": "x"}, text_block()
+        {"type": "thinking", "thinking": THOUGHT},
+        {"type": "redacted_thinking", "data": "x"},
+        text_block(),
     ),
     "Gemini": gemini({"text": THOUGHT, "thought": True}, {"text": ANSWER}),
     "Ragas": {
@@ -193,7 +210,16 @@ THOUGHT_OUT: dict[str, dict[str, Any]] = {
                 "target": "18",
                 "metadata": {"context": CHUNK["text"]},
                 "output": {
-                    "choices": [{"message": {"content": [{"type": "reasoning", "reasoning": THOUGHT}, text_block()]}}]
+                    "choices": [
+                        {
+                            "message": {
+                                "content": [
+                                    {"type": "reasoning", "reasoning": THOUGHT},
+                                    text_block(),
+                                ]
+                            }
+                        }
+                    ]
                 },
             }
         ],
@@ -203,12 +229,17 @@ THOUGHT_OUT: dict[str, dict[str, Any]] = {
         "spanId": "s",
         "attributes": {
             "gen_ai.operation.name": "chat",
-            "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]),
+            "gen_ai.input.messages": json.dumps(
+                [{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]
+            ),
             "gen_ai.output.messages": json.dumps(
                 [
                     {
                         "role": "assistant",
-                        "parts": [{"type": "reasoning", "content": THOUGHT}, {"type": "text", "content": ANSWER}],
+                        "parts": [
+                            {"type": "reasoning", "content": THOUGHT},
+                            {"type": "text", "content": ANSWER},
+                        ],
                     }
                 ]
             ),
@@ -242,13 +273,18 @@ def test_what_a_model_thought_is_kept_beside_its_answer(name: str, tmp_path: Pat
 def test_a_table_has_thoughts_in_its_cells_too(tmp_path: Path) -> None:
     written = io.StringIO()
     csv.writer(written).writerows(
-        [("query", "answer", "evidence"), (QUESTION, f"<think>{THOUGHT}</think>\n{ANSWER}", json.dumps([CHUNK]))]
+        [
+            ("query", "answer", "evidence"),
+            (QUESTION, f"<think>{THOUGHT}</think>\n{ANSWER}", json.dumps([CHUNK])),
+        ]
     )
     case = read(tmp_path, written.getvalue(), "rows.csv")
     assert (case.answer, case.model_reasoning) == (ANSWER, THOUGHT)
 
 
-def test_supports_of_gemini_point_into_the_answer_whatever_was_thought_before(tmp_path: Path) -> None:
+def test_supports_of_gemini_point_into_the_answer_whatever_was_thought_before(
+    tmp_path: Path,
+) -> None:
     chunk = {"retrievedContext": {"uri": "s", "text": CHUNK["text"]}}
     words = "Die Mühle ist 18 m hoch."
     offset = len("Ich überlege.".encode())
@@ -262,7 +298,9 @@ def test_supports_of_gemini_point_into_the_answer_whatever_was_thought_before(tm
             "groundingSupports": [{"segment": segment, "groundingChunkIndices": [0]}],
         }
         row = gemini(
-            {"text": "Ich überlege.", "thought": True}, {"text": words}, candidate={"groundingMetadata": grounding}
+            {"text": "Ich überlege.", "thought": True},
+            {"text": words},
+            candidate={"groundingMetadata": grounding},
         )
         case = read(tmp_path, row)
         assert case.answer
@@ -272,10 +310,20 @@ def test_supports_of_gemini_point_into_the_answer_whatever_was_thought_before(tm
 REFUSED: dict[str, dict[str, Any]] = {
     "Chat": chat({"content": None, "refusal": "I can't help."}),
     "a filter": chat({"content": None}, "content_filter"),
-    "a filter's error": chat({}, error={"code": "content_filter", "message": "content_filter"})
-    | {"response": {"error": {"code": "content_filter", "message": "The prompt hit the content filter"}}},
-    "Responses": responses({"type": "message", "content": [{"type": "refusal", "refusal": "I can't help."}]}),
-    "Responses, a filter": responses(status="incomplete", incomplete_details={"reason": "content_filter"}),
+    "a filter's error": (
+        chat({}, error={"code": "content_filter", "message": "content_filter"})
+        | {
+            "response": {
+                "error": {"code": "content_filter", "message": "The prompt hit the content filter"}
+            }
+        }
+    ),
+    "Responses": responses(
+        {"type": "message", "content": [{"type": "refusal", "refusal": "I can't help."}]}
+    ),
+    "Responses, a filter": responses(
+        status="incomplete", incomplete_details={"reason": "content_filter"}
+    ),
     "Anthropic": message(stop_reason="refusal"),
     "Anthropic, in the middle": message(text_block("The mill"), stop_reason="refusal"),
     "Gemini, the question": gemini(promptFeedback={"blockReason": "SAFETY"}),
@@ -291,7 +339,9 @@ FAILED: dict[str, dict[str, Any]] = {
     },
     "only thoughts": chat({"content": f"<think>{THOUGHT}"}, "length"),
     "Responses": responses(status="failed", error={"code": "server_error", "message": "It broke"}),
-    "Responses, cut off": responses(status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    "Responses, cut off": responses(
+        status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+    ),
     "Anthropic": message(stop_reason="max_tokens"),
     "Gemini": gemini({"text": ""}, candidate={"finishReason": "MAX_TOKENS"}),
     "Inspect": {
@@ -321,7 +371,12 @@ FAILED: dict[str, dict[str, Any]] = {
             ]
         }
     },
-    "own, an error": {"query": QUESTION, "evidence": [CHUNK], "answer": "", "error": "Read timed out"},
+    "own, an error": {
+        "query": QUESTION,
+        "evidence": [CHUNK],
+        "answer": "",
+        "error": "Read timed out",
+    },
     "own, an object": {
         "query": QUESTION,
         "evidence": [CHUNK],
@@ -338,7 +393,11 @@ FAILED: dict[str, dict[str, Any]] = {
         "evidence": [CHUNK],
         "answer": "502 Server Error: Bad Gateway for url: http://a.b/c",
     },
-    "a text, JSON": {"query": QUESTION, "evidence": [CHUNK], "answer": '{"error": {"message": "Slow down"}}'},
+    "a text, JSON": {
+        "query": QUESTION,
+        "evidence": [CHUNK],
+        "answer": '{"error": {"message": "Slow down"}}',
+    },
     "a text, a traceback": {
         "query": QUESTION,
         "evidence": [CHUNK],
@@ -348,9 +407,12 @@ FAILED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("code", "name"), [*(("refused", name) for name in REFUSED), *(("failed", name) for name in FAILED)]
+    ("code", "name"),
+    [*(("refused", name) for name in REFUSED), *(("failed", name) for name in FAILED)],
 )
-def test_a_system_that_gave_no_answer_is_never_given_one(code: str, name: str, tmp_path: Path) -> None:
+def test_a_system_that_gave_no_answer_is_never_given_one(
+    code: str, name: str, tmp_path: Path
+) -> None:
     case = read(tmp_path, (REFUSED if code == "refused" else FAILED)[name])
     assert case.unanswered
     assert (case.unanswered.code, case.answer) == (code, None)
@@ -398,7 +460,11 @@ FAILED |= {
         "evidence": [CHUNK],
         "answer": "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head></html>",
     },
-    "a text, Python": {"query": QUESTION, "evidence": [CHUNK], "answer": "{'error': {'message': 'Slow down'}}"},
+    "a text, Python": {
+        "query": QUESTION,
+        "evidence": [CHUNK],
+        "answer": "{'error': {'message': 'Slow down'}}",
+    },
 }
 REFUSED |= {
     "promptfoo": {
@@ -421,15 +487,25 @@ ANSWERED: tuple[dict[str, Any], ...] = (
     chat({"content": "The mill is 18"}, "length"),
     chat({"content": ANSWER, "refusal": None}, error=None),
     {"query": QUESTION, "evidence": [CHUNK], "answer": ANSWER, "error": "the scorer failed"},
-    {"query": QUESTION, "evidence": [CHUNK], "answer": "Error code: 429 means that there were too many requests [1]."},
+    {
+        "query": QUESTION,
+        "evidence": [CHUNK],
+        "answer": "Error code: 429 means that there were too many requests [1].",
+    },
     {"query": QUESTION, "evidence": [CHUNK], "answer": '{"answer": "18 metres", "error": null}'},
     {"query": QUESTION, "evidence": [CHUNK], "answer": "I can't help with that."},
-    {"query": "Which status is sent?", "evidence": ["It sends 404 Not Found."], "answer": "404 Not Found"},
+    {
+        "query": "Which status is sent?",
+        "evidence": ["It sends 404 Not Found."],
+        "answer": "404 Not Found",
+    },
 )
 
 
 @each(ANSWERED)
-def test_an_answer_that_hedges_breaks_off_or_speaks_of_errors_is_an_answer(row: dict[str, Any]) -> None:
+def test_an_answer_that_hedges_breaks_off_or_speaks_of_errors_is_an_answer(
+    row: dict[str, Any],
+) -> None:
     (read_row,) = read_any([row])
     assert read_row.case is not None
     assert read_row.case.unanswered is None
@@ -447,7 +523,10 @@ def test_an_answer_that_was_cut_off_says_so(tmp_path: Path) -> None:
 
 def test_a_run_without_an_answer_says_so_in_a_line_and_in_a_notebook() -> None:
     run = masis.run_audit(made(id="m", error="It <b>broke</b>"))
-    assert repr(run) == "<Run of 'm': no answer, needs review: The call of the system failed: It <b>broke</b>>"
+    assert (
+        repr(run)
+        == "<Run of 'm': no answer, needs review: The call of the system failed: It <b>broke</b>>"
+    )
     html = run._repr_html_() or ""
     assert "There was no answer to audit." in html
     assert "<b>broke" not in html
@@ -456,7 +535,14 @@ def test_a_run_without_an_answer_says_so_in_a_line_and_in_a_notebook() -> None:
 
 
 def test_an_answer_that_is_just_missing_is_drafted_as_before() -> None:
-    for error in ({}, {"error": None}, {"error": ""}, {"error": "None"}, {"status": "ok"}, {"status": 200}):
+    for error in (
+        {},
+        {"error": None},
+        {"error": ""},
+        {"error": "None"},
+        {"status": "ok"},
+        {"status": 200},
+    ):
         case = made(**error)
         assert case.unanswered is None
         assert masis.run_audit(case).draft is not None
@@ -482,7 +568,9 @@ def test_what_a_system_said_instead_is_bounded() -> None:
     assert no_answer_in({"output": deep}) is None
 
 
-def test_a_draft_in_place_of_what_was_refused_is_made_where_it_is_asked_for_and_always_read() -> None:
+def test_a_draft_in_place_of_what_was_refused_is_made_where_it_is_asked_for_and_always_read() -> (
+    None
+):
     case = made(no_answer={"code": "refused", "message": "I can't help."})
     run = masis.run_audit(case, settings=masis.Settings().updated({"draft_unanswered": True}))
     assert run.draft is not None

@@ -41,7 +41,9 @@ def test_an_audit_that_retention_removed_is_no_other_audit(bench: Workbench) -> 
     decide(bench, "case-1", "approve", iteration=1)
     decide(bench, "case-2", "approve")
     decide(bench, "case-3", "override", corrected_answer="120 metres.", reason="read")
-    bench.audits.audit(ADA, case(2), settings=bench.settings.model_copy(update={"max_iterations": 1}))
+    bench.audits.audit(
+        ADA, case(2), settings=bench.settings.model_copy(update={"max_iterations": 1})
+    )
     later = bench.store.runs.for_case("case-2")[0].id
     bench.store.database.execute("UPDATE jobs SET ended_at = '2099-01-01' WHERE id = ?", [later])
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2098-01-01T00:00:00Z"), how="command")
@@ -70,7 +72,13 @@ def rows(bench: Workbench, wanted: DecisionFilter | None = None) -> list[dict[st
 def test_the_answer_that_may_be_used_is_the_corrected_or_the_approved_one_and_none_of_a_rejected_case(
     bench: Workbench,
 ) -> None:
-    decide(bench, "case-1", "override", reason="wrong figure", corrected_answer="The bridge is 120 metres long [c1].")
+    decide(
+        bench,
+        "case-1",
+        "override",
+        reason="wrong figure",
+        corrected_answer="The bridge is 120 metres long [c1].",
+    )
     decide(bench, "case-2", "approve", iteration=1)
     decide(bench, "case-3", "reject", reason="useless")
     decide(bench, "case-4", "escalate")
@@ -127,7 +135,8 @@ def test_a_redacted_entry_keeps_its_place_and_none_of_its_words(bench: Workbench
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=cmd|' /C calc'!A0", " =HYPERLINK(1)", "＝1"]
+    "text",
+    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r\n=cmd|' /C calc'!A0", " =HYPERLINK(1)", "＝1"],
 )
 def test_nothing_in_the_csv_is_a_formula(bench: Workbench, text: str) -> None:
     assert escape_formula(text).startswith("'")

@@ -1,4 +1,6 @@
-"""One answer as a document, Markdown, HTML or Word, and folders of them: question, answer and footnotes."""
+"""One answer as a document, Markdown, HTML or Word, and folders of them: question, answer and
+footnotes.
+"""
 
 from __future__ import annotations
 
@@ -57,25 +59,39 @@ HTML = """<html><head><title>x</title><style>p {}</style></head><body><nav><a hr
 
 
 def word(*, footnote: str = "The bridge is 120 metres long.") -> bytes:
-    """A Word document with a heading, a paragraph and a footnote, of the parts that Word requires."""
+    """A Word document with a heading, a paragraph and a footnote, of the parts that
+    Word requires.
+    """
     main = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006"
     kind = "application/vnd.openxmlformats-officedocument.wordprocessingml"
     parts = {
-        "[Content_Types].xml": f'<Types xmlns="{package}/content-types">'
-        f'<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        f'<Override PartName="/word/document.xml" ContentType="{kind}.document.main+xml"/>'
-        f'<Override PartName="/word/footnotes.xml" ContentType="{kind}.footnotes+xml"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
-        f'<Relationship Id="r1" Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>',
-        "word/_rels/document.xml.rels": f'<Relationships xmlns="{package}/relationships">'
-        f'<Relationship Id="r2" Type="{office}/footnotes" Target="footnotes.xml"/></Relationships>',
-        "word/document.xml": f'<w:document xmlns:w="{main}"><w:body><w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr>'
-        "<w:r><w:t>How long is the bridge?</w:t></w:r></w:p><w:p><w:r><w:t>It is 120 metres long.</w:t></w:r>"
-        '<w:r><w:footnoteReference w:id="2"/></w:r></w:p></w:body></w:document>',
-        "word/footnotes.xml": f'<w:footnotes xmlns:w="{main}"><w:footnote w:id="2"><w:p><w:r>'
-        f"<w:t>{footnote}</w:t></w:r></w:p></w:footnote></w:footnotes>",
+        "[Content_Types].xml": (
+            f'<Types xmlns="{package}/content-types"><Default Extension="rels"'
+            ' ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override'
+            f' PartName="/word/document.xml" ContentType="{kind}.document.main+xml"/><Override'
+            f' PartName="/word/footnotes.xml" ContentType="{kind}.footnotes+xml"/></Types>'
+        ),
+        "_rels/.rels": (
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1"'
+            f' Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>'
+        ),
+        "word/_rels/document.xml.rels": (
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="r2"'
+            f' Type="{office}/footnotes" Target="footnotes.xml"/></Relationships>'
+        ),
+        "word/document.xml": (
+            f'<w:document xmlns:w="{main}"><w:body><w:p><w:pPr><w:pStyle'
+            ' w:val="Heading1"/></w:pPr><w:r><w:t>How long is the'
+            " bridge?</w:t></w:r></w:p><w:p><w:r><w:t>It is 120 metres"
+            " long.</w:t></w:r><w:r><w:footnoteReference"
+            ' w:id="2"/></w:r></w:p></w:body></w:document>'
+        ),
+        "word/footnotes.xml": (
+            f'<w:footnotes xmlns:w="{main}"><w:footnote w:id="2"><w:p><w:r>'
+            f"<w:t>{footnote}</w:t></w:r></w:p></w:footnote></w:footnotes>"
+        ),
     }
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as archive:
@@ -114,7 +130,9 @@ def test_a_document_is_one_case(
     assert [(chunk.id, chunk.text) for chunk in case.evidence] == evidence
 
 
-def test_a_folder_and_a_zip_of_documents_are_a_case_each_and_what_is_none_is_named(tmp_path: Path) -> None:
+def test_a_folder_and_a_zip_of_documents_are_a_case_each_and_what_is_none_is_named(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "answers"
     (folder / "more").mkdir(parents=True)
     (folder / "a.md").write_text(NOTED)
@@ -127,19 +145,26 @@ def test_a_folder_and_a_zip_of_documents_are_a_case_each_and_what_is_none_is_nam
         rows = list(read_any(place))
         assert sorted(row.case.id for row in rows if row.case) == ["a", "more/a"]
         (problem,) = [str(problem) for row in rows for problem in row.problems]
-        assert problem.startswith(f"{place}/README.md, line 1: holds no sources that can be recognised. Put the")
+        assert problem.startswith(
+            f"{place}/README.md, line 1: holds no sources that can be recognised. Put the"
+        )
     (folder / "rows.jsonl").write_text('{"query": "Why?", "evidence": ["So."]}\n')
-    assert [case.query for case in read_cases(folder)] == ["Why?"]  # beside data, documents describe it
+    # beside data, documents describe it
+    assert [case.query for case in read_cases(folder)] == ["Why?"]
 
 
 def test_a_word_document_that_is_damaged_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "letter.docx"
     file.write_bytes(word(footnote="<"))
-    with pytest.raises(InputError, match=r"letter\.docx, line 1: is no Word document that can be read"):
+    with pytest.raises(
+        InputError, match=r"letter\.docx, line 1: is no Word document that can be read"
+    ):
         read_cases(file)
 
 
-def test_without_the_extra_its_name_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_its_name_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import_module = builtins.__import__
 
     def missing(name: str, *given: Any) -> Any:

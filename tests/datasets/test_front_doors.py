@@ -1,7 +1,7 @@
 """By whichever way a record comes in, it is read the same or refused with the same words.
 
-``RECORDS`` are records as people bring them. Every way in reads each of them by ``masis.schema.reading``, whose table
-docs/files.md repeats.
+``RECORDS`` are records as people bring them. Every way in reads each of them by
+``masis.schema.reading``, whose table docs/files.md repeats.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ from masis.store import Store
 LONG = "The bridge over the Marle was opened in the spring of the year 1931 by the mayor."
 CHUNK = {"id": "1", "text": "So."}
 GOOD: dict[str, Any] = {"id": "a", "query": "Why?", "answer": "So [1].", "evidence": [CHUNK]}
-TURNS = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": [{"type": "text", "text": "So."}]}]
+TURNS = [
+    {"role": "user", "content": "Why?"},
+    {"role": "assistant", "content": [{"type": "text", "text": "So."}]},
+]
 CITATION = {"start": 0, "end": 2, "evidence_id": "1"}
 
 
@@ -51,7 +54,10 @@ def read(**fields: Any) -> dict[str, Any]:
 
 
 def lost(field: str, key: str, option: str | None = None) -> str:
-    return f'{field}: is missing, and "{key}" may hold it. Map it: --map {option or shlex.quote(f"{field}={key}")}'
+    return (
+        f'{field}: is missing, and "{key}" may hold it. Map it: --map'
+        f" {option or shlex.quote(f'{field}={key}')}"
+    )
 
 
 def empty(field: str, key: str) -> str:
@@ -165,19 +171,27 @@ def by_case(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def by_run_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    """``run_audit`` and ``audit_many`` read what they are given by ``case_of``, before anything else."""
+    """``run_audit`` and ``audit_many`` read what they are given by ``case_of``, before anything
+    else.
+    """
     assert audits.case_of is batch.case_of is case_of
     return [_outcome(lambda given=each: case_of(given)) for each in records]  # type: ignore[misc]
 
 
 def by_read_cases(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    return [_outcome(lambda given=each: masis.read_cases([given], profile=OWN_FORMAT)[0]) for each in records]  # type: ignore[misc]
+    return [
+        _outcome(lambda given=each: masis.read_cases([given], profile=OWN_FORMAT)[0])
+        for each in records
+    ]  # type: ignore[misc]
 
 
 def by_frame(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     """A frame has no place for a missing key."""
     frames = [pd.DataFrame({key: [value] for key, value in each.items()}) for each in records]
-    return [_outcome(lambda given=each: masis.read_cases(given, profile=OWN_FORMAT)[0]) for each in frames]  # type: ignore[misc]
+    return [
+        _outcome(lambda given=each: masis.read_cases(given, profile=OWN_FORMAT)[0])
+        for each in frames
+    ]  # type: ignore[misc]
 
 
 def by_file(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
@@ -187,7 +201,10 @@ def by_file(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 def by_ingestion(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     found = [next(iter(read_body("json", json.dumps(each).encode()))) for each in records]
-    return [each if isinstance(each, Case) else re.sub(r"^body.json, line 1, ", "", str(each)) for each in found]
+    return [
+        each if isinstance(each, Case) else re.sub(r"^body.json, line 1, ", "", str(each))
+        for each in found
+    ]
 
 
 def by_import(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
@@ -203,7 +220,9 @@ def _by_command(command: list[str], records: list[dict[str, Any]], folder: Path)
     file, database = _written(records, folder), folder / "w.db"
     result = CliRunner().invoke(main, [*command, str(file), "--db", str(database)])
     assert result.exit_code == 1, result.output
-    errors = dict(re.findall(r"^.*?f\.jsonl, line (\d+), ((?:(?!Said once).)*)$", result.stderr, re.MULTILINE))
+    errors = dict(
+        re.findall(r"^.*?f\.jsonl, line (\d+), ((?:(?!Said once).)*)$", result.stderr, re.MULTILINE)
+    )
     store = Store.open(database)
     stored = {case.id: case for case in store.cases.iterate()}
     store.close()
@@ -243,7 +262,9 @@ OTHERWISE_IN_A_FRAME = {
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_every_way_in_reads_a_record_the_same(
-    door: Callable[[list[dict[str, Any]], Path], list[Outcome]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    door: Callable[[list[dict[str, Any]], Path], list[Outcome]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cli_output, "SHOWN_ERRORS", 100)
     wrong: list[str] = []
@@ -255,15 +276,22 @@ def test_every_way_in_reads_a_record_the_same(
             if not isinstance(found, str) or not found.startswith(expected):
                 wrong.append(f"{name}: {expected!r}, not {found!r}")
         elif not isinstance(found, Case) or _held(found) != expected:
-            wrong.append(f"{name}: {expected!r}, not {_held(found) if isinstance(found, Case) else found!r}")
+            wrong.append(
+                f"{name}: {expected!r}, not {_held(found) if isinstance(found, Case) else found!r}"
+            )
         elif "id" not in given and not re.fullmatch("[0-9a-f]{20}", found.id):
             wrong.append(f"{name}: id {found.id}")
     assert wrong == []
 
 
 def _distinct() -> list[dict[str, Any]]:
-    """The records, each that has the id ``a`` with an id of its own: the doors look for repeated ones too."""
-    return [given | {"id": f"n{n}"} if given.get("id") == "a" else given for n, (_, given, _) in enumerate(RECORDS)]
+    """The records, each that has the id ``a`` with an id of its own: the doors look for repeated
+    ones too.
+    """
+    return [
+        given | {"id": f"n{n}"} if given.get("id") == "a" else given
+        for n, (_, given, _) in enumerate(RECORDS)
+    ]
 
 
 def _held(case: Case) -> dict[str, Any]:
@@ -274,13 +302,26 @@ def _held(case: Case) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given", "names", "expected"),
     [
-        pytest.param(record(answer=..., response="So [1]."), {"answer": "response"}, read(), id="a key"),
         pytest.param(
-            record(answer=..., o={"x": [{"said": "So [1]."}]}), {"answer": "o.x[0].said"}, read(), id="a path"
+            record(answer=..., response="So [1]."), {"answer": "response"}, read(), id="a key"
         ),
-        pytest.param(record(answer=..., response="So."), {"answer": None}, read(answer=None), id="drafted on purpose"),
         pytest.param(
-            record(evidence=..., ctx="So."), {"evidence": "ctx"}, read(evidence=[("chunk_1", "So.")]), id="one text"
+            record(answer=..., o={"x": [{"said": "So [1]."}]}),
+            {"answer": "o.x[0].said"},
+            read(),
+            id="a path",
+        ),
+        pytest.param(
+            record(answer=..., response="So."),
+            {"answer": None},
+            read(answer=None),
+            id="drafted on purpose",
+        ),
+        pytest.param(
+            record(evidence=..., ctx="So."),
+            {"evidence": "ctx"},
+            read(evidence=[("chunk_1", "So.")]),
+            id="one text",
         ),
         pytest.param(
             record(evidence=..., ctx='[{"nr": 1, "said": "So."}]'),
@@ -288,20 +329,35 @@ def _held(case: Case) -> dict[str, Any]:
             read(),
             id="keys of a chunk, in JSON inside of a text",
         ),
-        pytest.param(record(evidence=..., ctx=""), {"evidence": "ctx"}, "evidence: holds nothing", id="an empty text"),
         pytest.param(
-            record(response="Other."), {"answer": "response"}, "answer: is there, and the map names", id="twice"
+            record(evidence=..., ctx=""),
+            {"evidence": "ctx"},
+            "evidence: holds nothing",
+            id="an empty text",
         ),
         pytest.param(
-            record(), {"anser": "x"}, "map: 'anser' is no field of a case. Map one of: id, query", id="no field"
+            record(response="Other."),
+            {"answer": "response"},
+            "answer: is there, and the map names",
+            id="twice",
+        ),
+        pytest.param(
+            record(),
+            {"anser": "x"},
+            "map: 'anser' is no field of a case. Map one of: id, query",
+            id="no field",
         ),
         pytest.param(record(), {"answer": 5}, "map: names a number for answer.", id="no key"),
     ],
 )
-def test_a_field_map_says_where_a_field_is(given: dict[str, Any], names: Any, expected: Expected) -> None:
+def test_a_field_map_says_where_a_field_is(
+    given: dict[str, Any], names: Any, expected: Expected
+) -> None:
     found = _outcome(lambda: case_of(given, "", names))
     assert (
-        found.startswith(expected) if isinstance(expected, str) and isinstance(found, str) else _held(found) == expected
+        found.startswith(expected)
+        if isinstance(expected, str) and isinstance(found, str)
+        else _held(found) == expected
     )  # type: ignore[arg-type]
 
 
@@ -320,7 +376,8 @@ def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> Non
         file.write_text(json.dumps(given) + "\n")
         _, arguments = raised.value.cure.partition(", in Python")[0].split(": ", 1)
         result = CliRunner().invoke(
-            main, ["import", str(file), "--as", "cases", "--db", str(database), *shlex.split(arguments)]
+            main,
+            ["import", str(file), "--as", "cases", "--db", str(database), *shlex.split(arguments)],
         )
         assert result.exit_code == 0, (name, result.output)
         store = Store.open(database)
@@ -331,7 +388,10 @@ def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> Non
 
 def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) -> None:
     twice = [GOOD, GOOD | {"query": "How?"}]
-    for read_both in (lambda: masis.read_cases(twice), lambda: masis.audit_many(twice, progress=False)):
+    for read_both in (
+        lambda: masis.read_cases(twice),
+        lambda: masis.audit_many(twice, progress=False),
+    ):
         with pytest.raises(InputError, match=r"id: is 'a', as in .*, with other content"):
             read_both()
     assert [case.id for case in masis.read_cases([GOOD, GOOD])] == ["a"]
@@ -340,7 +400,9 @@ def test_two_records_under_one_id_are_refused_by_every_way_in(tmp_path: Path) ->
     assert len({"a", *ids}) == 3
 
 
-def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(tmp_path: Path) -> None:
+def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(
+    tmp_path: Path,
+) -> None:
     frame = pd.DataFrame(
         {
             "Customer asked": ["Why do we do so?", "How?"],
@@ -355,28 +417,44 @@ def test_columns_that_hold_a_chunk_each_are_read_together_and_proposed_together(
     frame.to_csv(file, index=False)
     for source in (frame, file):
         first, second = masis.read_cases(source, map=names)
-        assert [(chunk.id, chunk.text) for chunk in first.evidence] == [("chunk_1", "So."), ("chunk_2", "And thus.")]
-        assert [(chunk.id, chunk.text) for chunk in second.evidence] == [("chunk_2", "Thus.")]  # [2] is that column
+        assert [(chunk.id, chunk.text) for chunk in first.evidence] == [
+            ("chunk_1", "So."),
+            ("chunk_2", "And thus."),
+        ]
+        # [2] is that column
+        assert [(chunk.id, chunk.text) for chunk in second.evidence] == [("chunk_2", "Thus.")]
     refused = CliRunner().invoke(main, ["audit", str(file), "--db", str(tmp_path / "m.db")])
     assert (
-        "--map 'query=Customer asked' --map 'answer=Bot said' --map 'evidence=Snippet A + Snippet B'" in refused.output
+        "--map 'query=Customer asked' --map 'answer=Bot said' --map 'evidence=Snippet A +"
+        " Snippet B'" in refused.output
     )
     maps = ("query=Customer asked", "answer=Bot said", "evidence=Snippet A", "evidence=Snippet B")
     arguments = [part for each in maps for part in ("--map", each)]
-    imported = CliRunner().invoke(main, ["import", str(file), "--db", str(tmp_path / "m.db"), *arguments])
+    imported = CliRunner().invoke(
+        main, ["import", str(file), "--db", str(tmp_path / "m.db"), *arguments]
+    )
     assert "2 cases imported" in imported.output
-    with pytest.raises(InputError, match="names the column 'Snippet C' for evidence, which is not there"):
+    with pytest.raises(
+        InputError, match="names the column 'Snippet C' for evidence, which is not there"
+    ):
         masis.read_cases(frame, map=names | {"evidence": "Snippet A + Snippet C"})
 
 
 def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_path: Path) -> None:
-    chunks = [{"id": f"doc-{number}", "text": text} for number, text in ((17, "So."), (23, "Thus."))]
+    chunks = [
+        {"id": f"doc-{number}", "text": text} for number, text in ((17, "So."), (23, "Thus."))
+    ]
     given = GOOD | {"answer": "So [1]. Thus [2].", "evidence": chunks}
     settings, names = masis.Settings(max_iterations=1), {"evidence.id": None}
-    suggestions = {issue.suggestion for issue in masis.run_audit(given, settings).iterations[0].issues}
+    suggestions = {
+        issue.suggestion for issue in masis.run_audit(given, settings).iterations[0].issues
+    }
     assert any('map={"evidence.id": None}' in each for each in suggestions)
-    named = masis.run_audit(given | {"answer": "So [doc-17]. Thus [2]."}, settings).iterations[0].issues
-    assert not any("evidence.id" in issue.suggestion for issue in named)  # who names one by its id means ids
+    named = (
+        masis.run_audit(given | {"answer": "So [doc-17]. Thus [2]."}, settings).iterations[0].issues
+    )
+    # who names one by its id means ids
+    assert not any("evidence.id" in issue.suggestion for issue in named)
     run = masis.run_audit(given, settings, map=names)
     assert run.iterations[0].citation_audit.invalid_citations == ()
     foreign = {
@@ -387,7 +465,9 @@ def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_pat
     }
     for rows in ([given], [foreign]):
         (case,) = masis.read_cases(rows, map=names)
-        assert [chunk.id for chunk in case.evidence] == [f"chunk_{n}" for n, _ in enumerate(case.evidence, 1)]
+        assert [chunk.id for chunk in case.evidence] == [
+            f"chunk_{n}" for n, _ in enumerate(case.evidence, 1)
+        ]
         assert case.evidence[0].model_dump()["given_id"] in ("doc-17", "d7")
 
 
@@ -398,14 +478,19 @@ PASSAGES = "Say what separates the chunks: --map 'evidence.split="
 def _evidence_of_cell(
     text: str, answer: str, folder: Path, names: dict[str, str | None]
 ) -> list[list[tuple[str, str]]]:
-    """Read one text of evidence from a file, a frame under our names and its own, and rows that a map explains."""
+    """Read one text of evidence from a file, a frame under our names and its own, and rows that a
+    map explains.
+    """
     own = pd.DataFrame([{"query": "Which colour?", "answer": answer, "evidence": text}])
     frame = own.rename(columns={"query": "frage", "answer": "antwort", "evidence": "beleg"})
     own.to_csv(folder / "own.csv", index=False)
     renamed = names | {"query": "frage", "answer": "antwort", "evidence": "beleg"}
     found = [
         *(masis.read_cases(folder / "own.csv", map=names), masis.read_cases(own, map=names)),
-        *(masis.read_cases(frame, map=renamed), masis.read_cases(frame.to_dict("records"), map=renamed)),
+        *(
+            masis.read_cases(frame, map=renamed),
+            masis.read_cases(frame.to_dict("records"), map=renamed),
+        ),
     ]
     return [[(chunk.id, chunk.text) for chunk in case.evidence] for (case,) in found]
 
@@ -416,7 +501,11 @@ def _evidence_of_cell(
         ("[1] It is red. [2] It is blue.", "Red [1].", [("1", "It is red."), ("2", "It is blue.")]),
         ("[1] red [2] blue", TWO, [("1", "red"), ("2", "blue")]),
         ("[1] See [2] of it", "Red [1].", [("chunk_1", "[1] See [2] of it")]),
-        ("It is red.\n---\nIt is blue.", "Red [1].", [("chunk_1", "It is red."), ("chunk_2", "It is blue.")]),
+        (
+            "It is red.\n---\nIt is blue.",
+            "Red [1].",
+            [("chunk_1", "It is red."), ("chunk_2", "It is blue.")],
+        ),
         ("A heading\n---\nIt is red.", "Red [1].", [("chunk_1", "A heading\n---\nIt is red.")]),
         ("It is red. | It is blue.", TWO, [("chunk_1", "It is red."), ("chunk_2", "It is blue.")]),
         ("Name | Age", "Red [1].", [("chunk_1", "Name | Age")]),
@@ -432,27 +521,43 @@ def test_several_chunks_in_one_text_are_split_where_it_is_certain(
 
 @pytest.mark.parametrize(
     ("text", "separator"),
-    [("It is red. | It is blue. | Or not.", "|"), ("red\n\nblue", "\n\n"), ("It is red.\nIt is blue.", "\n")],
+    [
+        ("It is red. | It is blue. | Or not.", "|"),
+        ("red\n\nblue", "\n\n"),
+        ("It is red.\nIt is blue.", "\n"),
+    ],
 )
 def test_what_may_be_several_chunks_in_one_text_is_split_as_the_map_says(
     text: str, separator: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(masis.errors.InputError, match=re.escape(PASSAGES + json.dumps(separator)[1:-1] + "'")):
+    with pytest.raises(
+        masis.errors.InputError, match=re.escape(PASSAGES + json.dumps(separator)[1:-1] + "'")
+    ):
         _evidence_of_cell(text, TWO, tmp_path, {})
     for written in (separator, json.dumps(separator)[1:-1]):  # as Python and as a shell writes it
         for found in _evidence_of_cell(text, TWO, tmp_path, {"evidence.split": written}):
-            assert [chunk for _, chunk in found] == text.split(f" {separator} " if separator == "|" else separator)
-    assert _evidence_of_cell(text, TWO, tmp_path, {"evidence.split": None}) == [[("chunk_1", text)]] * 4
+            assert [chunk for _, chunk in found] == text.split(
+                f" {separator} " if separator == "|" else separator
+            )
+    assert (
+        _evidence_of_cell(text, TWO, tmp_path, {"evidence.split": None})
+        == [[("chunk_1", text)]] * 4
+    )
     rows = [{"frage": "Which colour?", "antwort": TWO, "beleg": text}]
     assert masis.suggest(rows).names["evidence.split"] == separator
     assert len(masis.read_cases(rows, map=masis.suggest(rows).names)[0].evidence) >= 2
 
 
-@pytest.mark.parametrize("names", [("frage", "antwort", "beleg"), ("question", "response", "context")])
+@pytest.mark.parametrize(
+    "names", [("frage", "antwort", "beleg"), ("question", "response", "context")]
+)
 def test_chunks_with_ids_of_their_own_in_a_text_of_json_are_cited_by_place_as_the_proposal_says(
     names: tuple[str, str, str], tmp_path: Path
 ) -> None:
-    chunks = [{"doc_id": "kb-7", "content": "It is red."}, {"doc_id": "kb-9", "content": "It is blue."}]
+    chunks = [
+        {"doc_id": "kb-7", "content": "It is red."},
+        {"doc_id": "kb-9", "content": "It is blue."},
+    ]
     row = dict(zip(names, ("Which colour?", TWO, json.dumps(chunks)), strict=True))
     found = masis.suggest([row])
     assert found.names["evidence.id"] == ""
@@ -486,7 +591,12 @@ class _Dataset(list[dict[str, Any]]):
 
 def test_a_frame_is_read_and_audited_row_by_row() -> None:
     frame = pd.DataFrame(
-        {"frage": ["Why?", "How?"], "antwort": ["So [1].", float("nan")], "ctx": [["So."], ["Thus."]]}, index=[7, 9]
+        {
+            "frage": ["Why?", "How?"],
+            "antwort": ["So [1].", float("nan")],
+            "ctx": [["So."], ["Thus."]],
+        },
+        index=[7, 9],
     )
     names = {"query": "frage", "answer": "antwort", "evidence": "ctx"}
     cases = masis.read_cases(frame, map=names)
@@ -506,9 +616,13 @@ def test_a_frame_is_read_and_audited_row_by_row() -> None:
     assert set(claims.index) <= {7, 9}
     with pytest.raises(InputError, match="index: has 1 labels for 2 runs"):
         masis.runs_to_pandas(runs, index=[7])
-    with pytest.raises(InputError, match=r"map: names the column 'antwrt' for answer.*Did you mean 'antwort'"):
+    with pytest.raises(
+        InputError, match=r"map: names the column 'antwrt' for answer.*Did you mean 'antwort'"
+    ):
         masis.read_cases(frame, map=names | {"answer": "antwrt"})
-    with pytest.raises(InputError, match=r"It holds 'frage', 'antwort', 'ctx': .* masis\.suggest\(cases\)\.names"):
+    with pytest.raises(
+        InputError, match=r"It holds 'frage', 'antwort', 'ctx': .* masis\.suggest\(cases\)\.names"
+    ):
         masis.audit_many(frame, progress=False)
     with pytest.raises(InputError, match=r"Audit its rows with masis\.audit_many\(frame\)"):
         masis.run_audit(frame)
@@ -523,7 +637,9 @@ def test_a_body_of_lines_and_a_list_of_cases_are_read_alike(tmp_path: Path) -> N
 
 def test_a_look_at_a_file_refuses_what_an_import_refuses(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "w.db")
-    look = workbench.imports.look(Actor(name="Ada"), _written(_distinct(), tmp_path), OWN_FORMAT, name="f")
+    look = workbench.imports.look(
+        Actor(name="Ada"), _written(_distinct(), tmp_path), OWN_FORMAT, name="f"
+    )
     workbench.close()
     assert look.refused == sum(isinstance(expected, str) for _, _, expected in RECORDS)
 
@@ -533,18 +649,23 @@ DOCUMENTED = {
     "evidence: an object without `id`": "a chunk without an id",
     "evidence: one text in place of a list": "evidence as one text",
     "an id that is a number: `7`, `7.0`": "a float for the id",
-    "evidence: `content`, `page_content`, `snippet`, `body` in place of `text`": "a chunk with snippet",
+    "evidence: `content`, `page_content`, `snippet`, `body` in place of `text`": (
+        "a chunk with snippet"
+    ),
     "two chunks under one id": "a repeated chunk id",
     "no `id`": "no id",
     "`messages` without `query` or `answer`": "messages alone",
-    "thoughts: `<think>`, channels of gpt-oss, parts of type `thinking` or with `thought: "
-    "true`, `reasoning_content` of a message": "",  # tests/datasets/test_answers.py
-    "no answer, and a refusal, a filter, a limit of tokens, an `error` or a status of 400 "
-    "or more says why": "",  # the same
+    # tests/datasets/test_answers.py
+    "thoughts: `<think>`, channels of gpt-oss, parts of type `thinking` or with `thought: true`, "
+    "`reasoning_content` of a message": (""),
+    # the same
+    "no answer, and a refusal, a filter, a limit of tokens, an `error` or a status of 400 or more says why": (
+        ""
+    ),
     "the same record twice": "",  # test_two_records_under_one_id_are_refused_by_every_way_in
-    "question, answer or evidence absent or empty, and an unread key has a known other name for it (`response`, "
-    "`question`, `contexts`, ...) or holds a text of 60 characters or more outside "
-    "`metadata`": "the answer as response",
+    "question, answer or evidence absent or empty, and an unread key has a known other name for it "
+    "(`response`, `question`, `contexts`, ...) or holds a text of 60 characters or more outside "
+    "`metadata`": ("the answer as response"),
     "another unknown key": "an unknown short key",
 }
 """Which record of the table above shows a row of the table in docs/files.md."""
@@ -553,7 +674,11 @@ DOCUMENTED = {
 def test_the_page_of_imports_says_what_is_read_as_what() -> None:
     page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
     table = page.split("| in the record | read as |", 1)[1].split("\n\n", 1)[0]
-    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")]
+    rows = [
+        line.split(" | ")[0].removeprefix("| ")
+        for line in table.splitlines()
+        if line.startswith("| ")
+    ]
     assert rows == list(DOCUMENTED)
     assert set(DOCUMENTED.values()) - {""} <= {name for name, _, _ in RECORDS}
     assert {f"`{name}`" for name in builtin()} <= set(re.findall(r"`[a-z-]+`", page))

@@ -1,4 +1,6 @@
-"""The lake: one schema for every file, the outcome in the folder's name, cases and runs that come back whole."""
+"""The lake: one schema for every file, the outcome in the folder's name, cases and runs that come
+back whole.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,12 @@ def test_a_case_and_its_run_come_back_whole_from_the_lake(tmp_path: Path) -> Non
     assert Case.model_validate_json(row["case_json"]) == case
     assert Run.model_validate_json(row["run_json"]) == run
     assert (row["case_id"], row["digest"], row["dataset"]) == (case.id, case.digest(), "pilot")
-    assert (row["outcome"], row["source"], row["source_row"], row["tries"]) == (outcome_of(run), "cases.jsonl", 3, 2)
+    assert (row["outcome"], row["source"], row["source_row"], row["tries"]) == (
+        outcome_of(run),
+        "cases.jsonl",
+        3,
+        2,
+    )
     assert row["quality"] == run.final_quality_score
     assert row["finished_at"] == datetime.fromisoformat(run.finished_at)
 
@@ -78,7 +85,9 @@ def test_what_waits_for_a_person_stands_apart_with_its_tier(tmp_path: Path) -> N
     assert rows[1]["reasons"] == ["low_confidence", "hallucination"]
 
 
-def test_a_failure_keeps_its_case_and_a_row_that_is_no_case_keeps_what_it_held(tmp_path: Path) -> None:
+def test_a_failure_keeps_its_case_and_a_row_that_is_no_case_keeps_what_it_held(
+    tmp_path: Path,
+) -> None:
     case = a_case()
     put(tmp_path, failed_row(case, "the worker died", ORIGIN, tries=3), "a")
     put(tmp_path, failed_row('{"id": 1}', "query: is missing", ORIGIN, tries=0), "b")
@@ -100,7 +109,9 @@ def test_every_row_has_the_columns_of_the_schema_and_no_others() -> None:
     assert set(lake_schema().names) == names
 
 
-def test_a_file_says_which_schema_it_has_and_leaves_the_outcome_to_its_folder(tmp_path: Path) -> None:
+def test_a_file_says_which_schema_it_has_and_leaves_the_outcome_to_its_folder(
+    tmp_path: Path,
+) -> None:
     case = a_case()
     put(tmp_path, audited_row(case, a_run(case), ORIGIN))
     [file] = tmp_path.glob("*/*.parquet")
@@ -126,7 +137,9 @@ def test_a_lake_is_read_from_object_storage(tmp_path: Path) -> None:
     memory.put(str(tmp_path), "/bucket/lake", recursive=True)
     try:
         assert is_lake("memory://bucket/lake")
-        assert open_lake("memory://bucket/lake").to_table().column("case_id").to_pylist() == [case.id]
+        assert open_lake("memory://bucket/lake").to_table().column("case_id").to_pylist() == [
+            case.id
+        ]
     finally:
         memory.rm("/bucket", recursive=True)
 
@@ -162,7 +175,11 @@ def test_ids_that_occur_in_several_rows_are_named_with_their_rows(tmp_path: Path
         origin = Origin(source=source, source_offset=0, source_row=row)
         put(
             tmp_path,
-            failed_row(case, "broken", origin) if name == "e" else audited_row(case, a_run(case), origin),
+            (
+                failed_row(case, "broken", origin)
+                if name == "e"
+                else audited_row(case, a_run(case), origin)
+            ),
             name,
         )
     put(tmp_path, failed_row(None, "no case", ORIGIN), "g")
@@ -172,7 +189,10 @@ def test_ids_that_occur_in_several_rows_are_named_with_their_rows(tmp_path: Path
 
     assert found.total == 2
     assert found.named[0] == ("case-1", (("in/a.jsonl", 0, 1), ("in/b.jsonl", 0, 7)))
-    assert found.named[1] == ("fällt-2", (("in/a.jsonl", 0, 4), ("in/b.jsonl", 0, 8), ("in/b.jsonl", 0, 9)))
+    assert found.named[1] == (
+        "fällt-2",
+        (("in/a.jsonl", 0, 4), ("in/b.jsonl", 0, 8), ("in/b.jsonl", 0, 9)),
+    )
     assert repeated_ids(str(tmp_path), named=1).named == found.named[:1]
 
 

@@ -1,4 +1,6 @@
-"""Conversations: the last answer is audited, the turns before it are kept and shown, other shapes stay as they are."""
+"""Conversations: the last answer is audited, the turns before it are kept and shown, other shapes
+stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long."}]
 TURNS: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "Which bridge is the longest?"},
-    {"role": "assistant", "content": [{"type": "text", "text": "The Tay bridge."}, {"type": "image_url"}]},
+    {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "The Tay bridge."}, {"type": "image_url"}],
+    },
     {"role": "user", "content": "How long is it?", "name": "Ana"},
     {"role": "assistant", "content": "It is 120 metres long [1]."},
 ]
@@ -51,9 +56,21 @@ def test_a_conversation_that_ends_with_a_question_has_no_answer() -> None:
 
 @pytest.mark.parametrize(
     "messages",
-    ["a text", {"role": "user"}, [1, 2], [{"content": "no role"}], [{"role": "user", "content": 3}], None, 7, [], [[]]],
+    [
+        "a text",
+        {"role": "user"},
+        [1, 2],
+        [{"content": "no role"}],
+        [{"role": "user", "content": 3}],
+        None,
+        7,
+        [],
+        [[]],
+    ],
 )
-def test_a_value_of_another_shape_is_kept_and_the_digest_is_that_of_the_same_content(messages: Any) -> None:
+def test_a_value_of_another_shape_is_kept_and_the_digest_is_that_of_the_same_content(
+    messages: Any,
+) -> None:
     given = {"id": "c", "query": "How long?", "evidence": EVIDENCE, "messages": messages}
     case = Case.model_validate(given)
     assert case.to_json_dict() == given
@@ -71,7 +88,9 @@ def test_a_conversation_comes_back_as_it_was_with_keys_that_nobody_knows() -> No
     assert Case.from_stored(json.dumps(case.to_json_dict())).digest() == case.digest()
 
 
-def test_a_record_that_is_validated_has_the_answer_of_its_conversation_as_one_that_is_made() -> None:
+def test_a_record_that_is_validated_has_the_answer_of_its_conversation_as_one_that_is_made() -> (
+    None
+):
     given = {"id": "c", "query": "How long is it?", "evidence": EVIDENCE, "messages": TURNS}
     for case in (Case.model_validate(given), Case.model_validate_json(json.dumps(given))):
         assert case == Case(**given)
@@ -82,7 +101,10 @@ def test_a_value_of_another_shape_is_named_by_the_import(tmp_path: Path) -> None
     file = tmp_path / "cases.jsonl"
     case = {"id": "c", "query": "How long?", "answer": "120 metres [1].", "evidence": EVIDENCE}
     file.write_text(
-        "\n".join(json.dumps({**case, "id": str(n), "messages": m}) for n, m in enumerate(["a text", TURNS]))
+        "\n".join(
+            json.dumps({**case, "id": str(n), "messages": m})
+            for n, m in enumerate(["a text", TURNS])
+        )
     )
     notes = [note for row in read_any(file) for note in row.notes]
     assert [(note.field, note.line) for note in notes] == [("messages", 1)]

@@ -1,4 +1,6 @@
-"""Objects that tools write as JSON into one text are looked into: by profiles, by maps and by what is proposed."""
+"""Objects that tools write as JSON into one text are looked into: by profiles, by maps and by what
+is proposed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ SOURCES = [{"title": "survey", "text": text} for text in CHUNKS]
 
 def opik() -> dict[str, Any]:
     output = {"answer": ANSWER, "contexts": CHUNKS}
-    return {"id": "t1", "name": "rag", "input": json.dumps({"question": QUESTION}), "output": json.dumps(output)}
+    return {
+        "id": "t1",
+        "name": "rag",
+        "input": json.dumps({"question": QUESTION}),
+        "output": json.dumps(output),
+    }
 
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -43,7 +50,9 @@ def test_the_map_that_the_error_names_and_the_columns_that_the_page_proposes_rea
     name: str, form: str, tmp_path: Path
 ) -> None:
     row, path = SHAPES[name], tmp_path / f"f.{form}"
-    cells = {key: value if isinstance(value, str) else json.dumps(value) for key, value in row.items()}
+    cells = {
+        key: value if isinstance(value, str) else json.dumps(value) for key, value in row.items()
+    }
     with path.open("w", newline="") as file:
         if form == "jsonl":
             file.write(json.dumps(row) + "\n")
@@ -57,7 +66,10 @@ def test_the_map_that_the_error_names_and_the_columns_that_the_page_proposes_rea
     assert named, raised.value
     columns = columns_of(row if form == "jsonl" else cells)
     profile = profile_of(likely_choice(columns), columns)
-    cases = [*masis.read_cases(path, map=json.loads(named[1])), *masis.read_cases(path, map=masis.suggest(path).names)]
+    cases = [
+        *masis.read_cases(path, map=json.loads(named[1])),
+        *masis.read_cases(path, map=masis.suggest(path).names),
+    ]
     cases += [each.case for each in read_any(path, profile) if each.case]
     assert len(cases) == 3
     for case in cases:
@@ -71,7 +83,9 @@ def test_a_run_of_langsmith_is_read_from_a_table(tmp_path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["id", "run_type", "trace_id", "inputs", "outputs"])
         output = {"answer": ANSWER, "documents": [{"page_content": text} for text in CHUNKS]}
-        writer.writerow(["r1", "chain", "t1", json.dumps({"question": QUESTION}), json.dumps(output)])
+        writer.writerow(
+            ["r1", "chain", "t1", json.dumps({"question": QUESTION}), json.dumps(output)]
+        )
     (case,) = masis.read_cases(path)
     assert (case.id, case.query, case.answer) == ("r1", QUESTION, ANSWER)
     assert [chunk.text for chunk in case.evidence] == CHUNKS
@@ -81,7 +95,11 @@ def test_a_run_of_langsmith_is_read_from_a_table(tmp_path: Path) -> None:
     "row",
     [
         {"topic": QUESTION, "references": ["d1", "d2"], "answer": ANSWER},
-        {"question": QUESTION, "answer": ANSWER, "citations": ["https://a.example/1", "https://b.example/2"]},
+        {
+            "question": QUESTION,
+            "answer": ANSWER,
+            "citations": ["https://a.example/1", "https://b.example/2"],
+        },
         {
             "question": QUESTION,
             "answer": ANSWER,

@@ -1,4 +1,6 @@
-"""One file is read the same by every way in: Python, commands, the page of imports, HTTP and MCP."""
+"""One file is read the same by every way in: Python, commands, the page of imports,
+HTTP and MCP.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ def by_read_cases(path: Path, names: FieldMap) -> Outcome:
 def by_page(path: Path, names: FieldMap) -> Outcome:
     """What the page of imports shows before it imports."""
     workbench = Workbench.open(path.parent / "page.db")
-    look = workbench.imports.look(ADA, path.rename(path.parent / "held"), None, names, name=path.name)
+    look = workbench.imports.look(
+        ADA, path.rename(path.parent / "held"), None, names, name=path.name
+    )
     (path.parent / "held").rename(path)
     workbench.close()
     return "\n".join(map(str, look.problems)) or list(look.cases)
@@ -133,7 +137,9 @@ def by_import(path: Path, names: FieldMap) -> Outcome:
 def by_stdin(path: Path, names: FieldMap) -> Outcome:
     maps = [part for field, key in names.items() for part in ("--map", f"{field}={key or ''}")]
     database = path.parent / "stdin.db"
-    result = CliRunner().invoke(main, ["import", "-", *maps, "--db", str(database)], input=path.read_bytes())
+    result = CliRunner().invoke(
+        main, ["import", "-", *maps, "--db", str(database)], input=path.read_bytes()
+    )
     if result.exit_code:
         return result.output
     store = Store.open(database)
@@ -182,8 +188,12 @@ WAYS: dict[str, Way] = {
     "mcp": _without_map(by_mcp),
     "Case": _without_map(lambda record: Case(**record)),
     "model_validate": _without_map(Case.model_validate),
-    "model_validate_json": _without_map(lambda record: Case.model_validate_json(json.dumps(record))),
-    "rows": lambda path, names: _of(lambda: masis.read_cases([row.value for row in read_rows(path)], map=names)),
+    "model_validate_json": _without_map(
+        lambda record: Case.model_validate_json(json.dumps(record))
+    ),
+    "rows": lambda path, names: _of(
+        lambda: masis.read_cases([row.value for row in read_rows(path)], map=names)
+    ),
 }
 
 
@@ -221,8 +231,20 @@ def test_a_field_of_the_map_goes_before_the_path_of_a_profile(tmp_path: Path) ->
         )
     )
     own = tmp_path / "my own.toml"
-    own.write_text('query = "frage"\nanswer = "alt.text"\nevidence = "quellen"\n[chunk]\nid = "nr"\ntext = "w"\n')
-    arguments = ["import", str(path), "--map", str(own), "--map", "answer=neu.text", "--db", str(tmp_path / "m.db")]
+    own.write_text(
+        'query = "frage"\nanswer = "alt.text"\nevidence = "quellen"\n[chunk]\nid = "nr"\ntext ='
+        ' "w"\n'
+    )
+    arguments = [
+        "import",
+        str(path),
+        "--map",
+        str(own),
+        "--map",
+        "answer=neu.text",
+        "--db",
+        str(tmp_path / "m.db"),
+    ]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     store = Store.open(tmp_path / "m.db")

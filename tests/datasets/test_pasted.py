@@ -1,4 +1,6 @@
-"""Evidence as people paste it: what form it has is read from it, and what is wrong is named by line."""
+"""Evidence as people paste it: what form it has is read from it, and what is wrong is named by
+line.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ def test_blocks_between_blank_lines_get_numbers() -> None:
 def test_labels_give_ids_and_a_chunk_reaches_to_the_next_label() -> None:
     read = read_pasted("[a1] First.\n\nStill the first.\n[chunk 2]: Second.\n [3]\nThird.")
     assert read.form == "labelled"
-    assert pairs(read) == [("a1", "First.\n\nStill the first."), ("chunk 2", "Second."), ("3", "Third.")]
+    assert pairs(read) == [
+        ("a1", "First.\n\nStill the first."),
+        ("chunk 2", "Second."),
+        ("3", "Third."),
+    ]
 
 
 def test_a_label_after_blocks_without_one_is_seen_and_numbers_avoid_it() -> None:
@@ -47,18 +53,25 @@ def test_a_label_after_blocks_without_one_is_seen_and_numbers_avoid_it() -> None
     assert "2, 3 had no id" in read.notes[0]
 
 
-@pytest.mark.parametrize("text", ["[link](http://example.org) is a link.", "[see the note below] and so on"])
+@pytest.mark.parametrize(
+    "text", ["[link](http://example.org) is a link.", "[see the note below] and so on"]
+)
 def test_what_only_looks_like_a_label_is_text(text: str) -> None:
     assert pairs(read_pasted(text)) == [("1", text)]
 
 
 def test_three_sources_of_two_paragraphs_are_three_chunks_with_their_addresses() -> None:
     read = read_pasted(
-        "\n\n".join(f"Source {n}: https://example.org/{n}\nFirst of {n}.\n\nSecond of {n}." for n in (1, 2, 3))
+        "\n\n".join(
+            f"Source {n}: https://example.org/{n}\nFirst of {n}.\n\nSecond of {n}."
+            for n in (1, 2, 3)
+        )
     )
     assert read.form == "headings"
     assert pairs(read) == [(str(n), f"First of {n}.\n\nSecond of {n}.") for n in (1, 2, 3)]
-    assert [chunk.source for chunk in read.chunks] == [f"https://example.org/{n}" for n in (1, 2, 3)]
+    assert [chunk.source for chunk in read.chunks] == [
+        f"https://example.org/{n}" for n in (1, 2, 3)
+    ]
     assert not read.errors
 
 
@@ -93,14 +106,20 @@ def test_what_only_looks_like_headings_stays_blocks(text: str) -> None:
     assert [chunk.text for chunk in read.chunks] == text.split("\n\n")
 
 
-def test_what_stands_before_the_first_heading_is_a_chunk_and_a_heading_without_text_an_error() -> None:
-    read = read_pasted("Found today.\nSource 1: A.\nSource 2: https://example.org/b\n\nSource 3: C.")
+def test_what_stands_before_the_first_heading_is_a_chunk_and_a_heading_without_text_an_error() -> (
+    None
+):
+    read = read_pasted(
+        "Found today.\nSource 1: A.\nSource 2: https://example.org/b\n\nSource 3: C."
+    )
     assert pairs(read) == [("2", "Found today."), ("1", "A."), ("3", "C.")]
     assert "line 3: [2] has no text" in said(read)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-def test_a_csv_without_a_known_text_column_is_refused_with_the_first_line_to_write(delimiter: str) -> None:
+def test_a_csv_without_a_known_text_column_is_refused_with_the_first_line_to_write(
+    delimiter: str,
+) -> None:
     rows = [["nr", "absatz"], ["1", "A long paragraph."], ["2", "Another paragraph."]]
     read = read_pasted("\n".join(delimiter.join(row) for row in rows))
     assert not read.chunks
@@ -112,7 +131,9 @@ def test_a_csv_without_a_known_text_column_is_refused_with_the_first_line_to_wri
     assert pairs(mended) == [("1", "A long paragraph."), ("2", "Another paragraph.")]
 
 
-@pytest.mark.parametrize("text", ["Well, yes\nNo, no", "Oslo,Bergen\nis a line of prose.", "One, two.\n\nThree, four."])
+@pytest.mark.parametrize(
+    "text", ["Well, yes\nNo, no", "Oslo,Bergen\nis a line of prose.", "One, two.\n\nThree, four."]
+)
 def test_lines_of_prose_with_commas_are_no_table(text: str) -> None:
     assert read_pasted(text).form == "blocks"
 
@@ -130,7 +151,11 @@ def test_an_id_used_twice_is_an_error_with_both_lines() -> None:
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_csv_with_named_columns(delimiter: str) -> None:
-    rows = [["Chunk ID", "Content", "URL"], ["x", '"two\nlines, ""quoted"""', "u"], ["", "plain", ""]]
+    rows = [
+        ["Chunk ID", "Content", "URL"],
+        ["x", '"two\nlines, ""quoted"""', "u"],
+        ["", "plain", ""],
+    ]
     read = read_pasted("\ufeff" + "\r\n".join(delimiter.join(row) for row in rows))
     assert read.form == "csv"
     assert pairs(read) == [("x", 'two\nlines, "quoted"'), ("1", "plain")]
@@ -163,7 +188,9 @@ def test_one_object_over_several_lines() -> None:
 
 
 def test_json_errors_name_line_and_cure() -> None:
-    read = read_pasted('{"id": "a", "text": "A"}\n{"id": "b"\n{"id": "c", "words": "C"}\n{"id":"d","evidence":[]}')
+    read = read_pasted(
+        '{"id": "a", "text": "A"}\n{"id": "b"\n{"id": "c", "words": "C"}\n{"id":"d","evidence":[]}'
+    )
     assert [error.line for error in read.errors] == [2, 3, 4]
     assert "Name the text" in said(read)
     assert "whole case" in said(read)
@@ -173,7 +200,9 @@ def test_json_errors_name_line_and_cure() -> None:
 def test_null_bytes_and_half_characters_are_errors() -> None:
     assert "line 2: holds a null byte" in said(read_pasted("a\nb\x00c"))
     assert "surrogate" in said(read_pasted("a \ud83d"))
-    assert "line 2: holds half of a surrogate" in said(read_pasted('{"text": "A"}\n{"text": "\\ud83d"}'))
+    assert "line 2: holds half of a surrogate" in said(
+        read_pasted('{"text": "A"}\n{"text": "\\ud83d"}')
+    )
     assert "line 1: holds a null byte" in said(read_pasted('{"text": "\\u0000"}'))
 
 
@@ -187,7 +216,9 @@ def test_more_chunks_than_allowed_is_an_error() -> None:
     assert "more than 10,000" in said(read)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "{" * 100_000, "[a] " * 100_000, "a," * 100_000, "\n" * 100_000 + "a"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "{" * 100_000, "[a] " * 100_000, "a," * 100_000, "\n" * 100_000 + "a"]
+)
 def test_long_nonsense_is_read_in_good_time(text: str) -> None:
     read_pasted(text)
 
@@ -210,7 +241,11 @@ def test_a_file_of_another_format_is_refused_by_name() -> None:
 
 
 TEXT = "Source one begins.\n\nIt goes on.\n\nSource two."
-WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=60).map(str.strip).filter(bool)
+WORDS = (
+    st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=60)
+    .map(str.strip)
+    .filter(bool)
+)
 
 
 def test_a_chunk_is_joined_to_the_one_above_and_keeps_its_id() -> None:
@@ -235,7 +270,10 @@ def test_an_id_is_changed_and_never_to_that_of_another_chunk() -> None:
 
 
 def test_sources_stay_with_their_chunks() -> None:
-    chunks = (Evidence(id="a", text="One."), Evidence(id="b", text="Two.", source="https://example.org"))
+    chunks = (
+        Evidence(id="a", text="One."),
+        Evidence(id="b", text="Two.", source="https://example.org"),
+    )
     assert read_pasted(written(chunks)).chunks == chunks
     (both,) = merged(chunks, 1)
     assert (both.id, both.source) == ("a", "https://example.org")

@@ -1,4 +1,6 @@
-"""Reading cases from JSON Lines: what is wrong is named with file, line, field and cure; the rest is read."""
+"""Reading cases from JSON Lines: what is wrong is named with file, line, field and cure; the rest
+is read.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ GOOD = {"id": "a", "query": "Why?", "answer": "So [1].", "evidence": [{"id": "1"
 
 def line(**changes: Any) -> bytes:
     """One good line with some fields replaced; ``...`` takes a field away."""
-    return json.dumps({key: value for key, value in (GOOD | changes).items() if value is not ...}).encode() + b"\n"
+    return (
+        json.dumps(
+            {key: value for key, value in (GOOD | changes).items() if value is not ...}
+        ).encode()
+        + b"\n"
+    )
 
 
 def read(content: bytes) -> list[MappedRow]:
@@ -49,20 +56,34 @@ def error_of(content: bytes) -> str:
 def test_a_good_file_gives_its_cases_in_order_with_line_numbers_and_bytes_read() -> None:
     content = line(id="one") + b"\n" + line(id="two")
     found = read(content)
-    assert [(item.number, item.case.id) for item in found if item.case is not None] == [(1, "one"), (3, "two")]
+    assert [(item.number, item.case.id) for item in found if item.case is not None] == [
+        (1, "one"),
+        (3, "two"),
+    ]
     assert found[-1].end == len(content)
 
 
 def test_plain_texts_are_numbered_and_a_case_without_an_id_gets_one_from_its_content() -> None:
     (first,), (again,), (other,) = (
-        read(line(id=..., evidence=["So.", "Thus."], **more)) for more in ({}, {"field": "law"}, {"query": "How?"})
+        read(line(id=..., evidence=["So.", "Thus."], **more))
+        for more in ({}, {"field": "law"}, {"query": "How?"})
     )
-    assert [(chunk.id, chunk.text) for chunk in first.case.evidence] == [("chunk_1", "So."), ("chunk_2", "Thus.")]
+    assert [(chunk.id, chunk.text) for chunk in first.case.evidence] == [
+        ("chunk_1", "So."),
+        ("chunk_2", "Thus."),
+    ]
     assert first.case.id == again.case.id != other.case.id
 
 
-def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_break_are_tolerated() -> None:
-    content = b"\xef\xbb\xbf" + line(id="one").replace(b"\n", b"\r\n") + b"  \r\n\r\n" + line(id="two").rstrip()
+def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_break_are_tolerated() -> (
+    None
+):
+    content = (
+        b"\xef\xbb\xbf"
+        + line(id="one").replace(b"\n", b"\r\n")
+        + b"  \r\n\r\n"
+        + line(id="two").rstrip()
+    )
     assert [item.case.id for item in read(content) if item.case is not None] == ["one", "two"]
 
 
@@ -71,11 +92,17 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
     [
         (
             line(evidence=[{"id": "1", "text": None}]),
-            "cases.jsonl, line 2, evidence[0].text: is null, must be text. Write the text, or leave the field out",
+            (
+                "cases.jsonl, line 2, evidence[0].text: is null, must be text. Write the text, or"
+                " leave the field out"
+            ),
         ),
         (
             line(labels={"citations": [{"reference": "1", "status": "bad"}]}),
-            "line 2, labels.citations[0].status: is 'bad', which is none of the words allowed. Use one of 'valid', 'i",
+            (
+                "line 2, labels.citations[0].status: is 'bad', which is none of the words allowed."
+                " Use one of 'valid', 'i"
+            ),
         ),
         (line(id=True, query=2), "id: is true, must be text. Put it in quotes. Also wrong: query."),
         (b'{"id": x}\n', "(Expecting value, at column 8)"),
@@ -84,7 +111,9 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
         (b'{"a": ' + b"9" * 5000 + b"}\n", "line 2, a: is a number too large to store."),
     ],
 )
-def test_a_bad_line_is_named_with_its_cure_and_the_good_lines_around_it_are_read(content: bytes, expected: str) -> None:
+def test_a_bad_line_is_named_with_its_cure_and_the_good_lines_around_it_are_read(
+    content: bytes, expected: str
+) -> None:
     assert expected in error_of(content)
 
 
@@ -108,7 +137,9 @@ def test_an_empty_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
         list(read_any(tmp_path / "nothing.jsonl"))
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything"
+)
 def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "closed.jsonl"
     file.write_bytes(line())
@@ -117,7 +148,9 @@ def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
         list(read_any(file))
 
 
-def test_a_line_longer_than_allowed_is_an_error_and_the_next_line_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_longer_than_allowed_is_an_error_and_the_next_line_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(rows, "MAX_LINE_BYTES", 2**20)
     found = read(line(id="x", query="?" * 3_000_000) + line(id="y"))
     assert "line 1: is longer than 1 MiB." in str(found[0].problems[0])
@@ -167,8 +200,14 @@ def test_long_sentences_many_chunks_and_many_keys_are_read_in_linear_time() -> N
 
 
 _ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec="utf-8"), max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "text", "x"]), inner),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec="utf-8"), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "text", "x"]), inner)
+    ),
     max_leaves=8,
 )
 
@@ -180,9 +219,14 @@ def test_no_bytes_at_all_break_the_reader(content: bytes) -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from(["id", "query", "answer", "evidence", "metadata", "labels", "other"]), _ANYTHING)
+    st.dictionaries(
+        st.sampled_from(["id", "query", "answer", "evidence", "metadata", "labels", "other"]),
+        _ANYTHING,
+    )
 )
-def test_no_json_at_all_breaks_the_reader_and_what_is_read_goes_round(fields: dict[str, Any]) -> None:
+def test_no_json_at_all_breaks_the_reader_and_what_is_read_goes_round(
+    fields: dict[str, Any],
+) -> None:
     for item in read(json.dumps(GOOD | fields).encode()):
         if item.case is not None:
             again = Case.model_validate(json.loads(json.dumps(item.case.to_json_dict())))

@@ -91,14 +91,25 @@ def test_a_name_may_hold_line_breaks_and_delimiters_and_the_suggested_command_re
             f"question,contexts,answer,,\n{QUOTED},,late\n",
             "line 2: has 'late' in column 5, which has no name. Name the",
         ),
-        (f"question,contexts,answer\n{QUOTED},,late\n", "line 2: has 5 columns, the first line names 3"),
+        (
+            f"question,contexts,answer\n{QUOTED},,late\n",
+            "line 2: has 5 columns, the first line names 3",
+        ),
         (f"question,contexts,question\n{QUOTED}\n", "line 1: has two columns named 'question'"),
-        ('question,contexts,answer\nWhy?,"[""So.""]",#NAME?\n', "line 2, answer: is #NAME?, an error of the spreads"),
-        ("question,contexts,answer\nWhy?,#REF!,So.\n", "line 2, evidence[0].text: is #REF!, an error of the spread"),
+        (
+            'question,contexts,answer\nWhy?,"[""So.""]",#NAME?\n',
+            "line 2, answer: is #NAME?, an error of the spreads",
+        ),
+        (
+            "question,contexts,answer\nWhy?,#REF!,So.\n",
+            "line 2, evidence[0].text: is #REF!, an error of the spread",
+        ),
         (f"sep=;\nquestion;contexts;answer\n{QUOTED}\n", "query"),
     ],
 )
-def test_a_cell_that_belongs_nowhere_is_named_with_its_place(content: str, says: str, tmp_path: Path) -> None:
+def test_a_cell_that_belongs_nowhere_is_named_with_its_place(
+    content: str, says: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=re.escape(says)):
         masis.read_cases(csv_file(tmp_path, content))
 
@@ -161,22 +172,31 @@ def test_a_number_is_shown_by_its_format(value: float, form: str, shown: str) ->
 
 def test_a_formula_is_read_by_its_value_and_refused_without_one(tmp_path: Path) -> None:
     path = book([HEADER, [*ROW[:2], '=CONCAT("So ","[1].")']], folder=tmp_path)
-    with pytest.raises(InputError, match=r"line 2: has a formula without a value in C2\. Open the file in Excel"):
+    with pytest.raises(
+        InputError, match=r"line 2: has a formula without a value in C2\. Open the file in Excel"
+    ):
         masis.read_cases(path)
     calculated = tmp_path / "calculated.xlsx"
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(calculated, "w") as new:
         for name in old.namelist():
             part = old.read(name)
             if name == "xl/worksheets/sheet1.xml":
-                part = part.replace(b"<v />", b"<v>So [1].</v>").replace(b"<v></v>", b"<v>So [1].</v>")
-                part = part.replace(b'<c r="C2"', b'<c r="C2" t="str"').replace(b't="str" t="str"', b't="str"')
+                part = part.replace(b"<v />", b"<v>So [1].</v>").replace(
+                    b"<v></v>", b"<v>So [1].</v>"
+                )
+                part = part.replace(b'<c r="C2"', b'<c r="C2" t="str"').replace(
+                    b't="str" t="str"', b't="str"'
+                )
             new.writestr(name, part)
     assert held(calculated) == READ
 
 
 def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
     path = book([["notes"], ["none"]], [HEADER, ROW], folder=tmp_path)
-    with pytest.raises(InputError, match=r"sheet: has 2 sheets: 'Sheet 1', 'Sheet 2'\. Say which: --sheet 'Sheet 1'"):
+    with pytest.raises(
+        InputError,
+        match=r"sheet: has 2 sheets: 'Sheet 1', 'Sheet 2'\. Say which: --sheet 'Sheet 1'",
+    ):
         masis.read_cases(path)
     for named in ("Sheet 2", "sheet 2", "2"):
         assert held(path, sheet=named) == READ
@@ -198,18 +218,25 @@ def test_a_hidden_sheet_and_a_wrong_size_of_the_sheet_hide_no_row(tmp_path: Path
     smaller = tmp_path / "smaller.xlsx"
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(smaller, "w") as new:
         for name in old.namelist():
-            new.writestr(name, re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1"', old.read(name)))
+            new.writestr(
+                name, re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1"', old.read(name))
+            )
     assert held(path) == held(smaller) == READ
 
 
-def test_a_workbook_that_is_made_to_harm_is_refused_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workbook_that_is_made_to_harm_is_refused_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = book([HEADER, ROW], folder=tmp_path)
 
     def changed(name: str, old: bytes, new: bytes) -> Path:
         made = tmp_path / f"{name}.xlsx"
         with zipfile.ZipFile(path) as source, zipfile.ZipFile(made, "w") as target:
             for each in source.namelist():
-                target.writestr(each, source.read(each).replace(old, new) if "sheet1" in each else source.read(each))
+                target.writestr(
+                    each,
+                    source.read(each).replace(old, new) if "sheet1" in each else source.read(each),
+                )
         return made
 
     began = time.monotonic()
@@ -229,24 +256,39 @@ def test_a_workbook_that_is_made_to_harm_is_refused_soon(tmp_path: Path, monkeyp
         masis.read_cases(path)
 
 
-def test_decisions_come_from_a_workbook_with_the_ids_that_it_writes_as_numbers(tmp_path: Path) -> None:
+def test_decisions_come_from_a_workbook_with_the_ids_that_it_writes_as_numbers(
+    tmp_path: Path,
+) -> None:
     case = {"id": "2", "query": "Why?", "answer": "So [1].", "evidence": ["So."]}
     (tmp_path / "c.jsonl").write_text(masis.Case(**case).model_dump_json(exclude_unset=True))
     run = CliRunner().invoke
     run(main, ["audit", str(tmp_path / "c.jsonl"), "--db", str(tmp_path / "m.db")])
-    path = book([["case", "verdict", "reason", None], [2.0, "reject", "contradicted", None]], folder=tmp_path)
+    path = book(
+        [["case", "verdict", "reason", None], [2.0, "reject", "contradicted", None]],
+        folder=tmp_path,
+    )
     for file in (path, csv_file(tmp_path, "case,verdict,reason,,\n2.0,reject,contradicted,,\n")):
-        found = run(main, ["decide", "--file", str(file), "--dry-run", "--db", str(tmp_path / "m.db")])
+        found = run(
+            main, ["decide", "--file", str(file), "--dry-run", "--db", str(tmp_path / "m.db")]
+        )
         assert found.exit_code == 0, found.output
 
 
 # folders, archives, and files that are something else
 
 
-def test_files_that_programs_keep_for_themselves_are_left_out_of_folders_and_archives(tmp_path: Path) -> None:
+def test_files_that_programs_keep_for_themselves_are_left_out_of_folders_and_archives(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "data"
     good = f"question,contexts,answer\n{QUOTED}\n"
-    for name in ("a.csv", ".ipynb_checkpoints/a-checkpoint.csv", "__MACOSX/._a.csv", "~$a.xlsx", ".hidden.csv"):
+    for name in (
+        "a.csv",
+        ".ipynb_checkpoints/a-checkpoint.csv",
+        "__MACOSX/._a.csv",
+        "~$a.xlsx",
+        ".hidden.csv",
+    ):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(good if name == "a.csv" else "damaged")
     packed = tmp_path / "data.zip"
@@ -265,7 +307,11 @@ def test_files_that_programs_keep_for_themselves_are_left_out_of_folders_and_arc
         ("f.csv", b"\x89PNG\r\n\x1a\n", "is an image (PNG)"),
         ("f.jsonl", b"\xff\xd8\xff\xe0", "is an image (JPEG)"),
         ("f.pkl", b"\x80\x04\x95", "is a pickle of Python, which is not opened"),
-        ("f.xls", b"\xd0\xcf\x11\xe0\xa1\xb1", "is a document of old Office (.xls, .doc). Save it as .xlsx"),
+        (
+            "f.xls",
+            b"\xd0\xcf\x11\xe0\xa1\xb1",
+            "is a document of old Office (.xls, .doc). Save it as .xlsx",
+        ),
         ("f.feather", b"ARROW1\x00\x00", "is an Arrow or Feather file. Write it as Parquet"),
         ("f.npy", b"\x93NUMPY\x01", "is an array of numpy"),
         ("f.csv", b"<!DOCTYPE html><html>", "is an HTML page, perhaps one that asks for a sign-in"),
@@ -294,7 +340,9 @@ def test_a_file_that_is_something_else_is_named_in_one_line(
     [("xl/workbook.bin", "is a binary Excel workbook"), ("META-INF/manifest.xml", "is an OpenDocument file"),
      ("ppt/presentation.xml", "is a PowerPoint presentation")],
 )  # fmt: skip
-def test_a_package_that_is_no_archive_of_files_is_named(member: str, says: str, tmp_path: Path) -> None:
+def test_a_package_that_is_no_archive_of_files_is_named(
+    member: str, says: str, tmp_path: Path
+) -> None:
     path = tmp_path / "f.csv"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr(member, b"x")
@@ -321,6 +369,9 @@ def test_the_service_names_the_sheets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["nan", "NaN", "NaT", "<NA>"])
 def test_a_cell_that_pandas_wrote_for_a_missing_value_is_empty(tmp_path: Path, word: str) -> None:
     file = tmp_path / "cases.csv"
-    file.write_text(f'query,answer,evidence,note\nHow long?,{word},"[""It is long.""]",{word}\n', encoding="utf-8")
+    file.write_text(
+        f'query,answer,evidence,note\nHow long?,{word},"[""It is long.""]",{word}\n',
+        encoding="utf-8",
+    )
     (case,) = masis.read_cases(file)
     assert case.answer is None

@@ -1,4 +1,6 @@
-"""Lists and documents that libraries print into one text are read as what they hold, or refused where they can't be."""
+"""Lists and documents that libraries print into one text are read as what they hold, or refused
+where they can't be.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from masis.schema.case import Case
 from masis.schema.literals import parse_value, why_unreadable
 
 NODE = (
-    "[NodeWithScore(node=TextNode(id_='n1', embedding=None, metadata={'file_name': 'a.pdf'}, relationships="
-    "{<NodeRelationship.SOURCE: '1'>: RelatedNodeInfo(node_id='9', node_type=<ObjectType.DOCUMENT: '4'>)}, "
-    "text='So.'), score=0.5)]"
+    "[NodeWithScore(node=TextNode(id_='n1', embedding=None, metadata={'file_name': 'a.pdf'},"
+    " relationships={<NodeRelationship.SOURCE: '1'>: RelatedNodeInfo(node_id='9',"
+    " node_type=<ObjectType.DOCUMENT: '4'>)}, text='So.'), score=0.5)]"
 )
 WRITTEN: list[tuple[str, Any]] = [
     # numpy separates by blanks or, in a narrow column, by line breaks
@@ -87,7 +89,10 @@ def test_prose_and_code_that_begin_with_a_bracket_stay_text(text: str) -> None:
         ("['So.', 'Thu", "the quote at character 9 isn't closed"),
         ("['So.', 'Thus.'", "it is cut off at the end"),
         ("['It's so.']", "it can't be followed from character 6"),
-        ("[Document(page_content='So.'), Document(page_con", "it can't be followed from character 41"),
+        (
+            "[Document(page_content='So.'), Document(page_con",
+            "it can't be followed from character 41",
+        ),
         ("['So it is '\n 'said.']", "it may be one text that was wrapped, or several"),
         ("[{'a': 'So.', 'Thus.'}]", "an object in it has a value without a key"),
         ("['a'" + "[" * 100, "it is nested more than 64 levels deep"),
@@ -108,7 +113,9 @@ def test_a_list_that_can_not_be_read_is_refused_with_the_place_and_read_as_one_c
     assert [chunk.text for chunk in case.evidence] == [text]
 
 
-def test_nothing_is_executed_and_what_is_too_long_stays_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_executed_and_what_is_too_long_stays_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     code = "[__import__('os').system('exit 1'), exit(), open('f', 'w')]"
     assert parse_value(code) == code
     assert parse_value("[exit('So.')]") == ["exit('So.')"]
@@ -119,7 +126,9 @@ def test_nothing_is_executed_and_what_is_too_long_stays_text(monkeypatch: pytest
 def test_null_among_the_chunks_is_named_with_its_place(tmp_path: Any) -> None:
     path = tmp_path / "f.csv"
     path.write_text("question,contexts,answer\nWhy?,\"[nan, 'So.']\",So [1].\n")
-    with pytest.raises(InputError, match=r"line 2, evidence\[0\]: is null, must be text or an object"):
+    with pytest.raises(
+        InputError, match=r"line 2, evidence\[0\]: is null, must be text or an object"
+    ):
         masis.read_cases(path)
 
 
@@ -140,7 +149,9 @@ TABLE = "| Plan | Price |\n| --- | --- |\n| Pro | 20 |"
         ("a bridge|a tunnel", "So [1]. Or so [2].", ["a bridge", "a tunnel"]),
     ],
 )
-@pytest.mark.parametrize("names", [("query", "answer", "evidence"), ("input", "actual_output", "retrieval_context")])
+@pytest.mark.parametrize(
+    "names", [("query", "answer", "evidence"), ("input", "actual_output", "retrieval_context")]
+)
 def test_one_text_is_one_chunk_or_several_where_that_is_certain(
     text: str, answer: str, chunks: list[str], names: tuple[str, str, str]
 ) -> None:
@@ -161,7 +172,9 @@ def test_one_text_is_one_chunk_or_several_where_that_is_certain(
         ("It is long. | It is red.", "So.", "|", 2),
     ],
 )
-@pytest.mark.parametrize("names", [("query", "answer", "evidence"), ("question", "answer", "contexts")])
+@pytest.mark.parametrize(
+    "names", [("query", "answer", "evidence"), ("question", "answer", "contexts")]
+)
 def test_what_may_be_several_chunks_is_asked_and_the_option_that_the_error_names_answers_it(
     text: str, answer: str, separator: str, count: int, names: tuple[str, str, str]
 ) -> None:

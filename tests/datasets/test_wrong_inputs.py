@@ -1,4 +1,6 @@
-"""What is wrong with a file is said with file, line, field and a cure; every cure is tried, and works."""
+"""What is wrong with a file is said with file, line, field and a cure; every cure is tried, and
+works.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ TABLE = b"query,evidence\nWhy?,So.\n"
 FAR_APART = b"[" + LINE + b" " * 100_000_000 + b"]"
 SUGGESTED, MAPPED = "masis import --suggest", "--map of the message"
 Cure = bytes | tuple[str, bytes] | Callable[[bytes], bytes] | str
-"""What the cure makes of the file: other content, another file, a change; or the map that a message proposes."""
+"""What the cure makes of the file: other content, another file, a change; or the map that a message
+proposes.
+"""
 
 WRONG: list[tuple[str, str, bytes, str, Cure]] = [
     ("empty", "f.jsonl", b"", "f.jsonl: holds no case. Put one case on each line", LINE),
@@ -176,7 +180,9 @@ def _read(path: Path, **options: Any) -> list[str]:
     return _problems(found)
 
 
-@pytest.mark.parametrize(("name", "content", "says", "cure"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+@pytest.mark.parametrize(
+    ("name", "content", "says", "cure"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
+)
 def test_what_is_wrong_is_a_sentence_with_place_and_a_cure_that_works(
     name: str, content: bytes, says: str, cure: Cure, tmp_path: Path
 ) -> None:
@@ -184,13 +190,16 @@ def test_what_is_wrong_is_a_sentence_with_place_and_a_cure_that_works(
     path.write_bytes(content)
     found = _read(path)
     assert any(says in problem for problem in found), found
-    assert all(problem.startswith(name) and ". " in problem and problem.endswith((".", "}")) for problem in found), (
-        found
-    )
+    assert all(
+        problem.startswith(name) and ". " in problem and problem.endswith((".", "}"))
+        for problem in found
+    ), found
     names: Any = None
     match cure:
         case str():
-            options = re.findall(r"--map (\S+=\S+?)(?=[ ,])", found[0].partition(", in Python")[0] + " ")
+            options = re.findall(
+                r"--map (\S+=\S+?)(?=[ ,])", found[0].partition(", in Python")[0] + " "
+            )
             names = suggest(path).names if cure == SUGGESTED else chosen_reading(None, options)[1]
         case bytes():
             path.write_bytes(cure)
@@ -253,7 +262,8 @@ except SystemExit:
     status = Path("/proc/self/status").read_text()
     print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
 """
-"""A process that reads a file as the page and as the command does; its last line is the most memory it took, in MB.
+"""A process that reads a file as the page and as the command does; its last line is the most memory
+it took, in MB.
 
 ``ru_maxrss`` would count what the process that began this one holds.
 """
@@ -269,7 +279,12 @@ except SystemExit:
             b'", "evidence": ["So."]}',
             "line 2: is longer than 64 MiB",
         ),
-        ("f.json", b'[{"query": "Why?", "answer": "', b'", "evidence": ["So."]}]', "has an item of more than 64 MiB"),
+        (
+            "f.json",
+            b'[{"query": "Why?", "answer": "',
+            b'", "evidence": ["So."]}]',
+            "has an item of more than 64 MiB",
+        ),
         ("f.csv", b'query,answer,evidence\nWhy?,"', b'",So.\n', "has a line of more than 64 MiB"),
         ("f.jsonl.gz", LINE + b'\n{"query": "', b'"}', "line 2: is longer than 64 MiB"),
     ],
@@ -278,13 +293,18 @@ def test_a_line_of_a_gigabyte_is_refused_within_a_gigabyte_of_memory_by_the_comm
     tmp_path: Path, rounds: int, name: str, head: bytes, tail: bytes, says: str
 ) -> None:
     path = tmp_path / name
-    block = random.Random(0).randbytes(1 << 19).hex().encode()  # of a megabyte, and no bomb where it is packed
-    with gzip.open(path, "wb", compresslevel=1) if name.endswith(".gz") else path.open("wb") as file:
+    # of a megabyte, and no bomb where it is packed
+    block = random.Random(0).randbytes(1 << 19).hex().encode()
+    with (
+        gzip.open(path, "wb", compresslevel=1) if name.endswith(".gz") else path.open("wb")
+    ) as file:
         file.write(head)
         for _ in range(rounds):
             file.write(block)
         file.write(tail)
-    found = subprocess.run([sys.executable, "-c", _READ_BIG, str(path)], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", _READ_BIG, str(path)], capture_output=True, text=True, check=True
+    )
     path.unlink()
     *problems, memory = found.stdout.splitlines()
     assert says in "".join(problems)
@@ -295,6 +315,8 @@ def test_a_line_of_a_gigabyte_is_refused_within_a_gigabyte_of_memory_by_the_comm
 def test_a_file_without_a_case_in_ten_thousand_rows_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(b"[" + b"{}," * 10_001 + b"{}]")
-    assert _read(path)[-1] == (
-        "f.json: holds no case in its first 10,000 rows. Correct what is named above; nothing more was read."
+    assert (
+        _read(path)[-1]
+        == "f.json: holds no case in its first 10,000 rows. Correct what is named above; nothing"
+        " more was read."
     )

@@ -1,4 +1,6 @@
-"""These tests need the proxies of Debian's packages: they are collected by ``make test-deploy`` alone."""
+"""These tests need the proxies of Debian's packages: they are collected by ``make test-deploy``
+alone.
+"""
 
 from __future__ import annotations
 

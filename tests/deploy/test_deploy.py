@@ -1,6 +1,8 @@
-"""What ``deploy/`` sets up, run: behind the real nginx with TLS, in a clean environment, as the unit and the image do.
+"""What ``deploy/`` sets up, run: behind the real nginx with TLS, in a clean environment, as the
+unit and the image do.
 
-``MASIS_DEPLOY`` is a folder in which nginx and Caddy lie, unpacked from Debian's packages (``make test-deploy``).
+``MASIS_DEPLOY`` is a folder in which nginx and Caddy lie, unpacked from Debian's packages (``make
+test-deploy``).
 """
 
 from __future__ import annotations
@@ -56,15 +58,23 @@ class Served(NamedTuple):
 
     def ask(self, method: str, path: str, content: bytes = b"", **headers: str) -> httpx2.Response:
         """The answer to a request over TLS, with a certificate that nobody signed."""
-        given = {"host": self.host} | {name.replace("_", "-"): text for name, text in headers.items()}
-        with httpx2.Client(base_url=f"https://127.0.0.1:{self.port}", verify=trusting(), timeout=60) as client:
+        given = {"host": self.host} | {
+            name.replace("_", "-"): text for name, text in headers.items()
+        }
+        with httpx2.Client(
+            base_url=f"https://127.0.0.1:{self.port}", verify=trusting(), timeout=60
+        ) as client:
             return client.request(method, path, content=content, headers=given)
 
     def signed_in(self) -> str:
         """The cookie of a session."""
         form = f"name=Ada&secret={SECRET.text}".encode()
         answer = self.ask(
-            "POST", "/sign-in", form, origin=self.origin, content_type="application/x-www-form-urlencoded"
+            "POST",
+            "/sign-in",
+            form,
+            origin=self.origin,
+            content_type="application/x-www-form-urlencoded",
         )
         assert answer.status_code == 303, answer.text
         cookie = answer.headers["set-cookie"]
@@ -100,14 +110,29 @@ def answers(address: str) -> bool:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """``masis serve`` and ``masis ingest`` behind nginx, with the file of ``deploy/`` but for ports and places."""
+    """``masis serve`` and ``masis ingest`` behind nginx, with the file of ``deploy/`` but for ports
+    and places.
+    """
     folder = tmp_path_factory.mktemp("deployed")
     database = folder / "masis.db"
-    (folder / "people.toml").write_text(f'[people.Ada]\nrole = "admin"\nsecret = "{SECRET.digest}"\n')
+    (folder / "people.toml").write_text(
+        f'[people.Ada]\nrole = "admin"\nsecret = "{SECRET.digest}"\n'
+    )
     (folder / "sources.toml").write_text(f'[sources.chatbot]\ntoken_sha256 = "{DIGEST}"\n')
     subprocess.run(
         [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={NAME}"),
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "1",
+                "-subj",
+                f"/CN={NAME}",
+            ),
             *("-keyout", str(folder / "key.pem"), "-out", str(folder / "fullchain.pem")),
         ],
         check=True,
@@ -126,7 +151,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     ):
         assert written in config
         config = config.replace(written, here)
-    paths = " ".join(f"{kind}_temp_path {folder}/{kind};" for kind in ("proxy", "fastcgi", "uwsgi", "scgi"))
+    paths = " ".join(
+        f"{kind}_temp_path {folder}/{kind};" for kind in ("proxy", "fastcgi", "uwsgi", "scgi")
+    )
     (folder / "nginx.conf").write_text(
         f"daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log;\nevents {{}}\n"
         f"http {{ access_log off; client_body_temp_path {folder}/body; {paths}\n{config}\n}}\n"
@@ -134,7 +161,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     nginx = [str(PROXIES / "usr/sbin/nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf")]
     command = [sys.executable, "-m", "masis.cli", "ingest", *options, *sources]
     with (
-        serving("serve", *options, "--sign-in", str(folder / "people.toml"), folder=folder, port=workbench),
+        serving(
+            "serve",
+            *options,
+            "--sign-in",
+            str(folder / "people.toml"),
+            folder=folder,
+            port=workbench,
+        ),
         process(command, folder, cwd=folder),
         process(nginx, folder),
     ):
@@ -144,15 +178,29 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-def test_who_signs_in_gets_pages_and_the_websocket_and_who_has_not_gets_none(served: Served) -> None:
-    assert served.ask("GET", "/queue", accept="text/html").headers["location"].startswith("/sign-in")
-    address, options = f"wss://{served.host}/_stcore/stream", {"origin": Origin(served.origin), "ssl": trusting()}
+def test_who_signs_in_gets_pages_and_the_websocket_and_who_has_not_gets_none(
+    served: Served,
+) -> None:
+    assert (
+        served.ask("GET", "/queue", accept="text/html").headers["location"].startswith("/sign-in")
+    )
+    address, options = (
+        f"wss://{served.host}/_stcore/stream",
+        {
+            "origin": Origin(served.origin),
+            "ssl": trusting(),
+        },
+    )
 
     def opened(cookie: str) -> str | None:
         sock = socket.create_connection(("127.0.0.1", served.port))
         headers = {"Cookie": cookie}
         with connect(
-            address, sock=sock, additional_headers=headers, subprotocols=[Subprotocol("streamlit")], **options
+            address,
+            sock=sock,
+            additional_headers=headers,
+            subprotocols=[Subprotocol("streamlit")],
+            **options,
         ) as socket_:
             return socket_.subprotocol
 
@@ -173,7 +221,10 @@ def test_who_signs_in_gets_pages_and_the_websocket_and_who_has_not_gets_none(ser
 def test_another_host_and_another_origin_are_refused(
     served: Served, headers: dict[str, str], status: int, path: str
 ) -> None:
-    assert served.ask("POST", path, b"{}", authorization=f"Bearer {TOKEN}", **headers).status_code == status
+    assert (
+        served.ask("POST", path, b"{}", authorization=f"Bearer {TOKEN}", **headers).status_code
+        == status
+    )
 
 
 def test_programs_send_cases_through_the_proxy(served: Served) -> None:
@@ -210,22 +261,43 @@ def test_a_person_signs_in_with_a_browser_and_uploads_a_file(served: Served) -> 
 
 
 def test_the_caddyfile_is_understood_by_caddy(tmp_path: Path) -> None:
-    command = [str(PROXIES / "usr/bin/caddy"), "adapt", "--validate", "--config", str(DEPLOY / "Caddyfile")]
-    environment = {"HOME": str(tmp_path), "MASIS_HOST": NAME, "MASIS_WORKBENCH": "one:1", "MASIS_INGEST": "two:2"}
+    command = [
+        str(PROXIES / "usr/bin/caddy"),
+        "adapt",
+        "--validate",
+        "--config",
+        str(DEPLOY / "Caddyfile"),
+    ]
+    environment = {
+        "HOME": str(tmp_path),
+        "MASIS_HOST": NAME,
+        "MASIS_WORKBENCH": "one:1",
+        "MASIS_INGEST": "two:2",
+    }
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     assert {"one:1", "two:2"} <= set(re.findall(r'"dial":"([^"]+)"', done.stdout))
 
 
 @pytest.mark.timeout(900)
-def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_be_written(tmp_path: Path) -> None:
-    """The steps of the Dockerfile in a clean environment: there may be no container runtime here."""
+def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_be_written(
+    tmp_path: Path,
+) -> None:
+    """The steps of the Dockerfile in a clean environment: there may be no container
+    runtime here.
+    """
     steps = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     installed, data = tmp_path / "opt", tmp_path / "data"
     data.mkdir()
-    for step in re.findall(r"^RUN (.*/opt/masis.*)$", steps.partition("\nFROM python")[2].partition("\nFROM")[0], re.M):
+    for step in re.findall(
+        r"^RUN (.*/opt/masis.*)$", steps.partition("\nFROM python")[2].partition("\nFROM")[0], re.M
+    ):
         subprocess.run(
-            step.replace("/opt/masis", str(installed)), shell=True, check=True, cwd=DEPLOY.parent, capture_output=True
+            step.replace("/opt/masis", str(installed)),
+            shell=True,
+            check=True,
+            cwd=DEPLOY.parent,
+            capture_output=True,
         )
     command = json.loads(re.findall(r"^CMD (\[.*\])$", steps, re.M)[-1])
     people = tmp_path / "people.toml"
@@ -233,8 +305,13 @@ def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_b
     port = free_port()
     places = {"/etc/masis/people.toml": str(people), "8501": str(port)}
     started = [str(installed / "bin/masis"), *(places.get(word, word) for word in command)]
-    environment = {"PATH": f"{installed}/bin:/usr/bin:/bin", "HOME": str(data), "MASIS_DB": str(data / "masis.db")}
-    if os.getuid() == 0 and shutil.which("setpriv"):  # as the user of the image, who may write to its data alone
+    environment = {
+        "PATH": f"{installed}/bin:/usr/bin:/bin",
+        "HOME": str(data),
+        "MASIS_DB": str(data / "masis.db"),
+    }
+    # as the user of the image, who may write to its data alone
+    if os.getuid() == 0 and shutil.which("setpriv"):
         for place in (data, people):
             os.chown(place, 10001, 10001)
         os.chmod(tmp_path, 0o755)
@@ -242,7 +319,9 @@ def test_the_image_is_built_and_started_by_its_own_steps_on_a_root_that_cannot_b
             os.chmod(parent, 0o755)
         started = ["setpriv", "--reuid=10001", "--regid=10001", "--clear-groups", *started]
     with process(started, tmp_path, env=environment, cwd=data):
-        until(lambda: answers(f"http://127.0.0.1:{port}/healthz"), "the image's command answers", 120)
+        until(
+            lambda: answers(f"http://127.0.0.1:{port}/healthz"), "the image's command answers", 120
+        )
         assert (data / "masis.db").exists()
 
 
@@ -253,6 +332,9 @@ def test_a_unit_is_understood_by_systemd(unit: str, tmp_path: Path) -> None:
     written = (DEPLOY / unit).read_text(encoding="utf-8")
     (tmp_path / unit).write_text(written.replace("/opt/masis/bin/masis", sys.executable))
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(tmp_path / unit)], capture_output=True, text=True, check=False
+        ["systemd-analyze", "verify", "--man=no", str(tmp_path / unit)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert unit not in done.stderr, done.stderr

@@ -1,6 +1,8 @@
-"""The tests of a folder with_NAME need the extra NAME; where its package isn't installed they are left out.
+"""The tests of a folder with_NAME need the extra NAME; where its package isn't installed they are
+left out.
 
-``make test`` installs all of them but PyTorch, DSPy in an environment of its own (``tools/every_test.py``).
+``make test`` installs all of them but PyTorch, DSPy in an environment of its own
+(``tools/every_test.py``).
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ collect_ignore = [folder for folder, modules in NEEDS.items() if not all(map(_he
 
 @pytest.fixture(autouse=True)
 def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key of scripted models; nothing known of servers that earlier tests had at the same address."""
+    """The key of scripted models; nothing known of servers that earlier tests had at the same
+    address.
+    """
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
     server_capabilities._known.clear()

@@ -1,4 +1,6 @@
-"""Compiled programs as files, what labels are made of, and what a critique is worth: none of it needs DSPy."""
+"""Compiled programs as files, what labels are made of, and what a critique is worth: none of it
+needs DSPy.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ from masis.store import Store
 from tests.store.factories import a_case, a_decision, a_run
 
 FIGURE = Measured(mean=0.5, low=0.4, high=0.6, answers=10)
-ANSWER = "The bridge is 90 m long [1]. It was built in 1900 [2]. It is green [1]. It is loved by all who see it [2]."
+ANSWER = (
+    "The bridge is 90 m long [1]. It was built in 1900 [2]. It is green [1]. It is loved by all who"
+    " see it [2]."
+)
 
 
 def a_program(name: str = "careful", **changes: Any) -> Program:
@@ -65,7 +70,9 @@ def an_issue(quote: str | None, kind: Any = "contradiction", answer: str = ANSWE
 
 
 def an_answer(*expected: Expected, right: tuple[str, ...] = (), wrong: Any = ()) -> Labelled:
-    return Labelled("1", "?", ANSWER, (Evidence(id="1"), Evidence(id="2")), (), expected, right, wrong)
+    return Labelled(
+        "1", "?", ANSWER, (Evidence(id="1"), Evidence(id="2")), (), expected, right, wrong
+    )
 
 
 def expect(words: str, kind: str = "contradiction", required: bool = True) -> Expected:
@@ -93,7 +100,9 @@ def test_programs_saved_at_once_each_get_a_version(tmp_path: Path) -> None:
     with ThreadPoolExecutor(12) as pool:
         list(pool.map(lambda _: programs.saved(tmp_path, a_program()), range(12)))
     assert programs.versions(tmp_path, "careful") == list(range(1, 13))
-    assert sorted(each.name for each in (tmp_path / "careful").iterdir()) == sorted(f"v{n}.json" for n in range(1, 13))
+    assert sorted(each.name for each in (tmp_path / "careful").iterdir()) == sorted(
+        f"v{n}.json" for n in range(1, 13)
+    )
 
 
 def test_a_file_that_was_altered_is_not_asked_with(tmp_path: Path) -> None:
@@ -171,7 +180,9 @@ LEFT_OUT = an_answer(Expected("missing_info", None, "", "It does not say who bui
         (LEFT_OUT, [an_issue(None, "contradiction")], 0.0),
     ],
 )
-def test_a_critique_is_worth_what_it_finds_and_no_more(expected: Any, issues: list[Any], worth: float) -> None:
+def test_a_critique_is_worth_what_it_finds_and_no_more(
+    expected: Any, issues: list[Any], worth: float
+) -> None:
     case = expected if isinstance(expected, Labelled) else an_answer(*map(expect, expected))
     raised_issues = [each if isinstance(each, Issue) else an_issue(each) for each in issues]
     assert metric.of_critique(case, raised_issues, None).score == pytest.approx(worth)
@@ -180,11 +191,16 @@ def test_a_critique_is_worth_what_it_finds_and_no_more(expected: Any, issues: li
 @pytest.mark.parametrize("words", [[LONG], [LONG, BUILT]])
 def test_another_kind_of_fault_at_the_right_place_is_worth_half(words: list[str]) -> None:
     others = [an_issue(each, "safety") for each in words]
-    assert metric.of_critique(an_answer(*map(expect, words)), others, None).score == pytest.approx(0.5)
+    assert metric.of_critique(an_answer(*map(expect, words)), others, None).score == pytest.approx(
+        0.5
+    )
 
 
 def test_no_critique_is_worth_nothing_and_says_why() -> None:
-    assert metric.of_critique(an_answer(), [], "it was refused") == (0.0, "There was no critique: it was refused")
+    assert metric.of_critique(an_answer(), [], "it was refused") == (
+        0.0,
+        "There was no critique: it was refused",
+    )
 
 
 def test_feedback_says_what_was_missed_and_what_was_raised_without_ground() -> None:
@@ -196,7 +212,13 @@ def test_feedback_says_what_was_missed_and_what_was_raised_without_ground() -> N
 def test_a_revision_is_worth_what_is_gone_and_what_is_kept() -> None:
     case, mended = an_answer(right=(BUILT,), wrong=(LONG,)), "The bridge is 120 m long [1]."
     answers = (f"{mended} {BUILT}", f"{BUILT} It is 120 m long [9].", ANSWER, mended, None)
-    assert [metric.of_revision(case, answer).score for answer in answers] == [1.0, 0.5, 0.0, 0.0, 0.0]
+    assert [metric.of_revision(case, answer).score for answer in answers] == [
+        1.0,
+        0.5,
+        0.0,
+        0.0,
+        0.0,
+    ]
 
 
 # labels
@@ -232,7 +254,10 @@ def test_shuffled_labels_are_those_of_other_answers() -> None:
     cases = labelled.from_cases(demo_cases())
     mixed = labelled.shuffled(cases, 0)
     assert [case.answer for case in mixed] == [case.answer for case in cases]
-    same = sum(one.expected == other.expected and one.expected != () for one, other in zip(cases, mixed, strict=True))
+    same = sum(
+        one.expected == other.expected and one.expected != ()
+        for one, other in zip(cases, mixed, strict=True)
+    )
     assert same == 0
 
 
@@ -240,7 +265,9 @@ def decided(store: Store, number: int, **decision: Any) -> Case:
     case = a_case(f"case-{number}", query=f"When was bridge {number} opened?")
     store.cases.add_many([case])
     run = a_run(case, f"run-{number}")
-    store.runs.start(run.id, case_id=case.id, case_digest=case.digest(), models={}, settings=run.settings)
+    store.runs.start(
+        run.id, case_id=case.id, case_digest=case.digest(), models={}, settings=run.settings
+    )
     store.runs.finish(run)
     store.decisions.append(a_decision(case, run_id=run.id, iteration=1, **decision))
     return case
@@ -251,18 +278,31 @@ def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
     grey, opened = "It is painted grey [7].", "It was opened in 1932 [1]."
     answer = f"{opened} {grey}"
     at = answer.index(grey)
-    label = TargetLabel(target="claim", start=at, end=at + len(grey), text=grey, label="unsupported")
+    label = TargetLabel(
+        target="claim", start=at, end=at + len(grey), text=grey, label="unsupported"
+    )
     store.cases.add_many([a_case("undecided")])
     decided(store, 1)
     decided(store, 2, verdict="override", corrected_answer=opened, reason="not there")
     decided(store, 3, verdict="reject", reason="bad")
     decided(store, 4, verdict="reject", reason="bad", labels=(label,))
     decided(store, 5, verdict="escalate", reason="unsure")
-    issue = TargetLabel(target="span", start=at, end=at + len(grey), text=grey, label="contradicted", severity="high")
+    issue = TargetLabel(
+        target="span",
+        start=at,
+        end=at + len(grey),
+        text=grey,
+        label="contradicted",
+        severity="high",
+    )
     decided(store, 6, labels=(issue,))
     decided(store, 7, labels=(TargetLabel(target="answer", label="unsafe", severity="high"),))
-    found = {case.id: case for case in labelled.from_decisions(Workbench(store, Settings(), store.path))}
-    assert {name: [(each.kind, each.words) for each in case.expected] for name, case in found.items()} == {
+    found = {
+        case.id: case for case in labelled.from_decisions(Workbench(store, Settings(), store.path))
+    }
+    assert {
+        name: [(each.kind, each.words) for each in case.expected] for name, case in found.items()
+    } == {
         "case-1": [],
         "case-2": [("changed", grey)],
         "case-4": [("unsupported", grey)],
@@ -272,8 +312,14 @@ def test_decisions_say_what_is_wrong_or_that_nothing_is(tmp_path: Path) -> None:
     assert all(case.answer == answer for case in found.values())
 
 
-def test_what_was_compiled_takes_the_place_of_our_instructions_and_its_examples_stand_before_the_case() -> None:
-    case = {"original_query": "How long?", "answer": ANSWER, "evidence_chunks": ["It is 120 m long."]}
+def test_what_was_compiled_takes_the_place_of_our_instructions_and_its_examples_stand_before_the_case() -> (
+    None
+):
+    case = {
+        "original_query": "How long?",
+        "answer": ANSWER,
+        "evidence_chunks": ["It is 120 m long."],
+    }
     shared = question_and_evidence("How long?", (Evidence(id="1", text="It is 120 m long."),))
     asked = compose("critic", "ab" * 16, shared, [answer_section(ANSWER)])
     examples = plugin.examples_of("critic", [{**case, "answer": "Another one.", "issues": []}])

@@ -1,4 +1,6 @@
-"""The guides of docs as written: their code runs, their JSON is read (commands: tests/project/test_docs.py)."""
+"""The guides of docs as written: their code runs, their JSON is read (commands:
+tests/project/test_docs.py).
+"""
 
 from __future__ import annotations
 
@@ -64,9 +66,14 @@ def test_the_graph_of_the_guide_audits_and_waits_for_a_person(tmp_path: Path) ->
     from langgraph.checkpoint.memory import InMemorySaver
 
     state = case("bridge") | {"draft_answer": "The bridge is 990 metres long [9]."}
-    names: dict[str, Any] = {"my_synthesizer": lambda given: {"draft_answer": state["draft_answer"]}, "Path": Path}
+    names: dict[str, Any] = {
+        "my_synthesizer": lambda given: {"draft_answer": state["draft_answer"]},
+        "Path": Path,
+    }
     exec(code("frameworks", "from langgraph.graph"), names)
-    first, second = code("frameworks", "from masis.integrations.langgraph import keep_node").split("...\n")
+    first, second = code("frameworks", "from masis.integrations.langgraph import keep_node").split(
+        "...\n"
+    )
     exec(first.replace('"masis.db"', repr(str(tmp_path / "masis.db"))), names)
     graph = names["graph"]
     graph.add_edge("evaluator", "keep")
@@ -78,7 +85,10 @@ def test_the_graph_of_the_guide_audits_and_waits_for_a_person(tmp_path: Path) ->
     ((waits,),) = (names["waiting"](compiled.get_state(config)).values(),)
     workbench = names["workbench"]
     about = {name: waits[name] for name in ("case_id", "run_id")}
-    submitted(workbench, Decision(reviewer="Ada", verdict="reject", reason="990 is wrong", iteration=1, **about))
+    submitted(
+        workbench,
+        Decision(reviewer="Ada", verdict="reject", reason="990 is wrong", iteration=1, **about),
+    )
     assert names["resume"](compiled, config, workbench)["final_answer"] is None
 
 
@@ -87,7 +97,11 @@ def test_telemetry_takes_the_providers_of_a_program() -> None:
     from opentelemetry import trace
     from opentelemetry.metrics import get_meter_provider
 
-    names: dict[str, Any] = {"Settings": Settings, "trace": trace, "get_meter_provider": get_meter_provider}
+    names: dict[str, Any] = {
+        "Settings": Settings,
+        "trace": trace,
+        "get_meter_provider": get_meter_provider,
+    }
     lines = code("running", "from masis.integrations import telemetry").splitlines()
     exec("\n".join([*lines[:-1], f"started = {lines[-1]}"]), names)
     assert names["started"].on
@@ -105,8 +119,12 @@ def test_the_example_of_telemetry_prints_spans_within_the_callers_and_the_metric
     done = example("otel/audit.py")
     printed = [json.loads(line) for line in done.stderr.splitlines()]
     spans = {each["name"]: each for each in printed if "context" in each}
-    assert {span["context"]["trace_id"] for span in spans.values()} == {f"0x{done.stdout.split()[-1]}"}
-    assert spans["invoke_workflow audit"]["parent_id"], "the caller's, whose provider has no exporter"
+    assert {span["context"]["trace_id"] for span in spans.values()} == {
+        f"0x{done.stdout.split()[-1]}"
+    }
+    assert spans["invoke_workflow audit"]["parent_id"], (
+        "the caller's, whose provider has no exporter"
+    )
     assert "On Sundays" in done.stdout
     (metrics,) = [json.dumps(each) for each in printed if "resource_metrics" in each]
     for name in ("critique_hallucination_rate", "masis.loop.duration"):
@@ -125,23 +143,35 @@ def test_the_example_of_baml_prints_what_the_page_shows() -> None:
     assert done.stdout in (DOCS / "frameworks.md").read_text(encoding="utf-8")
 
 
-def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_team_s_own_validator_is_made_as_the_guide_makes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     names: dict[str, Any] = {"__name__": "acme.answers"}
     monkeypatch.setitem(sys.modules, "acme.answers", sys.modules[__name__])
     exec(code("frameworks", "# acme/answers.py"), names)
     assert names["validator"].name == "acme"
 
 
-def test_the_client_of_the_guide_sends_a_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_client_of_the_guide_sends_a_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token, digest = new_token()
     workbench = Workbench.open(tmp_path / "inbox.db", Settings())
-    served = web.application(workbench.ingestion, {"chatbot": Source(name="chatbot", token_sha256=digest)})
-    names: dict[str, Any] = {"question": "How long?", "answer": "120 m [1].", "chunk": "It is 120 m long."}
+    served = web.application(
+        workbench.ingestion, {"chatbot": Source(name="chatbot", token_sha256=digest)}
+    )
+    names: dict[str, Any] = {
+        "question": "How long?",
+        "answer": "120 m [1].",
+        "chunk": "It is 120 m long.",
+    }
     monkeypatch.setenv("TOKEN", token)
     with TestClient(served, base_url="http://127.0.0.1:8700") as opened:
 
         def urlopen(request: Any) -> io.BytesIO:
-            answered = opened.post(request.full_url, content=request.data, headers=dict(request.header_items()))
+            answered = opened.post(
+                request.full_url, content=request.data, headers=dict(request.header_items())
+            )
             assert answered.status_code == 202
             return io.BytesIO(answered.content)
 
@@ -153,7 +183,10 @@ def test_the_client_of_the_guide_sends_a_case(tmp_path: Path, monkeypatch: pytes
 def test_a_receiver_knows_a_call_of_the_webhook_by_the_check_of_the_guide(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     exec(code("ingestion", "import hmac, time"), names)
-    with receiver() as (address, calls), closing(Workbench.open(tmp_path / "webhook.db")) as workbench:
+    with (
+        receiver() as (address, calls),
+        closing(Workbench.open(tmp_path / "webhook.db")) as workbench,
+    ):
         settings = Settings(webhook_address=address, webhook_private=True)
         webhook = Webhook(workbench.store, settings, "0123456789abcdef" * 2)
         workbench.cases.add_one(ADA, Case.model_validate(case("a")))
@@ -166,6 +199,8 @@ def test_a_receiver_knows_a_call_of_the_webhook_by_the_check_of_the_guide(tmp_pa
     assert not genuine(header, call.body + b" ", "0123456789abcdef" * 2)
     assert not genuine(header, call.body, "0123456789abcdef" * 3)
     assert not genuine(header, call.body, "0123456789abcdef" * 2, within_s=-1)
-    shown = next(json.loads(block) for block in blocks("ingestion", "json") if "case.decided" in block)
+    shown = next(
+        json.loads(block) for block in blocks("ingestion", "json") if "case.decided" in block
+    )
     sent = json.loads(call.body)
     assert (shown.keys(), shown["case"].keys()) == (sent.keys(), sent["case"].keys())

@@ -31,7 +31,13 @@ REFUSED: tuple[tuple[int, dict[str, Any]], ...] = (
     (400, {"content": b"  ", "headers": {"content-type": "application/json"}}),
     (422, {"json": case("x", query="q" * 20_001)}),
     (422, {"json": case("x", metadata={"deep": json.loads("[" * 70 + "]" * 70)})}),
-    (413, {"content": lines(*[case("x")]) * 1_001, "headers": {"content-type": "application/x-ndjson"}}),
+    (
+        413,
+        {
+            "content": lines(*[case("x")]) * 1_001,
+            "headers": {"content-type": "application/x-ndjson"},
+        },
+    ),
 )
 """Requests that are refused, and how."""
 
@@ -60,13 +66,17 @@ def beside(*works: Callable[[], object]) -> Iterator[list[BaseException]]:
 
 
 def flood(address: str) -> Callable[[], None]:
-    """What sends requests that are refused, and sees that they are; a server that is gone refuses nothing."""
+    """What sends requests that are refused, and sees that they are; a server that is gone refuses
+    nothing.
+    """
     kinds = itertools.cycle(REFUSED)
 
     def send() -> None:
         status, sent = next(kinds)
         try:
-            answer = httpx2.post(f"{address}/v1/cases", **{**sent, "headers": SEND | sent.get("headers", {})})
+            answer = httpx2.post(
+                f"{address}/v1/cases", **{**sent, "headers": SEND | sent.get("headers", {})}
+            )
         except httpx2.HTTPError:
             return
         assert answer.status_code == status

@@ -1,4 +1,6 @@
-"""Which models are recognised, by which marks, and what their outputs mean; what is not recognised is refused."""
+"""Which models are recognised, by which marks, and what their outputs mean; what is not recognised
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def read(config: dict[str, Any], name: str = "local:org/x", place: str = "config
         ({"id2label": {"0": "hallucination"}}, (0, None, True)),
     ],
 )
-def test_the_meaning_of_the_outputs_is_read_from_their_names(config: dict[str, Any], expected: object) -> None:
+def test_the_meaning_of_the_outputs_is_read_from_their_names(
+    config: dict[str, Any], expected: object
+) -> None:
     found = read({**ROBERTA, **config})
     assert (found.supports, found.contradicts, found.inverted) == expected
     assert found.form == "pair"
@@ -46,7 +50,13 @@ def test_the_meaning_of_the_outputs_is_read_from_their_names(config: dict[str, A
 @pytest.mark.parametrize(
     ("name", "config", "head", "form", "supports"),
     [
-        ("local:vectara/hallucination_evaluation_model", {"model_type": "HHEMv2"}, "first_token", "hhem", 1),
+        (
+            "local:vectara/hallucination_evaluation_model",
+            {"model_type": "HHEMv2"},
+            "first_token",
+            "hhem",
+            1,
+        ),
         ("local:models/hhem-2.1", {**T5_TOKENS, "id2label": TWO}, "first_token", "hhem", 1),
         ("local:models/hhem-2.1", {**T5_TOKENS, "num_labels": 2}, "first_token", "hhem", 1),
         (
@@ -56,8 +66,20 @@ def test_the_meaning_of_the_outputs_is_read_from_their_names(config: dict[str, A
             "hhem",
             1,
         ),
-        ("local:vectara/hallucination_evaluation_model@1.0", {**DEBERTA, "id2label": ONE}, "score", "pair", 0),
-        ("local:lytang/MiniCheck-RoBERTa-Large", {**ROBERTA, "id2label": TWO}, "classes", "joined", 1),
+        (
+            "local:vectara/hallucination_evaluation_model@1.0",
+            {**DEBERTA, "id2label": ONE},
+            "score",
+            "pair",
+            0,
+        ),
+        (
+            "local:lytang/MiniCheck-RoBERTa-Large",
+            {**ROBERTA, "id2label": TWO},
+            "classes",
+            "joined",
+            1,
+        ),
         ("local:lytang/MiniCheck-DeBERTa-v3-Large", DEBERTA, "classes", "joined", 1),
         (
             "local:lytang/MiniCheck-Flan-T5-Large",
@@ -66,11 +88,23 @@ def test_the_meaning_of_the_outputs_is_read_from_their_names(config: dict[str, A
             "minicheck_t5",
             1,
         ),
-        ("local:yaxili96/FactCG-DeBERTa-v3-Large", {**DEBERTA, "id2label": TWO}, "classes", "factcg", 1),
+        (
+            "local:yaxili96/FactCG-DeBERTa-v3-Large",
+            {**DEBERTA, "id2label": TWO},
+            "classes",
+            "factcg",
+            1,
+        ),
         ("local:./factcg/onnx/model.onnx", DEBERTA, "classes", "factcg", 1),
         ("local:potsawee/deberta-v3-large-mnli#0123456789ab", DEBERTA, "classes", "claim_first", 0),
         ("local:org/x", {**ROBERTA, "_name_or_path": "a/MiniCheck-b"}, "classes", "joined", 1),
-        ("local:org/x", {**ROBERTA, "id2label": NLI, "_name_or_path": "a/MiniCheck-b"}, "classes", "pair", 0),
+        (
+            "local:org/x",
+            {**ROBERTA, "id2label": NLI, "_name_or_path": "a/MiniCheck-b"},
+            "classes",
+            "pair",
+            0,
+        ),
         ("local:org/deberta-v3-large-mnli", {**DEBERTA, "id2label": NLI}, "classes", "pair", 0),
     ],
 )
@@ -91,16 +125,27 @@ def test_models_that_name_no_outputs_are_known_by_their_class_and_name(
     ("name", "config", "unsupported"),
     [
         ("local:KRLabsOrg/lettucedect-base-modernbert-en-v1", MODERN_TOKENS, 1),
-        ("local:KRLabsOrg/lettucedect-base-modernbert-en-v1", {**MODERN_TOKENS, "id2label": TWO}, 1),
+        (
+            "local:KRLabsOrg/lettucedect-base-modernbert-en-v1",
+            {**MODERN_TOKENS, "id2label": TWO},
+            1,
+        ),
         ("local:KRLabsOrg/tinylettuce-ettin-17m-en", {**MODERN_TOKENS, "num_labels": 2}, 1),
         (
             "local:KRLabsOrg/lettucedect-210m-eurobert-de-v1",
-            {"architectures": ["EuroBertForTokenClassification"], "auto_map": {"AutoModel": "m.EuroBert"}},
+            {
+                "architectures": ["EuroBertForTokenClassification"],
+                "auto_map": {"AutoModel": "m.EuroBert"},
+            },
             1,
         ),
         ("local:org/x", {**MODERN_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}, 1),
         ("local:org/x", {**MODERN_TOKENS, "id2label": {"0": "HALLUCINATED", "1": "SUPPORTED"}}, 0),
-        ("local:org/x", {"architectures": ["BertForTokenClassification"], "id2label": {"0": "0", "1": "1"}}, None),
+        (
+            "local:org/x",
+            {"architectures": ["BertForTokenClassification"], "id2label": {"0": "0", "1": "1"}},
+            None,
+        ),
     ],
 )
 def test_a_tagger_marks_words_by_the_output_that_means_unsupported(
@@ -130,7 +175,14 @@ def test_a_tagger_marks_words_by_the_output_that_means_unsupported(
         # Rerankers and models of similarity have one output without a name.
         ({"architectures": ["XLMRobertaForSequenceClassification"], "id2label": ONE}, "id2label"),
         ({**ROBERTA, "id2label": {"0": "contradiction"}}, "id2label"),
-        ({**ROBERTA, "id2label": {"0": "entailment", "1": "neutral"}, "label2id": {"entailment": 1}}, "id2label"),
+        (
+            {
+                **ROBERTA,
+                "id2label": {"0": "entailment", "1": "neutral"},
+                "label2id": {"entailment": 1},
+            },
+            "id2label",
+        ),
         ({**ROBERTA, "id2label": NLI, "problem_type": "regression"}, "problem_type"),
         (
             {
@@ -142,12 +194,21 @@ def test_a_tagger_marks_words_by_the_output_that_means_unsupported(
         ),
         ({"architectures": ["BertForMaskedLM"]}, "architectures"),
         ({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5"}, "architectures"),
-        ({"architectures": ["Qwen3ForCausalLM"], "_name_or_path": "lettucedect-v2-qwen-2b"}, "architectures"),
-        ({"architectures": ["TheirModel"], "auto_map": {"AutoModel": "theirs.TheirModel"}}, "auto_map"),
+        (
+            {"architectures": ["Qwen3ForCausalLM"], "_name_or_path": "lettucedect-v2-qwen-2b"},
+            "architectures",
+        ),
+        (
+            {"architectures": ["TheirModel"], "auto_map": {"AutoModel": "theirs.TheirModel"}},
+            "auto_map",
+        ),
         (MODERN_TOKENS, "architectures"),
         ({"architectures": ["XLMRobertaForTokenClassification"]}, "architectures"),
         ({**MODERN_TOKENS, "id2label": {"0": "O", "1": "B-PER"}}, "architectures"),
-        ({**MODERN_TOKENS, "id2label": {"0": "normal", "1": "contradiction", "2": "missing"}}, "architectures"),
+        (
+            {**MODERN_TOKENS, "id2label": {"0": "normal", "1": "contradiction", "2": "missing"}},
+            "architectures",
+        ),
         (
             {
                 **MODERN_TOKENS,
@@ -156,12 +217,15 @@ def test_a_tagger_marks_words_by_the_output_that_means_unsupported(
             },
             "problem_type",
         ),
-        # A T5 that tags words looks like HHEM 2.1 saved as transformers' class, and means the opposite.
+        # A T5 that tags words looks like HHEM 2.1 saved as transformers' class, and means the
+        # opposite.
         ({**T5_TOKENS, "id2label": TWO}, "architectures"),
         ({**T5_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}, "architectures"),
     ],
 )
-def test_what_can_not_be_told_is_an_error_that_names_the_field(config: dict[str, Any], field: str) -> None:
+def test_what_can_not_be_told_is_an_error_that_names_the_field(
+    config: dict[str, Any], field: str
+) -> None:
     with pytest.raises(SettingsError, match=rf"config\.json: {field}"):
         read(config)
 
@@ -172,17 +236,26 @@ def test_what_can_not_be_told_is_an_error_that_names_the_field(config: dict[str,
         ("local:org/MiniCheck-x", {**ROBERTA, "id2label": {"0": "supported", "1": "unsupported"}}),
         ("local:org/FactCG-x", {**DEBERTA, "id2label": {"0": "supported", "1": "unsupported"}}),
         ("local:org/FactCG-x", {**DEBERTA, "problem_type": "multi_label_classification"}),
-        ("local:org/lettucedect-x", {**MODERN_TOKENS, "id2label": {"0": "hallucinated", "1": "supported"}}),
+        (
+            "local:org/lettucedect-x",
+            {**MODERN_TOKENS, "id2label": {"0": "hallucinated", "1": "supported"}},
+        ),
         ("local:org/hhem", {**T5_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}),
     ],
 )
-def test_names_that_say_otherwise_than_the_makers_code_are_refused(name: str, config: dict[str, Any]) -> None:
+def test_names_that_say_otherwise_than_the_makers_code_are_refused(
+    name: str, config: dict[str, Any]
+) -> None:
     with pytest.raises(SettingsError, match=r"id2label says something else|problem_type"):
         read(config, name)
 
 
 def test_folders_further_up_say_nothing_about_a_model() -> None:
-    for name in ("local:/data/minicheck-tests/nli", "local:C:\\factcg\\nli", "local:./hhem/nli/onnx/model.onnx"):
+    for name in (
+        "local:/data/minicheck-tests/nli",
+        "local:C:\\factcg\\nli",
+        "local:./hhem/nli/onnx/model.onnx",
+    ):
         with pytest.raises(SettingsError, match="id2label does not tell"):
             read({**DEBERTA, "id2label": TWO}, name)
     # A relative name has no parts that tell: its folder does.
@@ -198,7 +271,12 @@ def test_a_refusal_says_what_was_found_and_what_would_be_accepted() -> None:
     with pytest.raises(SettingsError) as refused:
         read({**MODERN_TOKENS, "id2label": TWO, "problem_type": "single_label_classification"})
     said = str(refused.value)
-    for part in ("ModernBertForTokenClassification", "modernbert", "0: LABEL_0, 1: LABEL_1", "single_label"):
+    for part in (
+        "ModernBertForTokenClassification",
+        "modernbert",
+        "0: LABEL_0, 1: LABEL_1",
+        "single_label",
+    ):
         assert part in said
     assert "LettuceDetect (a token classifier" in said
     assert "FactCG" not in said
@@ -208,8 +286,9 @@ def test_factcg_s_template_is_its_own_to_the_last_blank() -> None:
     # factcg/utils.py, INSTRUCTION_TEMPLATE
     (template,) = TEMPLATES["factcg"]
     assert isinstance(template, str)
-    assert template.format(evidence="E", claim="C") == (
-        'E\n\nChoose your answer: based on the paragraph above can we conclude that "C"?\n\n'
+    assert (
+        template.format(evidence="E", claim="C")
+        == 'E\n\nChoose your answer: based on the paragraph above can we conclude that "C"?\n\n'
         "OPTIONS:\n- Yes\n- No\nI think the answer is "
     )
 

@@ -1,4 +1,6 @@
-"""Verifier models on this machine: found, downloaded, understood or refused with a cure, and used without PyTorch."""
+"""Verifier models on this machine: found, downloaded, understood or refused with a cure, and used
+without PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ import pytest
 from click.testing import CliRunner
 
 from masis import Settings, run_audit, verify_claims
-from masis.api.roles import addresses, check_models, estimate, pin_versions, probe_model, uses_models
+from masis.api.roles import (
+    addresses,
+    check_models,
+    estimate,
+    pin_versions,
+    probe_model,
+    uses_models,
+)
 from masis.cli import main
 from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import model_files, plugin, scoring, verifier
@@ -38,7 +47,10 @@ from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import NLI, save_model
 
 EVIDENCE = [{"id": "1", "text": "The bridge is 120 metres long. It was opened in 1931."}]
-ANSWER = "The bridge is proven 120 metres long [1]. It was refuted opened in 1931 [1]. The bridge is nothing."
+ANSWER = (
+    "The bridge is proven 120 metres long [1]. It was refuted opened in 1931 [1]. The bridge is"
+    " nothing."
+)
 CASE = case_of(ANSWER, {"1": EVIDENCE[0]["text"]})
 CARD = "---\nlicense: mit\nlanguage:\n- en\n- de-AT\n---\n# A model\n"
 
@@ -76,7 +88,12 @@ def test_an_audit_is_judged_by_the_model_and_records_its_file(nli: Path) -> None
     file = nli / "model.onnx"
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     (model,) = run.versions.local_models
-    assert (model.file, model.sha256, model.licence, model.languages) == (str(file), digest, "mit", ("de", "en"))
+    assert (model.file, model.sha256, model.licence, model.languages) == (
+        str(file),
+        digest,
+        "mit",
+        ("de", "en"),
+    )
     assert run.models["verifier"] == f"local:{nli}#{digest[:12]}"
     assert run.versions.flat()[f"sha256.local:{nli}"] == digest
     assert Run.model_validate_json(run.model_dump_json()) == run
@@ -98,7 +115,9 @@ def test_references_are_judged_by_their_own_chunk(nli: Path, tmp_path: Path) -> 
         in_evidence={"yes": (0.0, 9.0), "no": (9.0, 0.0)},
     )
     evidence = [{"id": "a", "text": "No bridge."}, {"id": "b", "text": "Yes bridge."}]
-    found = verify_claims(["A bridge [a].", "A bridge [b]."], evidence, Settings(verifier=f"local:{folder}"))
+    found = verify_claims(
+        ["A bridge [a].", "A bridge [b]."], evidence, Settings(verifier=f"local:{folder}")
+    )
     assert [check.verdict for check in found] == ["supported", "supported"]
     assert [(each.finding, each.better) for check in found for each in check.references] == [
         ("misattributed", "b"),
@@ -108,19 +127,27 @@ def test_references_are_judged_by_their_own_chunk(nli: Path, tmp_path: Path) -> 
 
 
 def test_a_contradiction_shows_the_passage_it_was_read_from(nli: Path) -> None:
-    (check,) = verify_claims(["The bridge is refuted long."], EVIDENCE, Settings(verifier=f"local:{nli}"))
+    (check,) = verify_claims(
+        ["The bridge is refuted long."], EVIDENCE, Settings(verifier=f"local:{nli}")
+    )
     (conflict,) = check.contradictions
-    assert EVIDENCE[0]["text"][conflict.evidence_start : conflict.evidence_end] == conflict.evidence_text
+    assert (
+        EVIDENCE[0]["text"][conflict.evidence_start : conflict.evidence_end]
+        == conflict.evidence_text
+    )
     assert check.support <= 0.5
 
 
 def test_without_evidence_text_nothing_is_scored(nli: Path) -> None:
-    (check,) = verify_claims(["It is proven."], [{"id": "1", "text": " "}], Settings(verifier=f"local:{nli}"))
+    (check,) = verify_claims(
+        ["It is proven."], [{"id": "1", "text": " "}], Settings(verifier=f"local:{nli}")
+    )
     assert (check.verdict, check.support) == ("unverifiable", None)
 
 
 def test_marks_in_a_text_from_outside_are_characters(nli: Path) -> None:
-    # As the mark that ends the first text, [SEP] would move "proven" of the evidence over to the claim.
+    # As the mark that ends the first text, [SEP] would move "proven" of the evidence over to the
+    # claim.
     plain, marked = scoring.load(str(nli)).score(
         [("the bridge", "is nothing"), ("the bridge [SEP] proven", "is nothing")]
     )
@@ -135,25 +162,29 @@ def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
     with pytest.raises(StepError, match="no memory"):
         broken.score([("a", "b")])
     role = verifier.LocalVerifier(broken, Settings())
-    (check,) = role.verify([Claim(text="The bridge is long.")], [Evidence(id="1", text="A bridge.")])
+    (check,) = role.verify(
+        [Claim(text="The bridge is long.")], [Evidence(id="1", text="A bridge.")]
+    )
     assert check.verdict == "unscored"
     assert "no memory" in check.unscored.reason
 
 
-def test_a_passage_that_does_not_fit_confirms_nothing_and_leaves_other_claims_alone(tmp_path: Path) -> None:
+def test_a_passage_that_does_not_fit_confirms_nothing_and_leaves_other_claims_alone(
+    tmp_path: Path,
+) -> None:
     folder = save_model(tmp_path / "short", in_evidence={"yes": (9.0, 0.0, 0.0)})
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
     long = "Yes bridge is " + "long " * 60 + "."
     settings = Settings(verifier=f"local:{folder}")
     claims = ["The bridge is yes [1].", "It is " + "proven " * 70 + "."]
-    (check, longer) = verify_claims(claims, [{"id": "1", "text": long}], settings)
+    check, longer = verify_claims(claims, [{"id": "1", "text": long}], settings)
     for each in (check, longer):
         assert (each.verdict, each.support, each.quotes) == ("unverifiable", None, ())
         assert "longer" in (each.issue or "")
     assert [each.finding for each in check.references] == []
     evidence = [{"id": "1", "text": long}, {"id": "2", "text": "Yes bridge."}]
-    (beside, *_) = verify_claims(["The bridge is [1].", claims[1]], evidence, settings)
+    beside, *_ = verify_claims(["The bridge is [1].", claims[1]], evidence, settings)
     assert (beside.verdict, beside.sources) == ("supported", ("2",))
     assert [each.finding for each in beside.references] == ["unchecked"]
 
@@ -162,22 +193,39 @@ def test_what_was_not_read_may_support_what_the_rest_does_not(tmp_path: Path) ->
     folder = save_model(tmp_path / "short")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
-    evidence = [{"id": "1", "text": "The bridge " + "long " * 60}, {"id": "2", "text": "The bridge."}]
-    (check,) = verify_claims(["The bridge is nothing [2]."], evidence, Settings(verifier=f"local:{folder}"))
+    evidence = [
+        {"id": "1", "text": "The bridge " + "long " * 60},
+        {"id": "2", "text": "The bridge."},
+    ]
+    (check,) = verify_claims(
+        ["The bridge is nothing [2]."], evidence, Settings(verifier=f"local:{folder}")
+    )
     assert check.verdict == "unverifiable"
-    (alone,) = verify_claims(["The bridge is nothing [2]."], evidence[1:], Settings(verifier=f"local:{folder}"))
+    (alone,) = verify_claims(
+        ["The bridge is nothing [2]."], evidence[1:], Settings(verifier=f"local:{folder}")
+    )
     assert alone.verdict == "unsupported"
 
 
 def test_a_citation_that_was_read_in_part_is_not_called_wrong(tmp_path: Path) -> None:
-    folder = save_model(tmp_path / "short", in_evidence={"yes": (9.0, 0.0, 0.0), "no": (0.0, 9.0, 0.0)})
+    folder = save_model(
+        tmp_path / "short", in_evidence={"yes": (9.0, 0.0, 0.0), "no": (0.0, 9.0, 0.0)}
+    )
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
     other = {"id": "2", "text": "Yes bridge."}
-    for rest, finding in (("", "misattributed"), (" The bridge is " + "long " * 178 + ".", "unchecked")):
+    for rest, finding in (
+        ("", "misattributed"),
+        (" The bridge is " + "long " * 178 + ".", "unchecked"),
+    ):
         evidence = [{"id": "1", "text": f"No bridge.{rest}"}, other]
-        (check,) = verify_claims(["The bridge is [1]."], evidence, Settings(verifier=f"local:{folder}"))
-        assert (check.verdict, [each.finding for each in check.references]) == ("supported", [finding])
+        (check,) = verify_claims(
+            ["The bridge is [1]."], evidence, Settings(verifier=f"local:{folder}")
+        )
+        assert (check.verdict, [each.finding for each in check.references]) == (
+            "supported",
+            [finding],
+        )
 
 
 def test_labels_that_were_trained_each_for_itself_are_no_shares_of_one(tmp_path: Path) -> None:
@@ -186,7 +234,9 @@ def test_labels_that_were_trained_each_for_itself_are_no_shares_of_one(tmp_path:
     assert found is not None
     assert found.supports < 0.5
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "problem_type": "multi_label_classification"}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "problem_type": "multi_label_classification"})
+    )
     (found,) = scoring.load(str(folder)).score([("a", "both")])
     assert found is not None
     assert (found.supports, found.contradicts) == pytest.approx((0.9526, 0.9526), abs=1e-4)
@@ -194,7 +244,9 @@ def test_labels_that_were_trained_each_for_itself_are_no_shares_of_one(tmp_path:
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_what_is_no_number_is_no_verdict(tmp_path: Path, score: float) -> None:
-    assert verdicts(save_model(tmp_path / "nan", {"x": (score, 0.0, 0.0)}), "The x is long.") == ["unscored"]
+    assert verdicts(save_model(tmp_path / "nan", {"x": (score, 0.0, 0.0)}), "The x is long.") == [
+        "unscored"
+    ]
 
 
 # thresholds
@@ -257,7 +309,10 @@ def test_at_most_three_windows_are_scored_for_a_claim() -> None:
 
 def test_windows_are_chosen_by_shared_words_and_are_stretches_of_their_chunk() -> None:
     filler = "Nothing of note happened in the valley that year. " * 60
-    evidence = [Evidence(id="a", text=filler), Evidence(id="b", text=filler + "The bridge opened in 1931. " + filler)]
+    evidence = [
+        Evidence(id="a", text=filler),
+        Evidence(id="b", text=filler + "The bridge opened in 1931. " + filler),
+    ]
     best, *_ = choose("When was the bridge opened? In 1931.", evidence)
     assert best.evidence_id == "b"
     assert "The bridge opened in 1931." in best.text
@@ -267,7 +322,9 @@ def test_windows_are_chosen_by_shared_words_and_are_stretches_of_their_chunk() -
 def test_each_cited_chunk_is_looked_at_first() -> None:
     evidence = [Evidence(id=str(n), text="The long bridge opened in 1931.") for n in range(5)]
     evidence.append(Evidence(id="cited", text="A tower."))
-    assert "cited" in [window.evidence_id for window in choose("The bridge opened.", evidence, ["cited"])]
+    assert "cited" in [
+        window.evidence_id for window in choose("The bridge opened.", evidence, ["cited"])
+    ]
 
 
 def test_scripts_without_blanks_are_matched_too() -> None:
@@ -300,7 +357,9 @@ def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
 def test_the_oldest_scores_are_forgotten(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "MOST_SCORES", 2)
     scorer = scoring.load(str(nli))
-    scorer.score([("the bridge", "is long"), ("the bridge", "is proven"), ("the bridge", "is refuted")])
+    scorer.score(
+        [("the bridge", "is long"), ("the bridge", "is proven"), ("the bridge", "is refuted")]
+    )
     assert list(scorer.scores) == [("the bridge", "is proven"), ("the bridge", "is refuted")]
 
 
@@ -328,7 +387,8 @@ def test_another_role_is_refused(nli: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("remove", "says"), [("config.json", "config.json"), ("tokenizer.json", "weights"), ("model.onnx", "weights")]
+    ("remove", "says"),
+    [("config.json", "config.json"), ("tokenizer.json", "weights"), ("model.onnx", "weights")],
 )
 def test_a_missing_file_is_named(nli: Path, remove: str, says: str) -> None:
     (nli / remove).unlink()
@@ -370,7 +430,11 @@ def test_a_replaced_file_is_loaded_again(nli: Path) -> None:
     ("card", "licence", "languages"),
     [
         (CARD, "mit", {"en", "de"}),
-        ("---\nlanguage: multilingual\nlicense: other\nlicense_name: own-terms\n---\n", "own-terms", None),
+        (
+            "---\nlanguage: multilingual\nlicense: other\nlicense_name: own-terms\n---\n",
+            "own-terms",
+            None,
+        ),
         ("# no metadata", None, None),
         ("---\nlicense: [\n---\n", None, None),
         ("---\n- a\n---\n", None, None),
@@ -381,7 +445,10 @@ def test_licence_and_languages_are_what_the_card_says(
     tmp_path: Path, card: str, licence: str | None, languages: set[str] | None
 ) -> None:
     found = model_files.recorded(model_files.find(str(save_model(tmp_path / "m", card=card))))
-    assert (found.licence, found.languages) == (licence, tuple(sorted(languages)) if languages else None)
+    assert (found.licence, found.languages) == (
+        licence,
+        tuple(sorted(languages)) if languages else None,
+    )
 
 
 def test_a_verifier_names_the_languages_of_its_model(nli: Path) -> None:
@@ -391,13 +458,15 @@ def test_a_verifier_names_the_languages_of_its_model(nli: Path) -> None:
 
 def test_looking_at_a_model_does_not_load_pytorch(nli: Path) -> None:
     code = (
-        "import sys; from masis.integrations.local import scoring; "
-        f"scoring.check({str(nli)!r}); assert not {{'torch', 'transformers', 'onnxruntime'}} & set(sys.modules)"
+        f"import sys; from masis.integrations.local import scoring; scoring.check({str(nli)!r});"
+        " assert not {'torch', 'transformers', 'onnxruntime'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_without_the_extra_the_message_names_it_and_the_other_way(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_message_names_it_and_the_other_way(
+    nli: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (nli / "model.onnx").rename(nli / "model.safetensors")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"ONNX.*pip install '\.\[local\]'"):
@@ -415,10 +484,20 @@ def test_a_model_of_the_hub_is_downloaded_once_with_progress(nli: Path) -> None:
         found = model_files.download("org/name", steps.append, endpoint=endpoint)
     assert found.format == "onnx"
     assert found.revision == "a" * 40
-    assert sorted(map(str, files_of(found.folder))) == ["README.md", "config.json", "model.onnx", "tokenizer.json"]
+    assert sorted(map(str, files_of(found.folder))) == [
+        "README.md",
+        "config.json",
+        "model.onnx",
+        "tokenizer.json",
+    ]
     assert [step.done for step in steps] == sorted(step.done for step in steps)
-    assert steps[-1].done == steps[-1].total == sum(len(files[path.name]) for path in found.folder.iterdir())
-    assert model_files.download("org/name", endpoint="http://127.0.0.1:9").weights == found.weights  # from the cache
+    assert (
+        steps[-1].done
+        == steps[-1].total
+        == sum(len(files[path.name]) for path in found.folder.iterdir())
+    )
+    # from the cache
+    assert model_files.download("org/name", endpoint="http://127.0.0.1:9").weights == found.weights
     assert [each.name for each in model_files.downloaded()] == ["local:org/name"]
     assert plugin.verifiers.offered(Settings()) == ("local:org/name",)
 
@@ -438,7 +517,9 @@ def test_a_download_can_be_stopped_and_taken_up(nli: Path) -> None:
     seen: list[model_files.Step] = []
     with hub(files_of(nli)) as endpoint:
         with pytest.raises(SettingsError, match="was stopped"):
-            model_files.download("org/name", seen.append, endpoint=endpoint, cancelled=lambda: len(seen) > 2)
+            model_files.download(
+                "org/name", seen.append, endpoint=endpoint, cancelled=lambda: len(seen) > 2
+            )
         assert model_files.download("org/name", endpoint=endpoint).weights.is_file()
 
 

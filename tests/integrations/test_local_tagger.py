@@ -56,22 +56,29 @@ def marks(check: ClaimCheck) -> list[str]:
 
 
 def one_by_one(folder: Path, *claims: str, evidence: str = EVIDENCE) -> list[list[str]]:
-    found = role(folder).verify([Claim(text=text) for text in claims], [Evidence(id="1", text=evidence)])
+    found = role(folder).verify(
+        [Claim(text=text) for text in claims], [Evidence(id="1", text=evidence)]
+    )
     return [marks(check) for check in found]
 
 
 def test_an_audit_shows_the_marked_words_and_is_never_accepted_for_them(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP, "million": MADE_UP, "69": MADE_UP})
-    run = run_audit(case_of(ANSWER, {"1": EVIDENCE}), Settings(verifier=f"local:{folder}", max_iterations=1))
+    run = run_audit(
+        case_of(ANSWER, {"1": EVIDENCE}), Settings(verifier=f"local:{folder}", max_iterations=1)
+    )
     first, second = run.iterations[0].claims
     assert (marks(first), marks(second)) == ([], ["1850", "69 million"])
     start = second.claim.start or 0
-    (year, _) = second.marked
+    year, _ = second.marked
     assert ANSWER[start + year.claim_start : start + year.claim_end] == "1850"
     assert run.needs_review
     reasons = {reason.code: reason for reason in run.review_reasons}
     assert reasons["words_marked"].tier == "not_certified"
-    assert reasons["words_marked"].message == "The tagger finds no support for “1850” and “69 million”."
+    assert (
+        reasons["words_marked"].message
+        == "The tagger finds no support for “1850” and “69 million”."
+    )
     assert "unconfirmed_claim" in reasons
     assert "words_marked" not in {reason.code for reason in claim_reasons([first])}
     assert Run.model_validate_json(run.model_dump_json()) == run
@@ -80,9 +87,16 @@ def test_an_audit_shows_the_marked_words_and_is_never_accepted_for_them(tmp_path
 def test_nothing_marked_confirms_nothing(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"the": (60.0, -60.0)})
     (check,) = verify_claims(
-        ["The bridge is long."], [{"id": "1", "text": EVIDENCE}], Settings(verifier=f"local:{folder}")
+        ["The bridge is long."],
+        [{"id": "1", "text": EVIDENCE}],
+        Settings(verifier=f"local:{folder}"),
     )
-    assert (check.verdict, check.confidence, check.quotes, check.sources) == ("unverifiable", None, (), ())
+    assert (check.verdict, check.confidence, check.quotes, check.sources) == (
+        "unverifiable",
+        None,
+        (),
+        (),
+    )
     assert check.support == 0.5
     assert "never confirms" in (check.issue or "")
 
@@ -95,14 +109,20 @@ def test_the_output_that_id2label_calls_hallucinated_marks_a_word(tmp_path: Path
 
 def test_only_words_of_the_answer_are_marked_not_those_before_it(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"120": MADE_UP})
-    assert one_by_one(folder, "The bridge is long.", "The bridge is 120 metres long.") == [[], ["120"]]
+    assert one_by_one(folder, "The bridge is long.", "The bridge is 120 metres long.") == [
+        [],
+        ["120"],
+    ]
 
 
 @pytest.mark.parametrize(
-    "claim", ["A café’s 1850 naïve bridge", "   1850 bridge", "🌉🌉 1850", "桥 1850 年", "x\u200b1850"]
+    "claim",
+    ["A café’s 1850 naïve bridge", "   1850 bridge", "🌉🌉 1850", "桥 1850 年", "x\u200b1850"],
 )
 def test_places_are_exact_beside_letters_of_several_bytes(tmp_path: Path, claim: str) -> None:
-    folder = save_tagger(tmp_path / "tagger", dict.fromkeys("1850", MADE_UP), made=bytes_tokenizer())
+    folder = save_tagger(
+        tmp_path / "tagger", dict.fromkeys("1850", MADE_UP), made=bytes_tokenizer()
+    )
     (token,) = {
         (each.start, each.end)
         for each in role(folder).tags([EVIDENCE], "", without_stretches(claim, [])) or ()
@@ -113,7 +133,10 @@ def test_places_are_exact_beside_letters_of_several_bytes(tmp_path: Path, claim:
 
 
 def test_the_blank_before_a_word_is_part_of_its_token_and_not_of_its_place(tmp_path: Path) -> None:
-    known = {sign: at for at, sign in enumerate([*SPECIAL, *sorted(ByteLevel.alphabet()), "\u0120b", "\u0120br"])}
+    known = {
+        sign: at
+        for at, sign in enumerate([*SPECIAL, *sorted(ByteLevel.alphabet()), "\u0120b", "\u0120br"])
+    }
     made = Tokenizer(BPE(known, [("\u0120", "b"), ("\u0120b", "r")]))
     made.pre_tokenizer = ByteLevel(add_prefix_space=False, trim_offsets=False)
     folder = save_tagger(tmp_path / "tagger", {"\u0120br": MADE_UP}, made=with_marks(made))
@@ -122,7 +145,9 @@ def test_the_blank_before_a_word_is_part_of_its_token_and_not_of_its_place(tmp_p
 
 
 def bytes_tokenizer() -> Tokenizer:
-    """A tokenizer like ModernBERT's, each byte a token of its own, and the blank before a word part of it."""
+    """A tokenizer like ModernBERT's, each byte a token of its own, and the blank before a word part
+    of it.
+    """
     known = {sign: at for at, sign in enumerate([*SPECIAL, *sorted(ByteLevel.alphabet())])}
     made = Tokenizer(BPE(known, []))
     made.pre_tokenizer, made.decoder = ByteLevel(add_prefix_space=False), ByteLevelDecoder()
@@ -131,7 +156,9 @@ def bytes_tokenizer() -> Tokenizer:
 
 def with_marks(made: Tokenizer) -> Tokenizer:
     made.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B [SEP]",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     made.add_special_tokens(list(SPECIAL))
     return made
@@ -143,7 +170,9 @@ def test_a_word_is_marked_whole_where_one_of_its_tokens_is(tmp_path: Path) -> No
     made.pre_tokenizer = Whitespace()
     folder = save_tagger(tmp_path / "tagger", {"##believ": MADE_UP}, made=with_marks(made))
     assert one_by_one(folder, "very unbelievable bridge") == [["unbelievable"]]
-    tokens = role(folder).tags([EVIDENCE], "", without_stretches("very unbelievable bridge", [])) or ()
+    tokens = (
+        role(folder).tags([EVIDENCE], "", without_stretches("very unbelievable bridge", [])) or ()
+    )
     assert [(each.start, each.end) for each in tokens if each.unsupported > 0.5] == [(7, 13)]
 
 
@@ -156,13 +185,16 @@ def test_a_word_is_marked_whole_where_one_of_its_tokens_is(tmp_path: Path) -> No
         ("It is long.", []),
     ],
 )
-def test_words_next_to_each_other_are_one_place(tmp_path: Path, claim: str, expected: list[str]) -> None:
+def test_words_next_to_each_other_are_one_place(
+    tmp_path: Path, claim: str, expected: list[str]
+) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP, "50": MADE_UP, ".": MADE_UP})
     assert one_by_one(folder, claim) == [expected]
 
 
 def test_a_mark_in_a_script_without_blanks_covers_its_characters_alone(tmp_path: Path) -> None:
-    # "ä" and "å" are how byte-level tokenizers write E4 and E5, the first bytes of four of these characters.
+    # "ä" and "å" are how byte-level tokenizers write E4 and E5, the first bytes of four of these
+    # characters.
     folder = save_tagger(tmp_path / "tagger", {"ä": MADE_UP, "å": MADE_UP}, made=bytes_tokenizer())
     assert one_by_one(folder, "这座桥长一百二十米") == [["座", "一", "二十"]]
 
@@ -170,7 +202,9 @@ def test_a_mark_in_a_script_without_blanks_covers_its_characters_alone(tmp_path:
 def test_markers_are_not_read_and_places_stay_those_of_the_answer(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1": MADE_UP, "]": MADE_UP, "1931": MADE_UP})
     case = case_of("The bridge is long [1][1] in 1931 [1].", {"1": EVIDENCE})
-    (check,) = run_audit(case, Settings(verifier=f"local:{folder}", max_iterations=1)).iterations[0].claims
+    (check,) = (
+        run_audit(case, Settings(verifier=f"local:{folder}", max_iterations=1)).iterations[0].claims
+    )
     assert marks(check) == ["1931"]
 
 
@@ -185,7 +219,9 @@ def test_markers_are_not_read_and_places_stay_those_of_the_answer(tmp_path: Path
         ("[1]", [(0, 3)], ""),
     ],
 )
-def test_every_character_left_knows_its_place(text: str, stretches: list[tuple[int, int]], expected: str) -> None:
+def test_every_character_left_knows_its_place(
+    text: str, stretches: list[tuple[int, int]], expected: str
+) -> None:
     found = without_stretches(text, stretches)
     assert found.text == expected
     assert [text[found.in_answer(at)] for at in range(len(found.text))] == list(found.text)
@@ -195,20 +231,28 @@ def test_every_character_left_knows_its_place(text: str, stretches: list[tuple[i
 
 
 def test_the_passages_and_the_question_stand_before_the_answer_as_in_training() -> None:
-    assert context_of(["alpha", "beta"], "What?", "en") == (
-        "Briefly answer the following question:\nWhat?\nBear in mind that your response should be strictly based on "
-        "the following 2 passages:\npassage 1: alpha\npassage 2: beta\nIn case the passages do not contain the "
-        'necessary information to answer the question, please reply with: "Unable to answer based on given '
-        'passages."\noutput:'
+    assert (
+        context_of(["alpha", "beta"], "What?", "en")
+        == "Briefly answer the following question:\nWhat?\nBear in mind that your response should"
+        " be strictly based on the following 2 passages:\npassage 1: alpha\npassage 2: beta\nIn"
+        " case the passages do not contain the necessary information to answer the question,"
+        ' please reply with: "Unable to answer based on given passages."\noutput:'
     )
-    assert context_of(["only {x}"], " ", "en") == "Summarize the following text:\npassage 1: only {x}\noutput:"
-    assert context_of(["nur"], "Was?", "de").startswith("Beantworte die folgende Frage kurz:\nWas?\n")
+    assert (
+        context_of(["only {x}"], " ", "en")
+        == "Summarize the following text:\npassage 1: only {x}\noutput:"
+    )
+    assert context_of(["nur"], "Was?", "de").startswith(
+        "Beantworte die folgende Frage kurz:\nWas?\n"
+    )
 
 
 def test_every_language_has_a_whole_prompt() -> None:
     for language in prompts():
         assert "alpha" in context_of(["alpha"], "", language)
-        assert all(part in context_of(["alpha"], "What?", language) for part in ("alpha", "What?", "1"))
+        assert all(
+            part in context_of(["alpha"], "What?", language) for part in ("alpha", "What?", "1")
+        )
 
 
 @pytest.mark.parametrize(
@@ -257,13 +301,17 @@ def test_the_answer_is_read_once_behind_the_question_and_all_passages(tmp_path: 
 
 def test_an_answer_that_is_too_long_is_not_marked_and_not_confirmed(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP}, max_position_embeddings=128)
-    (check,) = role(folder).verify([Claim(text="long 1850 " * 60)], [Evidence(id="1", text=EVIDENCE)])
+    (check,) = role(folder).verify(
+        [Claim(text="long 1850 " * 60)], [Evidence(id="1", text=EVIDENCE)]
+    )
     assert (marks(check), check.support) == ([], None)
     assert "longer than the tagger reads" in (check.issue or "")
 
 
 def test_an_input_is_read_up_to_the_longest_and_not_cut_beyond(tmp_path: Path) -> None:
-    scorer = scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}, max_position_embeddings=64)))
+    scorer = scoring.load(
+        str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}, max_position_embeddings=64))
+    )
     room = 64 - len("[CLS] [SEP] 1850 [SEP]".split())
     assert scorer.tag("bridge " * room, "1850") is not None
     assert scorer.tag("bridge " * (room + 1), "1850") is None
@@ -271,7 +319,10 @@ def test_an_input_is_read_up_to_the_longest_and_not_cut_beyond(tmp_path: Path) -
 
 def test_a_word_that_one_part_of_the_passages_supports_is_not_marked(tmp_path: Path) -> None:
     folder = save_tagger(
-        tmp_path / "tagger", {"1850": MADE_UP}, seen={"paris": (9.0, 0.0)}, max_position_embeddings=160
+        tmp_path / "tagger",
+        {"1850": MADE_UP},
+        seen={"paris": (9.0, 0.0)},
+        max_position_embeddings=160,
     )
     filler = "The bridge is 120 metres long. " * 10
     assert one_by_one(folder, "It opened in 1850.", evidence=filler * 2) == [["1850"]]
@@ -282,7 +333,9 @@ def test_a_word_that_one_part_of_the_passages_supports_is_not_marked(tmp_path: P
 def test_passages_that_are_not_read_whole_mark_nothing(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP}, max_position_embeddings=128)
     for evidence in ("The bridge is long. " * 40 * MOST_PARTS, "bridge " * 300):
-        (check,) = role(folder).verify([Claim(text="It opened in 1850.")], [Evidence(id="1", text=evidence)])
+        (check,) = role(folder).verify(
+            [Claim(text="It opened in 1850.")], [Evidence(id="1", text=evidence)]
+        )
         assert marks(check) == []
         assert "longer than the tagger reads" in (check.issue or "")
 
@@ -298,26 +351,36 @@ def test_without_evidence_text_nothing_is_marked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [(1, 2), (1, 7, 3), (1, 3, 2)])
 def test_outputs_of_another_shape_are_not_read(tmp_path: Path, shape: tuple[int, ...]) -> None:
     whole = scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP})))
-    other = scoring.LocalScorer(whole.labels, whole.encoder, lambda batch: np.zeros(shape), whole.model)
-    (check,) = LocalTagger(other, Settings()).verify([Claim(text="It opened.")], [Evidence(id="1", text=EVIDENCE)])
+    other = scoring.LocalScorer(
+        whole.labels, whole.encoder, lambda batch: np.zeros(shape), whole.model
+    )
+    (check,) = LocalTagger(other, Settings()).verify(
+        [Claim(text="It opened.")], [Evidence(id="1", text=EVIDENCE)]
+    )
     assert check.verdict == "unscored"
 
 
 def test_a_number_that_is_none_is_no_mark(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": (float("nan"), 0.0)})
-    (check,) = role(folder).verify([Claim(text="It opened in 1850.")], [Evidence(id="1", text=EVIDENCE)])
+    (check,) = role(folder).verify(
+        [Claim(text="It opened in 1850.")], [Evidence(id="1", text=EVIDENCE)]
+    )
     assert check.verdict == "unscored"
 
 
 def test_a_text_that_no_tokenizer_takes_leaves_the_claim_unscored(tmp_path: Path) -> None:
     folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP})
-    (check,) = role(folder).verify([Claim(text="It opened \ud800.")], [Evidence(id="1", text=EVIDENCE)])
+    (check,) = role(folder).verify(
+        [Claim(text="It opened \ud800.")], [Evidence(id="1", text=EVIDENCE)]
+    )
     assert check.verdict == "unscored"
 
 
 def test_a_tagger_scores_no_claim_and_a_verifier_tags_no_word(tmp_path: Path) -> None:
     with pytest.raises(StepError, match="confirms no claim"):
-        scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}))).score([(EVIDENCE, "It opened.")])
+        scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}))).score(
+            [(EVIDENCE, "It opened.")]
+        )
     with pytest.raises(StepError, match="scores claims as a whole"):
         scoring.load(str(save_model(tmp_path / "nli", NLI_WORDS))).tag(EVIDENCE, "It opened.")
 
@@ -327,7 +390,10 @@ def test_marks_stay_whoever_judges_the_claim_afterwards(tmp_path: Path) -> None:
 
     class Confirms:
         def verify(self, claims: Any, evidence: Any) -> tuple[ClaimCheck, ...]:
-            return tuple(ClaimCheck(claim=each, verdict="supported", support=1.0, confidence=1.0) for each in claims)
+            return tuple(
+                ClaimCheck(claim=each, verdict="supported", support=1.0, confidence=1.0)
+                for each in claims
+            )
 
     both = EscalatingVerifier(first, Confirms(), ("local:tagger", "other"))
     (check,) = both.verify([Claim(text="It opened in 1850.")], [Evidence(id="1", text=EVIDENCE)])
@@ -338,5 +404,7 @@ def test_marks_stay_whoever_judges_the_claim_afterwards(tmp_path: Path) -> None:
 def test_a_sentence_about_marked_words_names_few_and_stays_short() -> None:
     assert words_marked(["a"]) == "The tagger finds no support for “a”"
     assert words_marked(["a", "b", "a"]) == "The tagger finds no support for “a” and “b”"
-    assert words_marked(list("abcde")) == "The tagger finds no support for “a”, “b” and 3 more places"
+    assert (
+        words_marked(list("abcde")) == "The tagger finds no support for “a”, “b” and 3 more places"
+    )
     assert len(words_marked(["word " * 500])) < 110

@@ -1,4 +1,6 @@
-"""What the MCP tools take and give, without the SDK: arguments, cursors, ids of evidence, quoting."""
+"""What the MCP tools take and give, without the SDK: arguments, cursors, ids of
+evidence, quoting.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ from tests.waiting import PATIENCE_S, run_at_once, until, until_async
 
 pytestmark = pytest.mark.slow
 
-HIDDEN = {char for char in map(chr, range(0x110000)) if unicodedata.category(char) in "Cc Cf Cs Co Zl Zp".split()}
+HIDDEN = {
+    char
+    for char in map(chr, range(0x110000))
+    if unicodedata.category(char) in "Cc Cf Cs Co Zl Zp".split()
+}
 BRIDGE = case("bridge")
 
 
@@ -60,7 +66,13 @@ def called(tools: Tools, name: str, arguments: dict[str, Any], watch: Watch = Wa
 
 @pytest.mark.parametrize("key", ["x" * 100_000, "query" * 20_000, "\u202e" * 100_000])
 def test_long_names_and_values_are_refused_at_once_and_cut_in_the_message(key: str) -> None:
-    wrong = ({key: "x"}, {"query": key * 10}, {"strictness": key}, {"sourceIds": [key]}, {"sourceIds": "[" * 100_000})
+    wrong = (
+        {key: "x"},
+        {"query": key * 10},
+        {"strictness": key},
+        {"sourceIds": [key]},
+        {"sourceIds": "[" * 100_000},
+    )
     for given_ in wrong:
         with pytest.raises(InputError) as refused:
             TOOLS["critique_answer"].read(given_)
@@ -83,7 +95,10 @@ def test_no_character_that_is_not_seen_is_quoted_as_it_is() -> None:
 def test_the_whole_id_of_a_chunk_names_its_case_and_itself(case_id: str, evidence_id: str) -> None:
     written = address(case_id, evidence_id)
     assert written.count("/") == 1
-    assert [part.replace("%2F", "/").replace("%25", "%") for part in written.split("/")] == [case_id, evidence_id]
+    assert [part.replace("%2F", "/").replace("%25", "%") for part in written.split("/")] == [
+        case_id,
+        evidence_id,
+    ]
 
 
 @given(st.text(max_size=60) | st.just(cursor(3, "other")))
@@ -93,20 +108,34 @@ def test_a_cursor_is_the_one_that_was_given_or_is_refused(text: str) -> None:
         page_of(text, {"text": "x"})
 
 
-def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(handlers: Tools) -> None:
-    again = {**BRIDGE, "id": "100%/b", "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}]}
+def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(
+    handlers: Tools,
+) -> None:
+    again = {
+        **BRIDGE,
+        "id": "100%/b",
+        "evidence": [{"id": "1", "text": "a"}, {"id": "3/4", "text": "b"}],
+    }
     handlers.workbench.cases.add(ADA, [Case.model_validate(again)])
     inline = [Evidence(id="2", text="In full.")]
     asked = ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%25%2Fb/3%2F4"]
     found = gathered(handlers.workbench, [*asked, "bridge/1"], inline)
-    assert [source.chunk.id for source in found] == ["2", "bridge/1", "bridge/2", "100%25%2Fb/1", "3/4"]
+    assert [source.chunk.id for source in found] == [
+        "2",
+        "bridge/1",
+        "bridge/2",
+        "100%25%2Fb/1",
+        "3/4",
+    ]
     assert [source.chunk.text[:5] for source in found] == ["In fu", "The b", "It op", "a", "b"]
     assert [used.source_id for used in reports.used(found)] == [None, *asked]
     with pytest.raises(InputError, match="'1' is evidence of 2 cases: name the case too, as in "):
         gathered(handlers.workbench, ["1"], [])
 
 
-def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(handlers: Tools) -> None:
+def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(
+    handlers: Tools,
+) -> None:
     without = {key: value for key, value in BRIDGE.items() if key not in ("id", "answer")}
     told: list[Progress] = []
     called(handlers, "run_audit", {"case": without}, Watch(told.append))
@@ -116,7 +145,9 @@ def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written
     assert told[1].message == "drafting"
 
 
-def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(handlers: Tools) -> None:
+def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(
+    handlers: Tools,
+) -> None:
     told: list[Progress] = []
     asked = {"caseId": "bridge"}
     until_second = Watch(told.append, lambda: any("iteration 2" in each.message for each in told))
@@ -125,7 +156,11 @@ def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_fini
     (stopped,) = handlers.workbench.store.runs.for_case("bridge")
     assert stopped.state == "interrupted"
     part = called(handlers, "get_run", {"runId": stopped.id})
-    assert (part["state"], len(part["iterations"]), part["final_answer"]) == ("interrupted", 1, None)
+    assert (part["state"], len(part["iterations"]), part["final_answer"]) == (
+        "interrupted",
+        1,
+        None,
+    )
     told.clear()
     run = called(handlers, "run_audit", asked, Watch(told.append))
     assert run["run_id"] == stopped.id
@@ -162,13 +197,27 @@ def test_every_result_has_the_form_that_is_promised(handlers: Tools) -> None:
         assert json.loads(quoted_json(result)) == result
 
 
-ODD = ["bridge", "bridge/1", "1", "/", "%2F", "masis://run/x", "", "\x00", "é/\u202e", "x" * 3000, "["]
+ODD = [
+    "bridge",
+    "bridge/1",
+    "1",
+    "/",
+    "%2F",
+    "masis://run/x",
+    "",
+    "\x00",
+    "é/\u202e",
+    "x" * 3000,
+    "[",
+]
 
 
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(tool=st.sampled_from(list(TOOLS.values())), data=st.data())
-def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Tools, tool: Any, data: st.DataObject) -> None:
+def test_whatever_is_asked_is_answered_or_refused_in_words(
+    fuzzed: Tools, tool: Any, data: st.DataObject
+) -> None:
     text, number = st.sampled_from(ODD) | st.text(max_size=30), st.integers(-3, 200) | st.none()
     of_type = {
         "string": text,
@@ -196,7 +245,9 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Tools:
     return tools_on(tmp_path_factory.mktemp("fuzz") / "m.db", Settings(draft_min_length=0))
 
 
-def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("masis.integrations.mcp.server.MOST_WAITING", 2)
     let_go = threading.Event()
 
@@ -241,7 +292,10 @@ def test_work_learns_that_its_caller_has_gone_and_what_waited_is_never_begun() -
 def test_claims_are_left_where_whoever_asked_has_gone(handlers: Tools) -> None:
     with pytest.raises(Stopped):
         called(
-            handlers, "verify_claims", {"claims": ["It is long."], "sourceIds": ["bridge/1"]}, Watch(gone=lambda: True)
+            handlers,
+            "verify_claims",
+            {"claims": ["It is long."], "sourceIds": ["bridge/1"]},
+            Watch(gone=lambda: True),
         )
 
 
@@ -257,7 +311,12 @@ def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handle
     assert typed("case_id", "bri").total == 151
     run = handlers.workbench.audits.audit(ADA, many[0])
     assert typed("run_id", run.id[:4]).values == [run.id]
-    for argument, begun in [("draft", "b"), ("case_id", "BRIDGE"), ("case_id", "\ud800"), ("case_id", "%_'\x00")]:
+    for argument, begun in [
+        ("draft", "b"),
+        ("case_id", "BRIDGE"),
+        ("case_id", "\ud800"),
+        ("case_id", "%_'\x00"),
+    ]:
         assert typed(argument, begun).total == 0
 
 
@@ -278,13 +337,23 @@ def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None
     ("name", "given", "told"),
     [
         ("check_drafts", {}, "there is no prompt 'check_drafts'. There are: check_draft, "),
-        ("check_draft", {"draft": "d", "case": "c"}, r"argument case \(did you mean case_id\?\). question: is missing"),
+        (
+            "check_draft",
+            {"draft": "d", "case": "c"},
+            r"argument case \(did you mean case_id\?\). question: is missing",
+        ),
         ("explain_run", None, "run_id: is missing. Add it. Arguments required: run_id."),
-        ("explain_run", {"run_id": "x" * 150_001}, "holds 150,001 characters, at most 150,000 are taken"),
+        (
+            "explain_run",
+            {"run_id": "x" * 150_001},
+            "holds 150,001 characters, at most 150,000 are taken",
+        ),
         ("whats_waiting", {"run_id": "x"}, "There is no argument run_id. There are none."),
     ],
 )
-def test_the_error_for_a_wrong_prompt_says_what_is_wrong(name: str, given: dict[str, str] | None, told: str) -> None:
+def test_the_error_for_a_wrong_prompt_says_what_is_wrong(
+    name: str, given: dict[str, str] | None, told: str
+) -> None:
     with pytest.raises(InputError, match=told):
         prompted(name, given)
 
@@ -292,7 +361,14 @@ def test_the_error_for_a_wrong_prompt_says_what_is_wrong(name: str, given: dict[
 def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -> None:
     spending = Spending()
     call = ModelCall(
-        role="critic", step=None, iteration=None, model="m", prompt="p/1", mode="text", outcome="answered", ms=1
+        role="critic",
+        step=None,
+        iteration=None,
+        model="m",
+        prompt="p/1",
+        mode="text",
+        outcome="answered",
+        ms=1,
     )
     for source in ("cache", "replay"):
         spending.on_end(call.model_copy(update={"source": source, "cost_usd": 0.0}), None)
@@ -301,7 +377,9 @@ def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -
     assert spending.total.unpriced == 1
 
 
-def test_one_audit_of_a_case_runs_at_a_time_and_nothing_is_held_of_it_afterwards(handlers: Tools) -> None:
+def test_one_audit_of_a_case_runs_at_a_time_and_nothing_is_held_of_it_afterwards(
+    handlers: Tools,
+) -> None:
     cases = [Case.model_validate({**BRIDGE, "id": f"bridge-{number % 3}"}) for number in range(12)]
     inside: Counter[str] = Counter()
     most: Counter[str] = Counter()

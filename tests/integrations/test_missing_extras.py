@@ -1,4 +1,5 @@
-"""Where an extra's package is missing, whoever asks for it is told what installs it, and nothing is made or sent.
+"""Where an extra's package is missing, whoever asks for it is told what installs it, and nothing is
+made or sent.
 
 The packages are here, most of them: their import is refused, as where they are not installed.
 """
@@ -38,7 +39,9 @@ BAML, CASE = Settings(output_validator="baml"), Case.model_validate(case("one"))
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Refuses a package, and forgets what was imported of it and of our modules that stand on it."""
+    """Refuses a package, and forgets what was imported of it and of our modules that
+    stand on it.
+    """
 
     def refuse(package: str, extra: str = "") -> None:
         ours = f"masis.integrations.{OURS.get(extra, extra or package)}"
@@ -61,7 +64,10 @@ def cases(tmp_path: Path) -> Path:
 
 def test_importing_masis_imports_no_package_of_an_extra() -> None:
     packages = {"dspy", "ray", "mcp", "langgraph", "baml_py", "opentelemetry.sdk", "torch"}
-    code = f"import sys, masis, masis.api.audits, masis.cli.audit; print({packages} & set(sys.modules))"
+    code = (
+        f"import sys, masis, masis.api.audits, masis.cli.audit; print({packages} &"
+        " set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "set()"
 
@@ -69,7 +75,11 @@ def test_importing_masis_imports_no_package_of_an_extra() -> None:
 @pytest.mark.parametrize(
     ("package", "extra", "arguments"),
     [
-        ("baml_py", "baml", ["audit", "cases.jsonl", "--db", "made", "--set", "output_validator=baml"]),
+        (
+            "baml_py",
+            "baml",
+            ["audit", "cases.jsonl", "--db", "made", "--set", "output_validator=baml"],
+        ),
         ("ray", "ray", ["audit", "cases.jsonl", "--engine", "ray", "--out", "made"]),
         ("mcp", "mcp", ["mcp", "--db", "made"]),
         ("dspy", "dspy", ["optimize", "--model", "ollama:m", "--name", "a", "--programs", "made"]),
@@ -154,7 +164,9 @@ def test_a_program_of_dspy_is_listed_named_and_asked_with_where_dspy_is_missing(
         (["--address", "auto"], "--address"),
     ],
 )
-def test_an_option_of_the_other_engine_is_wrong_use(cases: Path, arguments: list[str], named: str) -> None:
+def test_an_option_of_the_other_engine_is_wrong_use(
+    cases: Path, arguments: list[str], named: str
+) -> None:
     said = CliRunner().invoke(main, ["audit", str(cases), *arguments])
     assert said.exit_code == 2
     assert named in said.output

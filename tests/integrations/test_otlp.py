@@ -1,4 +1,6 @@
-"""Traces of OpenTelemetry at the HTTP door: what becomes a case, what is counted, and how a refusal is answered."""
+"""Traces of OpenTelemetry at the HTTP door: what becomes a case, what is counted, and how a refusal
+is answered.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +22,53 @@ from tests.integrations.test_web import DIGEST, SEND, audited, ingesting, stored
 from tests.waiting import until
 from tools.serving import free_port
 
-Q, A, T = "How long is the bridge?", "The bridge is 120 metres long [1].", "The bridge is 120 metres long."
+Q, A, T = (
+    "How long is the bridge?",
+    "The bridge is 120 metres long [1].",
+    "The bridge is 120 metres long.",
+)
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 def attribute(key: str, value: Any) -> dict[str, Any]:
     if isinstance(value, list):
-        return {"key": key, "value": {"arrayValue": {"values": [attribute("", each)["value"] for each in value]}}}
+        return {
+            "key": key,
+            "value": {"arrayValue": {"values": [attribute("", each)["value"] for each in value]}},
+        }
     if isinstance(value, dict):
-        return {"key": key, "value": {"kvlistValue": {"values": [attribute(*each) for each in value.items()]}}}
-    return {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
+        return {
+            "key": key,
+            "value": {"kvlistValue": {"values": [attribute(*each) for each in value.items()]}},
+        }
+    return {
+        "key": key,
+        "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value},
+    }
 
 
-def span(number: int, trace: str = TRACE, parent: int | None = None, **attributes: Any) -> dict[str, Any]:
+def span(
+    number: int, trace: str = TRACE, parent: int | None = None, **attributes: Any
+) -> dict[str, Any]:
     """A span in OTLP's JSON; names of attributes with ``__`` for ``.``."""
     named = [attribute(key.replace("__", "."), value) for key, value in attributes.items()]
     above = {} if parent is None else {"parentSpanId": f"{parent:016x}"}
-    return {"traceId": trace, "spanId": f"{number:016x}", "name": "work", "kind": 1, "attributes": named, **above}
+    return {
+        "traceId": trace,
+        "spanId": f"{number:016x}",
+        "name": "work",
+        "kind": 1,
+        "attributes": named,
+        **above,
+    }
 
 
 def openinference(trace: str = TRACE, parent: int | None = None) -> list[dict[str, Any]]:
     kind = "openinference__span__kind"
-    found = {"retrieval__documents__0__document__content": T, "retrieval__documents__0__document__id": "1"}
+    found = {
+        "retrieval__documents__0__document__content": T,
+        "retrieval__documents__0__document__id": "1",
+    }
     return [
         span(2, trace, 1, **{kind: "RETRIEVER", "input__value": Q} | found),
         span(3, trace, 1, **{kind: "LLM", "input__value": "prompt", "output__value": "raw"}),
@@ -55,7 +82,11 @@ def genai(trace: str = TRACE) -> list[dict[str, Any]]:
 
     return [
         span(
-            2, trace, 1, gen_ai__operation__name="retrieval", gen_ai__retrieval__documents=[{"id": "1", "content": T}]
+            2,
+            trace,
+            1,
+            gen_ai__operation__name="retrieval",
+            gen_ai__retrieval__documents=[{"id": "1", "content": T}],
         ),
         span(
             *(3, trace, 1),
@@ -67,7 +98,11 @@ def genai(trace: str = TRACE) -> list[dict[str, Any]]:
 
 
 def request(*spans: dict[str, Any]) -> dict[str, Any]:
-    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": "x"}, "spans": list(spans)}]}]}
+    return {
+        "resourceSpans": [
+            {"resource": {}, "scopeSpans": [{"scope": {"name": "x"}, "spans": list(spans)}]}
+        ]
+    }
 
 
 def protobuf(*spans: dict[str, Any]) -> bytes:
@@ -85,13 +120,25 @@ def protobuf(*spans: dict[str, Any]) -> bytes:
 
 @pytest.fixture
 def opened(bench: Workbench) -> Iterator[TestClient]:
-    source = Source(name="chatbot", token_sha256=DIGEST, max_body_bytes=100_000, max_cases=3, profile="langfuse-traces")
-    with TestClient(web.application(bench.ingestion, {"chatbot": source}), base_url="http://127.0.0.1:8700") as client:
+    source = Source(
+        name="chatbot",
+        token_sha256=DIGEST,
+        max_body_bytes=100_000,
+        max_cases=3,
+        profile="langfuse-traces",
+    )
+    with TestClient(
+        web.application(bench.ingestion, {"chatbot": source}), base_url="http://127.0.0.1:8700"
+    ) as client:
         yield client
 
 
-def post(client: TestClient, content: bytes, kind: str = otlp.JSON, **headers: str) -> httpx2.Response:
-    return client.post("/v1/traces", content=content, headers=SEND | {"content-type": kind} | headers)
+def post(
+    client: TestClient, content: bytes, kind: str = otlp.JSON, **headers: str
+) -> httpx2.Response:
+    return client.post(
+        "/v1/traces", content=content, headers=SEND | {"content-type": kind} | headers
+    )
 
 
 def case_stored(bench: Workbench, case_id: str = TRACE) -> Any:
@@ -102,7 +149,9 @@ def case_stored(bench: Workbench, case_id: str = TRACE) -> Any:
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 @pytest.mark.parametrize("kind", [otlp.JSON, otlp.PROTOBUF])
 @pytest.mark.parametrize(
-    "spans", [openinference(), genai(), openinference(parent=9)], ids=["openinference", "genai", "within"]
+    "spans",
+    [openinference(), genai(), openinference(parent=9)],
+    ids=["openinference", "genai", "within"],
 )
 def test_a_trace_with_answer_and_evidence_becomes_a_case(
     bench: Workbench, opened: TestClient, spans: list[dict[str, Any]], kind: str, encoding: str
@@ -125,7 +174,12 @@ def test_spans_that_give_no_case_are_counted_and_the_others_are_stored(
 ) -> None:
     without_evidence = openinference("b" * 32)[1:]
     without_answer = openinference("c" * 32)[:1]
-    spans = [*openinference(), *without_evidence, *without_answer, span(7, "d" * 32, http__method="GET")]
+    spans = [
+        *openinference(),
+        *without_evidence,
+        *without_answer,
+        span(7, "d" * 32, http__method="GET"),
+    ]
     content = protobuf(*spans) if kind == otlp.PROTOBUF else json.dumps(request(*spans)).encode()
     answer = post(opened, content, kind)
     assert answer.status_code == 200
@@ -133,12 +187,18 @@ def test_spans_that_give_no_case_are_counted_and_the_others_are_stored(
         partial = answer.json()["partialSuccess"]
         rejected, why = partial["rejectedSpans"], partial["errorMessage"]
     else:
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+            ExportTraceServiceResponse,
+        )
 
         read = ExportTraceServiceResponse.FromString(answer.content).partial_success
         rejected, why = str(read.rejected_spans), read.error_message
     assert rejected == "4"
-    for trace, lacks in (("b", "evidence is missing"), ("c", "answer is missing"), ("d", "no attributes of")):
+    for trace, lacks in (
+        ("b", "evidence is missing"),
+        ("c", "answer is missing"),
+        ("d", "no attributes of"),
+    ):
         assert f"trace {trace * 32}: " in why
         assert lacks in why
     case_stored(bench)
@@ -168,25 +228,42 @@ def test_a_trace_that_is_sent_again_changes_nothing_and_one_with_other_spans_is_
         (b"{}", {"content-type": "text/plain"}, 415, "content type"),
         (b"{}", {"authorization": "Bearer wrong"}, 401, "token"),
         (b" " * 100_001, {}, 413, "max_body_bytes"),
-        (gzip.compress(b" " * 10_000_000, mtime=0), {"content-encoding": "gzip"}, 413, "max_body_bytes"),
         (
-            json.dumps(request(*(each for n in range(4) for each in openinference(f"{n:032x}")))).encode(),
+            gzip.compress(b" " * 10_000_000, mtime=0),
+            {"content-encoding": "gzip"},
+            413,
+            "max_body_bytes",
+        ),
+        (
+            json.dumps(
+                request(*(each for n in range(4) for each in openinference(f"{n:032x}")))
+            ).encode(),
             *({}, 413, "max_cases"),
         ),
     ],
 )
 def test_a_request_that_can_not_be_taken_is_answered_with_a_status_and_why(
-    bench: Workbench, opened: TestClient, content: bytes, headers: dict[str, str], status: int, why: str
+    bench: Workbench,
+    opened: TestClient,
+    content: bytes,
+    headers: dict[str, str],
+    status: int,
+    why: str,
 ) -> None:
     answer = post(
-        opened, content, **({"kind": headers.pop("content-type")} if "content-type" in headers else {}), **headers
+        opened,
+        content,
+        **({"kind": headers.pop("content-type")} if "content-type" in headers else {}),
+        **headers,
     )
     assert answer.status_code == status
     assert why in answer.text
     assert bench.store.database.value("SELECT count(*) FROM inbox") == 0
 
 
-def test_more_spans_than_one_request_may_hold_are_refused(opened: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_spans_than_one_request_may_hold_are_refused(
+    opened: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(otlp, "MOST_SPANS", 2)
     for kind, content in (
         (otlp.JSON, json.dumps(request(*openinference())).encode()),
@@ -205,12 +282,16 @@ def test_an_exporter_of_the_sdk_sends_a_trace_that_is_audited(tmp_path: Path) ->
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     with ingesting(tmp_path, free_port()) as opened:
-        exporter = OTLPSpanExporter(f"{opened.base_url}/v1/traces", headers=SEND, compression=Compression.Gzip)
+        exporter = OTLPSpanExporter(
+            f"{opened.base_url}/v1/traces", headers=SEND, compression=Compression.Gzip
+        )
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(BatchSpanProcessor(exporter))
         tracer = provider.get_tracer("chatbot")
         with tracer.start_as_current_span("answer") as outer:
-            outer.set_attributes({"openinference.span.kind": "CHAIN", "input.value": Q, "output.value": A})
+            outer.set_attributes(
+                {"openinference.span.kind": "CHAIN", "input.value": Q, "output.value": A}
+            )
             with tracer.start_as_current_span("find") as inner:
                 inner.set_attributes({"openinference.span.kind": "RETRIEVER", "input.value": Q})
                 inner.set_attributes({"retrieval.documents.0.document.content": T})

@@ -1,4 +1,6 @@
-"""The plugin as a team uses it: fixtures, marker, options, the report, and a start that costs nothing."""
+"""The plugin as a team uses it: fixtures, marker, options, the report, and a start that costs
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,15 @@ def test_called_with_more(assert_grounded):
 
 
 def run(pytester: pytest.Pytester, *flags: str) -> pytest.RunResult:
-    """Run pytest in this process, without a plugin that another package brings and that takes a second to import."""
+    """Run pytest in this process, without a plugin that another package brings and that takes a
+    second to import.
+    """
     return pytester.runpytest_inprocess("-p", "no:langsmith_plugin", *flags)
 
 
-def test_a_test_fails_where_an_answer_is_not_grounded_and_says_why(pytester: pytest.Pytester) -> None:
+def test_a_test_fails_where_an_answer_is_not_grounded_and_says_why(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(TESTS)
     result = run(pytester, "--strict-markers")
     result.assert_outcomes(passed=4, failed=2)
@@ -78,14 +84,20 @@ def test_every_check_is_a_line_of_the_report(pytester: pytest.Pytester) -> None:
     lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == 6
     assert lines[0]["test"].endswith("::test_right")
-    assert (lines[0]["grounded"], lines[0]["question"], lines[0]["judged_by"]) == (True, "How long?", "offline")
+    assert (lines[0]["grounded"], lines[0]["question"], lines[0]["judged_by"]) == (
+        True,
+        "How long?",
+        "offline",
+    )
     assert [issue["what"] for issue in lines[1]["issues"]] == ["invalid reference", "contradicted"]
 
 
 def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(TESTS)
     pytester.makeini("[pytest]\nmasis_allow_uncited = false\nmasis_min_support = 0.5\n")
-    run(pytester, "-k", "uncited or right or more").assert_outcomes(passed=2, failed=1, deselected=3)
+    run(pytester, "-k", "uncited or right or more").assert_outcomes(
+        passed=2, failed=1, deselected=3
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,10 +107,16 @@ def test_the_configuration_file_sets_what_is_let_pass(pytester: pytest.Pytester)
         (["--masis-model", "openai:gpt-4o"], "", "OPENAI_API_KEY"),
         ([], "masis_min_support = much", "masis_min_support = much: is no number"),
         ([], "masis_min_support = 60", "min_support: is 60.0. Give a share from 0 to 1"),
-        (["--masis-report", "none/out.jsonl"], "", "--masis-report none/out.jsonl: can't be written"),
+        (
+            ["--masis-report", "none/out.jsonl"],
+            "",
+            "--masis-report none/out.jsonl: can't be written",
+        ),
     ],
 )
-def test_what_is_wrong_is_reported_in_words(pytester: pytest.Pytester, flags: list[str], ini: str, why: str) -> None:
+def test_what_is_wrong_is_reported_in_words(
+    pytester: pytest.Pytester, flags: list[str], ini: str, why: str
+) -> None:
     pytester.makepyfile(TESTS)
     pytester.makeini(f"[pytest]\n{ini}\n")
     result = run(pytester, "-k", "test_right", *flags)
@@ -119,9 +137,10 @@ def test_a_bound_that_is_none_is_named(pytester: pytest.Pytester, bound: str, to
     assert told in run(pytester).stdout.str()
 
 
-def test_a_start_of_pytest_imports_nothing_of_ours_but_the_plugin(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        """
+def test_a_start_of_pytest_imports_nothing_of_ours_but_the_plugin(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile("""
         import sys
         def test_light():
             ours = {name for name in sys.modules if name.startswith("masis")}
@@ -129,10 +148,11 @@ def test_a_start_of_pytest_imports_nothing_of_ours_but_the_plugin(pytester: pyte
             light = {"masis", "masis.audit", "masis.version", "masis.schema", "masis.schema.display"}
             assert ours <= light | plugin
             assert not {"pydantic", "numpy", "openai", "streamlit", "pandas"} & set(sys.modules)
-        """
-    )
+        """)
     others = ("no:hypothesispytest", "no:langsmith_plugin")  # plugins that other packages bring
-    pytester.runpytest_subprocess(*(each for name in others for each in ("-p", name))).assert_outcomes(passed=1)
+    pytester.runpytest_subprocess(
+        *(each for name in others for each in ("-p", name))
+    ).assert_outcomes(passed=1)
 
 
 def test_the_plugin_can_be_left_out(pytester: pytest.Pytester) -> None:

@@ -1,4 +1,6 @@
-"""The parts of audits on Ray that need no Ray: the input in chunks, the ledger, the output folder."""
+"""The parts of audits on Ray that need no Ray: the input in chunks, the ledger, the
+output folder.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ NUMBERED = [case(f"case-{number}", query=f"How long is bridge {number}?") for nu
 
 
 def read(place: Path | str, *, size: int = 7) -> list[Chunk]:
-    return [chunk for part in parts_of(str(place)) for chunk in chunks_of(part, str(place), None, size)]
+    return [
+        chunk for part in parts_of(str(place)) for chunk in chunks_of(part, str(place), None, size)
+    ]
 
 
 def ids(chunks: list[Chunk]) -> list[str]:
@@ -82,7 +86,9 @@ def test_a_row_that_is_no_case_keeps_its_place_with_its_problem(file: Path) -> N
     assert "line 2" in (found[1][2] or "")
 
 
-def test_a_file_that_breaks_off_ends_with_its_problem_and_the_others_are_read(tmp_path: Path) -> None:
+def test_a_file_that_breaks_off_ends_with_its_problem_and_the_others_are_read(
+    tmp_path: Path,
+) -> None:
     packed = gzip.compress(lines(*NUMBERED[:20]))
     (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) - 30])
     (tmp_path / "b.jsonl").write_bytes(lines(*NUMBERED[20:]))
@@ -114,7 +120,9 @@ def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def a_row(number: int, outcome: str = "failed") -> dict[str, object]:
-    row = failed_row(a_case(f"case-{number}"), "no", Origin(source="x", source_offset=0, source_row=number))
+    row = failed_row(
+        a_case(f"case-{number}"), "no", Origin(source="x", source_offset=0, source_row=number)
+    )
     return row | {"outcome": outcome}
 
 
@@ -133,7 +141,10 @@ def test_a_shard_that_is_written_again_takes_the_place_of_what_was_there(lake: L
     assert sorted(lake.written("part-000000")) == [1, 2]
     lake.write("part-000000", [*lake.written("part-000000").values(), a_row(3)])
     assert sorted(open_lake(lake.place).to_table().column("source_row").to_pylist()) == [1, 2, 3]
-    assert {row["outcome"] for row in lake.written("part-000000").values()} == {"accepted", "failed"}
+    assert {row["outcome"] for row in lake.written("part-000000").values()} == {
+        "accepted",
+        "failed",
+    }
 
 
 def test_what_a_killed_worker_left_is_removed(lake: Lake) -> None:
@@ -152,7 +163,9 @@ def test_what_a_killed_worker_left_is_removed(lake: Lake) -> None:
         ({"parts": {}}, "of another input"),
     ],
 )
-def test_a_folder_that_was_made_of_something_else_is_refused(lake: Lake, change: dict[str, object], said: str) -> None:
+def test_a_folder_that_was_made_of_something_else_is_refused(
+    lake: Lake, change: dict[str, object], said: str
+) -> None:
     with pytest.raises(InputError, match=said):
         lake.prepare(ABOUT | change)
 
@@ -211,14 +224,19 @@ def test_what_a_dead_worker_had_not_written_counts_once_and_costs_twice() -> Non
         ledger.begin("s", 2, 0.0)
         ledger.ended("s", 2, Spent("accepted", cost_usd=0.5))
     ledger.complete("s", 10)
-    assert (ledger.totals().accepted, ledger.totals().cost_usd, ledger.totals().size) == (1, 1.0, 10)
+    assert (ledger.totals().accepted, ledger.totals().cost_usd, ledger.totals().size) == (
+        1,
+        1.0,
+        10,
+    )
 
 
 def test_the_cost_of_the_whole_cluster_stays_under_the_limit() -> None:
     ledger = Ledger(3, 1.0)
     begun = [ledger.begin(f"s{n}", n, 0.3)[0] for n in range(5)]
     assert begun == ["audit", "audit", "audit", "stop", "stop"]
-    ledger.ended("s0", 0, Spent("accepted", cost_usd=0.1))  # cheaper than estimated: there is room for more
+    # cheaper than estimated: there is room for more
+    ledger.ended("s0", 0, Spent("accepted", cost_usd=0.1))
     assert ledger.begin("s5", 5, 0.3)[0] == "audit"
     assert ledger.totals().exhausted
 

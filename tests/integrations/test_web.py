@@ -1,4 +1,6 @@
-"""The HTTP door: what is acknowledged is stored, who may send and how much, which cases enter the queue."""
+"""The HTTP door: what is acknowledged is stored, who may send and how much, which cases enter the
+queue.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,25 @@ import httpx2
 import pytest
 from starlette.testclient import TestClient
 
-from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
+from masis.errors import (
+    HTTP_STATUS,
+    DatabaseBusy,
+    DatabaseFull,
+    MasisError,
+    SettingsError,
+    StepError,
+)
 from masis.integrations.web import app as web
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
-from masis.services.arrivals.ingestion import IngestionService, Rule, Source, drawn, new_token, read_sources
+from masis.services.arrivals.ingestion import (
+    IngestionService,
+    Rule,
+    Source,
+    drawn,
+    new_token,
+    read_sources,
+)
 from tests.cli.running import case, lines, start
 from tests.reviewing import ADA, decide
 from tests.store.factories import a_case
@@ -33,21 +49,31 @@ DOCUMENT = SEND | {"content-type": "application/json"}
 
 
 def client(bench: Workbench, **limits: Any) -> TestClient:
-    source = Source(name="chatbot", token_sha256=DIGEST, **({"requests_per_minute": 60_000, "burst": 1000} | limits))
+    source = Source(
+        name="chatbot",
+        token_sha256=DIGEST,
+        **({"requests_per_minute": 60_000, "burst": 1000} | limits),
+    )
     other = Source(name="other", token_sha256="0" * 64)
     served = web.application(bench.ingestion, {"chatbot": source, "other": other})
     return TestClient(served, base_url="http://127.0.0.1:8700")
 
 
 def done(opened: TestClient, address: str) -> dict[str, Any]:
-    until(lambda: opened.get(address, headers=SEND).json()["state"] == "done", "the request is read")
+    until(
+        lambda: opened.get(address, headers=SEND).json()["state"] == "done", "the request is read"
+    )
     result: dict[str, Any] = opened.get(address, headers=SEND).json()["result"]
     return result
 
 
 def result(opened: TestClient, body: Any) -> dict[str, Any]:
     """What comes of a body that is taken, once it is read: lines as bytes, or one document."""
-    sent = {"content": body, "headers": NDJSON} if isinstance(body, bytes) else {"json": body, "headers": SEND}
+    sent = (
+        {"content": body, "headers": NDJSON}
+        if isinstance(body, bytes)
+        else {"json": body, "headers": SEND}
+    )
     answer = opened.post("/v1/cases", **sent)
     assert answer.status_code == 202
     return done(opened, answer.json()["status"])
@@ -65,20 +91,30 @@ def test_one_case_several_and_lines_are_stored_and_can_be_polled(bench: Workbenc
         assert done(opened, one.json()["status"])["stored"] == 1
         assert result(opened, {"cases": [case("two"), case("three")]})["stored"] == 2
         found = result(opened, lines(case("four"), case("one")))
-        assert (found["received"], found["stored"], found["unchanged"], found["errors"]) == (2, 1, 1, 0)
+        assert (found["received"], found["stored"], found["unchanged"], found["errors"]) == (
+            2,
+            1,
+            1,
+            0,
+        )
     assert set(stored(bench)) == {"one", "two", "three", "four"}
     assert bench.store.database.value("SELECT max(length(body)) FROM inbox") == 0
 
 
 def test_what_is_no_case_is_named_and_the_others_are_stored(bench: Workbench) -> None:
     with client(bench) as opened:
-        body = lines(case("a"), case("b", evidence=...)) + b"{nonsense\n" + lines(case("a", query="Other?"))
+        body = (
+            lines(case("a"), case("b", evidence=...))
+            + b"{nonsense\n"
+            + lines(case("a", query="Other?"))
+        )
         found = result(opened, body)
         assert (found["stored"], found["errors"]) == (1, 3)
         assert any("body, line 2, evidence" in error for error in found["first_errors"])
         found = result(opened, {"cases": [case("c"), {"id": "d"}, 5]})
         assert (found["stored"], found["errors"]) == (1, 2)
-        half = json.dumps(case("half", query="a\ud800b")).encode()  # half a surrogate pair, which is no text
+        # half a surrogate pair, which is no text
+        half = json.dumps(case("half", query="a\ud800b")).encode()
         sent = opened.post("/v1/cases", content=half, headers=DOCUMENT).json()
         assert done(opened, sent["status"])["errors"] == 1
         assert result(opened, case("last"))["stored"] == 1
@@ -86,15 +122,28 @@ def test_what_is_no_case_is_named_and_the_others_are_stored(bench: Workbench) ->
 
 def test_a_source_with_a_profile_sends_what_its_tool_writes(bench: Workbench) -> None:
     rows = [
-        {"id": str(n), "user_input": "How long?", "response": "120 m.", "retrieved_contexts": ["120 m."], "bad": n == 1}
+        {
+            "id": str(n),
+            "user_input": "How long?",
+            "response": "120 m.",
+            "retrieved_contexts": ["120 m."],
+            "bad": n == 1,
+        }
         for n in range(4)
     ]
     flagged = Rule(field="metadata.source_row.bad")
     with client(bench, profile="ragas", max_cases=3, rules=(flagged,)) as opened:
-        sent = opened.post("/v1/cases", content=lines(*rows[:3]) + lines({"user_input": 5}), headers=NDJSON)
+        sent = opened.post(
+            "/v1/cases", content=lines(*rows[:3]) + lines({"user_input": 5}), headers=NDJSON
+        )
         assert sent.status_code == 413, "what is too much is refused at once where it can be seen"
         found = result(opened, lines(*rows[:3]))
-        assert (found["received"], found["stored"], found["passed_over"], found["errors"]) == (3, 1, 2, 0)
+        assert (found["received"], found["stored"], found["passed_over"], found["errors"]) == (
+            3,
+            1,
+            2,
+            0,
+        )
         assert "more than 3 cases" in result(opened, rows)["first_errors"][0]
         assert result(opened, lines({"user_input": 5}))["errors"] >= 1
         assert "holds no JSON" in result(opened, gzip.compress(lines(rows[0])))["first_errors"][0]
@@ -109,7 +158,9 @@ def test_cases_are_counted_and_not_the_keys_of_their_labels(bench: Workbench) ->
         too_long = case("long", answer="So. " * 50_000, labels={"claims": claims})
         sent = opened.post("/v1/cases", json=too_long, headers=DOCUMENT)
         assert (sent.status_code, "answer_characters" in sent.text) == (422, True)
-        body = json.dumps({"cases": [case(str(n)) for n in range(4)]}).replace('"evidence"', '"\\u0065vidence"')
+        body = json.dumps({"cases": [case(str(n)) for n in range(4)]}).replace(
+            '"evidence"', '"\\u0065vidence"'
+        )
         assert opened.post("/v1/cases", content=body, headers=DOCUMENT).status_code == 413
 
 
@@ -134,7 +185,9 @@ def test_the_same_key_is_one_request_however_often_it_is_sent(bench: Workbench) 
         other = opened.post("/v1/cases", json=case("b"), headers=keyed)
         assert other.status_code == 422
         done(opened, answers[0]["status"])
-        assert opened.post("/v1/cases", json=case("a"), headers=keyed).json()["id"] == answers[0]["id"]
+        assert (
+            opened.post("/v1/cases", json=case("a"), headers=keyed).json()["id"] == answers[0]["id"]
+        )
     assert stored(bench) == ["a"]
     assert bench.store.database.value("SELECT count(*) FROM inbox") == 1
 
@@ -154,7 +207,9 @@ def test_the_same_key_is_one_request_however_often_it_is_sent(bench: Workbench) 
         ({"content": lines(*(case(str(number)) for number in range(4))), "headers": NDJSON}, 413),
     ],
 )
-def test_a_request_that_may_not_be_stores_nothing(bench: Workbench, change: dict[str, Any], status: int) -> None:
+def test_a_request_that_may_not_be_stores_nothing(
+    bench: Workbench, change: dict[str, Any], status: int
+) -> None:
     sent = {"content": json.dumps(case("a")), "headers": DOCUMENT} | change
     with client(bench, max_body_bytes=2_000, max_cases=3) as opened:
         answer = opened.post("/v1/cases", **sent)
@@ -195,9 +250,9 @@ def test_rules_say_which_cases_enter_the_queue(bench: Workbench) -> None:
         found = result(opened, {"cases": sent})
         assert (found["stored"], found["passed_over"]) == (3, 2)
     assert stored(bench) == [drawn_one, undrawn[1], undrawn[2]]
-    assert Rule(field="metadata.language", flagged=True).takes(a_case(metadata={"flagged": True, "language": "de"})), (
-        "conditions of one rule add up"
-    )
+    assert Rule(field="metadata.language", flagged=True).takes(
+        a_case(metadata={"flagged": True, "language": "de"})
+    ), "conditions of one rule add up"
     assert 800 < sum(drawn(str(n), 0.1) for n in range(10_000)) < 1_200
 
 
@@ -229,7 +284,12 @@ def test_an_error_is_answered_with_its_status_and_nothing_is_acknowledged(
 def test_the_openapi_document_names_every_route(bench: Workbench) -> None:
     with client(bench) as opened:
         document = opened.get("/v1/openapi.json").json()
-        assert set(document["paths"]) == {"/v1/cases", "/v1/cases/{id}", "/v1/traces", "/v1/batches/{id}"}
+        assert set(document["paths"]) == {
+            "/v1/cases",
+            "/v1/cases/{id}",
+            "/v1/traces",
+            "/v1/batches/{id}",
+        }
         assert document["components"]["schemas"]["Case"]["required"] == ["id", "query", "evidence"]
         assert opened.get("/healthz").json() == {"ok": True}
 
@@ -266,7 +326,9 @@ class Ingesting(httpx2.Client):
 def ingesting(folder: Path, port: int, **environment: str) -> Iterator[Ingesting]:
     """``masis ingest`` on the database of a folder, killed at the end."""
     sources = folder / "sources.toml"
-    sources.write_text(f'[sources.chatbot]\ntoken_sha256 = "{DIGEST}"\nrequests_per_minute = 60000\nburst = 1000\n')
+    sources.write_text(
+        f'[sources.chatbot]\ntoken_sha256 = "{DIGEST}"\nrequests_per_minute = 60000\nburst = 1000\n'
+    )
     arguments = ("ingest", "--port", port, "--sources", sources, "--db", folder / "masis.db")
     with Ingesting(base_url=f"http://127.0.0.1:{port}", headers=SEND) as opened:
         opened.log = folder / "ingest.log"
@@ -288,10 +350,15 @@ def audited(opened: httpx2.Client, case_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_what_arrived_is_audited_in_the_background_also_after_the_server_was_killed(tmp_path: Path) -> None:
+def test_what_arrived_is_audited_in_the_background_also_after_the_server_was_killed(
+    tmp_path: Path,
+) -> None:
     names = ["a", "b/c"]
     with ingesting(tmp_path, free_port()) as opened:
-        assert opened.post("/v1/cases", json={"cases": [case(name) for name in names]}).status_code == 202
+        assert (
+            opened.post("/v1/cases", json={"cases": [case(name) for name in names]}).status_code
+            == 202
+        )
     with ingesting(tmp_path, free_port(), MASIS_INGEST_DEPTH="quick") as opened:
         for name in names:
             found = audited(opened, name)
@@ -315,15 +382,31 @@ def test_a_source_is_told_where_its_cases_stand_and_nobody_else(bench: Workbench
 
         assert opened.get("/v1/cases/typed", headers=SEND).status_code == 404
         assert result(opened, case("typed"))["errors"] == 1
-        assert opened.get("/v1/cases/typed", headers=SEND).status_code == 404, "an id alone says nothing"
-        assert (status()["standing"], status()["audited"], status()["needs_review"]) == ("not_audited", False, False)
+        assert opened.get("/v1/cases/typed", headers=SEND).status_code == 404, (
+            "an id alone says nothing"
+        )
+        assert (status()["standing"], status()["audited"], status()["needs_review"]) == (
+            "not_audited",
+            False,
+            False,
+        )
         bench.audits.audit(ADA, bench.store.cases.get("a"))
-        assert (status()["standing"], status()["needs_review"], status()["verdict"]) == ("wrong", True, None)
+        assert (status()["standing"], status()["needs_review"], status()["verdict"]) == (
+            "wrong",
+            True,
+            None,
+        )
         decide(bench, "a", "reject")
-        assert (status()["standing"], status()["decided"], status()["verdict"]) == ("decided", True, "reject")
+        assert (status()["standing"], status()["decided"], status()["verdict"]) == (
+            "decided",
+            True,
+            "reject",
+        )
 
 
-def test_of_a_case_that_reviewers_differ_about_nothing_is_said_until_it_is_settled(bench: Workbench) -> None:
+def test_of_a_case_that_reviewers_differ_about_nothing_is_said_until_it_is_settled(
+    bench: Workbench,
+) -> None:
     bench.team.set(ADA, QueuePolicy(reviewers=2))
     with client(bench) as opened:
         result(opened, case("a"))

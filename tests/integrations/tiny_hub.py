@@ -1,4 +1,6 @@
-"""A hub of models on loopback, with one repository: as much of the Hugging Face hub's protocol as a download needs."""
+"""A hub of models on loopback, with one repository: as much of the Hugging Face hub's protocol as a
+download needs.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def hub(files: dict[str, bytes], repo: str = "org/name", refuse: int = 0) -> Ite
             path = self.path.partition("?")[0]
             content = files.get(path.removeprefix(f"/{repo}/resolve/main/"))
             if path.startswith(f"/api/models/{repo}"):
-                siblings = [{"rfilename": each, "size": len(content)} for each, content in files.items()]
+                siblings = [
+                    {"rfilename": each, "size": len(content)} for each, content in files.items()
+                ]
                 content = json.dumps({"id": repo, "sha": commit, "siblings": siblings}).encode()
             status = refuse or (404 if content is None else 200)
             self.send_response(status)
@@ -47,4 +51,8 @@ def hub(files: dict[str, bytes], repo: str = "org/name", refuse: int = 0) -> Ite
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }

@@ -1,8 +1,10 @@
-"""Tiny models for tests: ONNX graphs written by hand, whose scores follow from words, and tokenizers to go with them.
+"""Tiny models for tests: ONNX graphs written by hand, whose scores follow from words, and
+tokenizers to go with them.
 
-A graph adds up a row of numbers for each token, another row where the token stands in the claim: so a test says which
-word makes which score, and no training, no network and no ONNX library is needed. ``docs/models.md`` says what such
-files hold; the few fields of the format that are used here are numbered as in ``onnx.proto``.
+A graph adds up a row of numbers for each token, another row where the token stands in the claim: so
+a test says which word makes which score, and no training, no network and no ONNX library is needed.
+``docs/models.md`` says what such files hold; the few fields of the format that are used here are
+numbered as in ``onnx.proto``.
 """
 
 from __future__ import annotations
@@ -24,7 +26,12 @@ FLOAT, INT64 = 1, 7
 
 NLI = {"0": "entailment", "1": "neutral", "2": "contradiction"}
 """Labels, and below what single words of a claim do to the three scores."""
-NLI_WORDS = {"proven": (9.0, 0, 0), "refuted": (0, 0, 9.0), "nothing": (0, 9.0, 0), "maybe": (1.0, 1.0, 0)}
+NLI_WORDS = {
+    "proven": (9.0, 0, 0),
+    "refuted": (0, 0, 9.0),
+    "nothing": (0, 9.0, 0),
+    "maybe": (1.0, 1.0, 0),
+}
 
 
 def save_model(
@@ -37,7 +44,9 @@ def save_model(
     file: str = "model.onnx",
     card: str = "",
 ) -> Path:
-    """Save a model to a folder: ``words`` move the scores where they stand in a claim, ``in_evidence`` in evidence."""
+    """Save a model to a folder: ``words`` move the scores where they stand in a claim,
+    ``in_evidence`` in evidence.
+    """
     labels = NLI if labels is None else labels
     folder.mkdir(parents=True, exist_ok=True)
     known = [*SPECIAL, *dict.fromkeys([*vocabulary.split(), *words, *(in_evidence or {})])]
@@ -51,7 +60,11 @@ def save_model(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(graph(table))
     tokenizer(known).save(str(folder / "tokenizer.json"))
-    whole = {"architectures": ["BertForSequenceClassification"], "model_type": "bert", "pad_token_id": 0}
+    whole = {
+        "architectures": ["BertForSequenceClassification"],
+        "model_type": "bert",
+        "pad_token_id": 0,
+    }
     whole |= {"id2label": dict(labels)} if labels else {}
     (folder / "config.json").write_text(json.dumps(whole))
     if card:
@@ -71,10 +84,11 @@ def save_tagger(
     made: Tokenizer | None = None,
     **config: Any,
 ) -> Path:
-    """Save a tagger: ``words`` have these two scores where they stand, all others (4, 0), which is support.
+    """Save a tagger: ``words`` have these two scores where they stand, all others (4, 0), which is
+    support.
 
-    Words that are ``seen`` anywhere in the input add their scores to every token. ``made`` is another tokenizer than
-    one of whole words.
+    Words that are ``seen`` anywhere in the input add their scores to every token. ``made`` is
+    another tokenizer than one of whole words.
     """
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = "bridge is 120 metres long opened in 1931 the paris capital million".split()
@@ -87,7 +101,11 @@ def save_tagger(
         for word, row in rows.items():
             table[made.token_to_id(word)] = row
     (folder / "model.onnx").write_bytes(tagger_graph(own, other))
-    whole = {"architectures": ["ModernBertForTokenClassification"], "model_type": "modernbert", "pad_token_id": 0}
+    whole = {
+        "architectures": ["ModernBertForTokenClassification"],
+        "model_type": "modernbert",
+        "pad_token_id": 0,
+    }
     whole |= {"id2label": dict(TAGGER if labels is None else labels)}
     (folder / "config.json").write_text(json.dumps(whole | config))
     return folder
@@ -110,7 +128,9 @@ def tokenizer(known: Sequence[str]) -> Tokenizer:
 
 
 def graph(table: np.ndarray[Any, Any]) -> bytes:
-    """A graph that adds up the rows of a table: of a token, or of it in the claim, which begins at half the table."""
+    """A graph that adds up the rows of a table: of a token, or of it in the claim, which begins at
+    half the table.
+    """
     half = np.array(len(table) // 2, dtype=np.int64)
     nodes = [
         _node("Mul", ["token_type_ids", "half"], "shift"),
@@ -127,7 +147,10 @@ def graph(table: np.ndarray[Any, Any]) -> bytes:
         "last": np.array([2], dtype=np.int64),
         "first": np.array([1], dtype=np.int64),
     }
-    inputs = [_value(name, INT64, ("batch", "tokens")) for name in ("input_ids", "attention_mask", "token_type_ids")]
+    inputs = [
+        _value(name, INT64, ("batch", "tokens"))
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+    ]
     whole = b"".join(
         [
             *(_field(1, node) for node in nodes),
@@ -141,7 +164,9 @@ def graph(table: np.ndarray[Any, Any]) -> bytes:
 
 
 def tagger_graph(own: np.ndarray[Any, Any], seen: np.ndarray[Any, Any]) -> bytes:
-    """A graph with two scores for each token: its own, and what the tokens anywhere in the input add to all."""
+    """A graph with two scores for each token: its own, and what the tokens anywhere in the input
+    add to all.
+    """
     nodes = [
         _node("Gather", ["own", "input_ids"], "each"),
         _node("Gather", ["seen", "input_ids"], "there"),
@@ -178,7 +203,10 @@ def _number(number: int, value: int) -> bytes:
 
 
 def _node(kind: str, inputs: Sequence[str], output: str, **attributes: int) -> bytes:
-    parts = [_field(1, name.encode()) for name in inputs] + [_field(2, output.encode()), _field(4, kind.encode())]
+    parts = [_field(1, name.encode()) for name in inputs] + [
+        _field(2, output.encode()),
+        _field(4, kind.encode()),
+    ]
     for name, value in attributes.items():
         parts.append(_field(5, _field(1, name.encode()) + _number(3, value) + _number(20, 2)))
     return b"".join(parts)

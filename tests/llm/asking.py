@@ -19,12 +19,20 @@ from tests.cases import case_of
 from tests.serving_models import ModelServer
 
 KEY = "loopback/0123456789.abcdef"
-PROMPT = Prompt("You judge.", "QUESTION how long?\nEVIDENCE ten metres", "Judge the answer: SECRET ANSWER.", "test/1+0")
+PROMPT = Prompt(
+    "You judge.",
+    "QUESTION how long?\nEVIDENCE ten metres",
+    "Judge the answer: SECRET ANSWER.",
+    "test/1+0",
+)
 WIRES: tuple[Wire, ...] = ("openai", "anthropic")
 ANSWER = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
 CASE = case_of(
     ANSWER,
-    {"1": "The bridge is 120 metres long and made of steel.", "2": "The bridge was opened in 1931 by the mayor."},
+    {
+        "1": "The bridge is 120 metres long and made of steel.",
+        "2": "The bridge was opened in 1931 by the mayor.",
+    },
     query="How long is the bridge, and when was it opened?",
 )
 _names = itertools.count()
@@ -80,14 +88,19 @@ def settings_here(server: ModelServer, **changes: Any) -> Settings:
 
 
 def settings_for(server: ModelServer, wire: str, dead_role: str | None = None) -> Settings:
-    """All roles on the scripted server, under a model name of their own, so that nothing is remembered of others.
+    """All roles on the scripted server, under a model name of their own, so that nothing is
+    remembered of others.
 
     No exam is asked for, so that what lets an answer pass or not is what the reply says.
     """
     address = server.address if wire == "openai" else server.address.removesuffix("/v1")
     providers = {
         "here": {"kind": wire, "address": address, "key_env": "SCRIPTED_KEY"},
-        "dead": {"kind": wire, "address": f"http://127.0.0.1:{closed_port()}", "key_env": "SCRIPTED_KEY"},
+        "dead": {
+            "kind": wire,
+            "address": f"http://127.0.0.1:{closed_port()}",
+            "key_env": "SCRIPTED_KEY",
+        },
     }
     models = {role: f"{'dead' if role == dead_role else 'here'}:m-{next(_names)}" for role in ROLES}
     return Settings.model_validate(

@@ -1,4 +1,6 @@
-"""Replies that a well-behaved model could give, one for each prompt file; made afresh for each test that alters one."""
+"""Replies that a well-behaved model could give, one for each prompt file; made afresh for each test
+that alters one.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,12 @@ def supporting(
     evidence_id: str = "chunk_1", stance: str = "supports", quote: str = "", claim_words: str = ""
 ) -> dict[str, Any]:
     """What a verdict says of one chunk."""
-    return {"evidence_id": evidence_id, "stance": stance, "quote": quote, "claim_words": claim_words}
+    return {
+        "evidence_id": evidence_id,
+        "stance": stance,
+        "quote": quote,
+        "claim_words": claim_words,
+    }
 
 
 def listed(sentence: Any = 1, words: str = "", meaning: str = "") -> dict[str, Any]:
@@ -113,7 +120,12 @@ def grade(**changes: Any) -> dict[str, Any]:
 
 def revision(answer: str, **changes: Any) -> dict[str, Any]:
     """A reviser's reply."""
-    return {"rejected": [], "changes": [], "revised_answer": answer, "updated_confidence": 0.9} | changes
+    return {
+        "rejected": [],
+        "changes": [],
+        "revised_answer": answer,
+        "updated_confidence": 0.9,
+    } | changes
 
 
 ALL: dict[str, Any] = {
@@ -124,5 +136,8 @@ ALL: dict[str, Any] = {
     "critic": critique(),
     "evaluator": evaluation(),
     "reviser": revision("The bridge is 120 metres long."),
-    "drafter": {"reasoning_steps": ["chunk_1 gives the length."], "answer": "It is 120 metres long [chunk_1]."},
+    "drafter": {
+        "reasoning_steps": ["chunk_1 gives the length."],
+        "answer": "It is 120 metres long [chunk_1].",
+    },
 }

@@ -1,4 +1,6 @@
-"""A key for the scripted provider, and nothing known of servers that earlier tests had at the same address."""
+"""A key for the scripted provider, and nothing known of servers that earlier tests had at the same
+address.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A model that answers as a test tells it, and keeps what it was asked: a double for roles, without a provider."""
+"""A model that answers as a test tells it, and keeps what it was asked: a double for roles, without
+a provider.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,11 @@ class Asked:
 
 @dataclass
 class ScriptedAsker:
-    """Answers by the name of the prompt file: a reply for all calls, or a sequence, the last one again and again.
+    """Answers by the name of the prompt file: a reply for all calls, or a sequence, the last one
+    again and again.
 
-    A reply is a record, a text to be read as a server's reply is, an error to raise, or a function of the prompt.
+    A reply is a record, a text to be read as a server's reply is, an error to raise, or a function
+    of the prompt.
     """
 
     replies: dict[str, Reply | Sequence[Reply]]
@@ -52,7 +56,9 @@ class ScriptedAsker:
     asked: list[Asked] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
+    def ask(
+        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+    ) -> R:
         """The next reply for this prompt."""
         asked = Asked(prompt, shape, max_tokens, temperature)
         with self._lock:

@@ -1,4 +1,6 @@
-"""Whatever a reply of the right form says, nothing breaks, and nothing counts for more than it can show."""
+"""Whatever a reply of the right form says, nothing breaks, and nothing counts for more than it can
+show.
+"""
 
 from __future__ import annotations
 
@@ -59,20 +61,44 @@ PLACED = ("120 metres", "1932", "It is red.", ANSWER)
 """Those that stand in the answer, each as a claim of its own."""
 SUPPORT = {"supported": 1.0, "partial": 0.5, "contradicted": 0.0, "unsupported": 0.0}
 text = st.sampled_from(PLACES) | st.text(max_size=20)
-names = st.sampled_from(["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9", "all"]) | text
-anything = st.one_of(
-    st.none(), st.booleans(), st.integers(-200, 200), st.floats(), text, st.just(10**400), st.lists(st.integers())
+names = (
+    st.sampled_from(
+        ["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9", "all"]
+    )
+    | text
 )
-number = st.integers(-1, 5) | st.sampled_from(["1", "2.0", "²", None, True, math.nan, math.inf, 1.0, 10**400])
+anything = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-200, 200),
+    st.floats(),
+    text,
+    st.just(10**400),
+    st.lists(st.integers()),
+)
+number = st.integers(-1, 5) | st.sampled_from(
+    ["1", "2.0", "²", None, True, math.nan, math.inf, 1.0, 10**400]
+)
 VERDICTS = [*get_args(ClaimVerdict), "either_way", "Partial", "", None, 3, ["supported"]]
 BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "evidence_id": names,
     "evidence_ids": st.lists(names, max_size=3),
     "issue_ids": st.lists(names, max_size=2),
     "stance": st.sampled_from(
-        ["supports", "supports_together", "contradicts", "leaves_open", "SUPPORTS", "partly", None, "bears"]
+        [
+            "supports",
+            "supports_together",
+            "contradicts",
+            "leaves_open",
+            "SUPPORTS",
+            "partly",
+            None,
+            "bears",
+        ]
     ),
-    "calculation": st.sampled_from(["", "60 * 2 = 120", "100 + 21 = 120", "1931 - 120", "= ="]) | text,
+    "calculation": (
+        st.sampled_from(["", "60 * 2 = 120", "100 + 21 = 120", "1931 - 120", "= ="]) | text
+    ),
     "verdict": st.sampled_from(VERDICTS),
     "type": st.sampled_from(["factual", "Missing info", "logical", "safety"]),
     "severity": st.sampled_from(["high", "LOW"]),
@@ -93,7 +119,9 @@ def field_of(name: str, field: FieldInfo) -> st.SearchStrategy[Any]:
 
 
 def drawn(shape: type[Reply]) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({name: field_of(name, field) for name, field in shape.model_fields.items()})
+    return st.fixed_dictionaries(
+        {name: field_of(name, field) for name, field in shape.model_fields.items()}
+    )
 
 
 @given(drawn(CheckedClaimsReply), drawn(VerdictsReply))
@@ -109,7 +137,10 @@ def test_claims_and_verdicts_in_one_reply(reply: dict[str, Any], second: dict[st
         assert claim.start is None or ANSWER[claim.start : claim.end] == claim.text
     assert len(made) >= len({row["words"] for row in reply["claims"] if row["words"] in PLACED})
     for sentence in AUDIT.sentences:
-        assert any((claim.start or 0) < sentence.end and (claim.end or 0) > sentence.start for claim in made)
+        assert any(
+            (claim.start or 0) < sentence.end and (claim.end or 0) > sentence.start
+            for claim in made
+        )
     holds_no_more_than_it_shows(found)
 
 
@@ -134,11 +165,20 @@ def holds_no_more_than_it_shows(found: Checked) -> None:
             assert texts[quote.evidence_id][quote.start : quote.end] == quote.text != ""
         for each in check.contradictions:
             assert check.claim.text[each.claim_start : each.claim_end] == each.claim_text
-            assert texts[each.evidence_id][each.evidence_start : each.evidence_end] == each.evidence_text
+            assert (
+                texts[each.evidence_id][each.evidence_start : each.evidence_end]
+                == each.evidence_text
+            )
         assert {reference.evidence_id for reference in check.references} <= set(check.claim.cited)
-    judged = [(check.claim.sentence, each.evidence_id) for check in found.checks for each in check.references]
+    judged = [
+        (check.claim.sentence, each.evidence_id)
+        for check in found.checks
+        for each in check.references
+    ]
     claims = [check.claim for check in found.checks]
-    assert sorted(judged) == sorted({(claim.sentence, cited) for claim in claims for cited in claim.cited})
+    assert sorted(judged) == sorted(
+        {(claim.sentence, cited) for claim in claims for cited in claim.cited}
+    )
     for point in found.missing:
         assert point.start is None or texts[point.evidence_id or ""][point.start : point.end]
 

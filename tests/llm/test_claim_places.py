@@ -1,4 +1,6 @@
-"""Where listed claims stand in the answer: none lost however its words were copied, and no assertion passed over."""
+"""Where listed claims stand in the answer: none lost however its words were copied, and no
+assertion passed over.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,25 @@ from masis.schema.audit import Claim
 from tests.audit.factories import EVIDENCE
 from tests.llm import canned
 
-ANSWER = "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2]. How wide is it? It is **red**."
+ANSWER = (
+    "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2]. How wide is it? It is"
+    " **red**."
+)
 Listed = tuple[Any, str, str]
 
 
 def rows(listed: Sequence[Listed]) -> list[ListedClaim]:
-    return [ListedClaim(sentence=sentence, words=words, meaning=meaning) for sentence, words, meaning in listed]
+    return [
+        ListedClaim(sentence=sentence, words=words, meaning=meaning)
+        for sentence, words, meaning in listed
+    ]
 
 
 def found(*pairs: tuple[str, str], answer: str = ANSWER) -> tuple[Claim, ...]:
     """The claims of an answer from words and meaning of each, without the number of a sentence."""
-    return located_claims(rows([(None, *pair) for pair in pairs]), answer, audit_citations(answer, EVIDENCE))
+    return located_claims(
+        rows([(None, *pair) for pair in pairs]), answer, audit_citations(answer, EVIDENCE)
+    )
 
 
 def placed(answer: str, *listed: Listed) -> list[Claim]:
@@ -51,8 +61,16 @@ def test_a_sentence_with_two_assertions_gives_two_claims_with_their_places() -> 
     for claim in (first, second, third):
         assert ANSWER[claim.start : claim.end] == claim.text
     assert (first.text, first.statement, first.sentence) == ("The bridge is 120 metres long", "", 0)
-    assert (second.text, second.statement, second.sentence) == ("it opened in 1931", "The bridge opened in 1931.", 0)
-    assert (third.text, third.statement, third.sentence) == ("It is **red**.", "The bridge is red.", 2)
+    assert (second.text, second.statement, second.sentence) == (
+        "it opened in 1931",
+        "The bridge opened in 1931.",
+        0,
+    )
+    assert (third.text, third.statement, third.sentence) == (
+        "It is **red**.",
+        "The bridge is red.",
+        2,
+    )
     assert first.cited == second.cited == ("chunk_1", "chunk_2")
 
 
@@ -65,8 +83,14 @@ def test_a_quote_of_all_but_the_markers_is_the_whole_sentence() -> None:
 
 def test_what_is_not_in_the_answer_is_judged_without_a_place() -> None:
     first, second, third = found(("Traffic lights flash on Sundays.", "The traffic lights flash."))
-    assert [claim.text for claim in (first, second)] == [ANSWER[: ANSWER.index(" How")], "It is **red**."]
-    assert (third.text, third.statement) == ("Traffic lights flash on Sundays.", "The traffic lights flash.")
+    assert [claim.text for claim in (first, second)] == [
+        ANSWER[: ANSWER.index(" How")],
+        "It is **red**.",
+    ]
+    assert (third.text, third.statement) == (
+        "Traffic lights flash on Sundays.",
+        "The traffic lights flash.",
+    )
     assert (third.start, third.sentence, third.cited) == (None, None, ())
 
 
@@ -92,9 +116,16 @@ def test_a_claim_over_two_sentences_covers_both() -> None:
     assert (claim.text, claim.sentence) == (answer, 0)
 
 
-FERRY = "The Orvik ferry carries 48 cars [chunk_1]. A car costs 140 crowns [chunk_2]. Dogs travel free of charge."
-HAMBURG = "Die Brücke ist 120 Meter lang [chunk_1]. Sie wurde 1931 für den Verkehr freigegeben [chunk_2]."
-MADRID = "El puente mide 120 metros [chunk_1]. Se abrió al tráfico en 1931 con una ceremonia [chunk_2]."
+FERRY = (
+    "The Orvik ferry carries 48 cars [chunk_1]. A car costs 140 crowns [chunk_2]. Dogs travel free"
+    " of charge."
+)
+HAMBURG = (
+    "Die Brücke ist 120 Meter lang [chunk_1]. Sie wurde 1931 für den Verkehr freigegeben [chunk_2]."
+)
+MADRID = (
+    "El puente mide 120 metros [chunk_1]. Se abrió al tráfico en 1931 con una ceremonia [chunk_2]."
+)
 KYOTO = "橋の長さは120メートルです[chunk_1]。橋は1931年に開通しました[chunk_2]。"
 RUSSIAN = "Мост имеет длину 120 метров [chunk_1]. Он был открыт для движения в 1931 году [chunk_2]."
 
@@ -123,7 +154,9 @@ def test_words_with_a_wrong_letter_give_their_sentence_whatever_number_the_row_n
         assert (claim.text, claim.statement, claim.sentence) == (whole, words, sentence)
 
 
-@pytest.mark.parametrize("number", [0, -1, 9, None, "first", "", 1.5, True, [1], float("nan"), float("inf"), 10**400])
+@pytest.mark.parametrize(
+    "number", [0, -1, 9, None, "first", "", 1.5, True, [1], float("nan"), float("inf"), 10**400]
+)
 def test_a_number_that_names_no_sentence_leaves_the_words_to_tell_it(number: Any) -> None:
     for words in ("A car costs 140 crowns", "A car costs 140 crows"):
         (claim,) = placed(FERRY, (number, words, ""))
@@ -140,7 +173,9 @@ def test_words_of_another_sentence_than_the_one_named_stand_where_they_are() -> 
 
 def test_words_that_several_sentences_have_stand_in_the_one_that_is_named() -> None:
     answer = "It is red. It was blue. It is red."
-    assert [claim.start for claim in placed(answer, (3, "It is red.", ""), (1, "It is red", ""))] == [24, 0]
+    assert [
+        claim.start for claim in placed(answer, (3, "It is red.", ""), (1, "It is red", ""))
+    ] == [24, 0]
 
 
 def test_without_words_a_row_is_the_sentence_that_it_names() -> None:
@@ -178,10 +213,22 @@ def test_claims_without_a_place_come_last() -> None:
 @pytest.mark.parametrize(
     ("answer", "words", "left"),
     [
-        ("Dogs travel free, and cats pay the full fare.", "Dogs travel free", "and cats pay the full fare"),
+        (
+            "Dogs travel free, and cats pay the full fare.",
+            "Dogs travel free",
+            "and cats pay the full fare",
+        ),
         ("Dogs travel free if they wear a muzzle.", "Dogs travel free", "if they wear a muzzle"),
-        ("After two delays in the spring, it opened.", "it opened", "After two delays in the spring"),
-        ("It rose, which surprised the board, to 12%.", "It rose", "which surprised the board, to 12%"),
+        (
+            "After two delays in the spring, it opened.",
+            "it opened",
+            "After two delays in the spring",
+        ),
+        (
+            "It rose, which surprised the board, to 12%.",
+            "It rose",
+            "which surprised the board, to 12%",
+        ),
         (
             "Hunde reisen kostenlos, Katzen zahlen den vollen Preis.",
             "Hunde reisen kostenlos",
@@ -192,11 +239,27 @@ def test_claims_without_a_place_come_last() -> None:
             "Los perros viajan gratis",
             "pero los gatos pagan todo",
         ),
-        ("Les chiens voyagent gratis, mais les chats paient.", "Les chiens voyagent gratis", "mais les chats paient"),
-        ("Собаки ездят бесплатно, а кошки платят полностью.", "Собаки ездят бесплатно", "а кошки платят полностью"),
-        ("犬は無料で乗船できますが、猫は全額を支払います。", "犬は無料で乗船できます", "猫は全額を支払います"),
+        (
+            "Les chiens voyagent gratis, mais les chats paient.",
+            "Les chiens voyagent gratis",
+            "mais les chats paient",
+        ),
+        (
+            "Собаки ездят бесплатно, а кошки платят полностью.",
+            "Собаки ездят бесплатно",
+            "а кошки платят полностью",
+        ),
+        (
+            "犬は無料で乗船できますが、猫は全額を支払います。",
+            "犬は無料で乗船できます",
+            "猫は全額を支払います",
+        ),
         ("狗可以免费乘船，但是猫必须支付全价。", "狗可以免费乘船", "但是猫必须支付全价"),
-        ("개는 무료로 탈 수 있지만 고양이는 전액을 냅니다.", "개는 무료로 탈 수 있지만", "고양이는 전액을 냅니다"),
+        (
+            "개는 무료로 탈 수 있지만 고양이는 전액을 냅니다.",
+            "개는 무료로 탈 수 있지만",
+            "고양이는 전액을 냅니다",
+        ),
     ],
 )
 def test_a_clause_that_no_claim_says_is_a_claim(answer: str, words: str, left: str) -> None:
@@ -233,7 +296,10 @@ def test_a_negation_or_a_figure_that_the_words_leave_out_is_judged(answer: str, 
         ("3. Dogs travel free of charge [chunk_1].", ["Dogs travel free of charge"]),
         ("**Dogs** travel free of charge [chunk_1][chunk_2].", ["Dogs travel free of charge"]),
         ("Hunde reisen kostenlos und Katzen zahlen.", ["Hunde reisen kostenlos", "Katzen zahlen"]),
-        ("Los perros viajan gratis y los gatos pagan.", ["Los perros viajan gratis", "los gatos pagan"]),
+        (
+            "Los perros viajan gratis y los gatos pagan.",
+            ["Los perros viajan gratis", "los gatos pagan"],
+        ),
         ("犬は無料です、猫は有料です。", ["犬は無料です", "猫は有料です"]),
         ("Therefore, it opened in 1931 [chunk_2].", ["it opened in 1931"]),
         ("In addition, it opened in 1931.", ["it opened in 1931"]),
@@ -250,7 +316,9 @@ def test_words_that_only_join_claims_are_no_gap(answer: str, words: list[str]) -
 
 def test_words_that_the_meaning_of_a_claim_repeats_are_no_gap() -> None:
     answer = "According to the report of 1931, dogs travel free."
-    assert gaps(answer, (1, "dogs travel free", "The report of 1931 says that dogs travel free")) == []
+    assert (
+        gaps(answer, (1, "dogs travel free", "The report of 1931 says that dogs travel free")) == []
+    )
     assert gaps(answer, (1, "dogs travel free", "")) == ["According to the report of 1931"]
 
 
@@ -264,14 +332,16 @@ def test_a_sentence_that_is_claimed_whole_has_no_gap_whatever_else_is_listed_of_
     assert gaps(FERRY) == [sentence.text for sentence in audit_citations(FERRY, EVIDENCE).sentences]
 
 
-text = st.text(max_size=120) | st.lists(st.sampled_from([*FERRY.split(), *KYOTO, "not", ".", "\n", "[chunk_1]"])).map(
-    " ".join
-)
+text = st.text(max_size=120) | st.lists(
+    st.sampled_from([*FERRY.split(), *KYOTO, "not", ".", "\n", "[chunk_1]"])
+).map(" ".join)
 numbers = st.integers(-2, 9) | st.sampled_from([None, "2", "x", 1.5, True])
 
 
 @given(text, st.lists(st.tuples(numbers, st.text(max_size=30), st.text(max_size=30)), max_size=5))
-def test_every_row_has_a_claim_and_every_assertion_is_claimed(answer: str, listed: list[Listed]) -> None:
+def test_every_row_has_a_claim_and_every_assertion_is_claimed(
+    answer: str, listed: list[Listed]
+) -> None:
     audit = audit_citations(answer, EVIDENCE)
     assert len(place_claims(rows(listed), answer, audit)) == len(listed)
     made = located_claims(rows(listed), answer, audit)
@@ -285,14 +355,21 @@ def test_every_row_has_a_claim_and_every_assertion_is_claimed(answer: str, liste
 
 
 @given(text, st.lists(st.tuples(numbers, st.text(max_size=30), st.text(max_size=30)), max_size=4))
-def test_what_was_passed_over_once_is_not_passed_over_again(answer: str, listed: list[Listed]) -> None:
+def test_what_was_passed_over_once_is_not_passed_over_again(
+    answer: str, listed: list[Listed]
+) -> None:
     audit = audit_citations(answer, EVIDENCE)
     made = place_claims(rows(listed), answer, audit)
     assert passed_over([*made, *passed_over(made, audit)], audit) == []
 
 
 def test_an_answer_of_many_sentences_and_claims_is_placed_in_the_time_it_takes_to_read() -> None:
-    answer = " ".join(f"The bridge number {number} is {number} metres long." for number in range(400))
-    listed = [(number + 1, f"The bridge number {number} is {number} meters long", "") for number in range(400)]
+    answer = " ".join(
+        f"The bridge number {number} is {number} metres long." for number in range(400)
+    )
+    listed = [
+        (number + 1, f"The bridge number {number} is {number} meters long", "")
+        for number in range(400)
+    ]
     assert len(placed(answer, *listed)) == 400
     assert gaps(answer, *listed) == []

@@ -1,4 +1,6 @@
-"""Two verifiers in a row: the second is asked for what the first left open, and the run says what that saved."""
+"""Two verifiers in a row: the second is asked for what the first left open, and the run says what
+that saved.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import pytest
 
 from masis import Settings, run_audit, verify_claims
 from masis.api import roles
-from masis.api.roles import addresses, check_models, pin_versions, resolve_model, unpriced_models, uses_models
+from masis.api.roles import (
+    addresses,
+    check_models,
+    pin_versions,
+    resolve_model,
+    unpriced_models,
+    uses_models,
+)
 from masis.audit.escalation import EscalatingVerifier
 from masis.errors import SettingsError
 from masis.offline.roles.verifier import OfflineVerifier
@@ -30,7 +39,12 @@ from tests.serving_models import ModelServer
 
 ANSWER = "The bridge is long [1]. The bridge is old [1]. The bridge is new [1]."
 CASE = case_of(ANSWER, {"1": "The bridge is long."}, case_id="1", query="How is the bridge?")
-BY_WORD: dict[str, ClaimVerdict] = {"long": "supported", "old": "unverifiable", "new": "partial", "lost": "unscored"}
+BY_WORD: dict[str, ClaimVerdict] = {
+    "long": "supported",
+    "old": "unverifiable",
+    "new": "partial",
+    "lost": "unscored",
+}
 
 
 class Screen(ContentVerifier):
@@ -44,7 +58,12 @@ def _check(claim: Claim, verdict: ClaimVerdict, judged_by: str = "offline") -> C
     unscored = Unscored(reason="failed") if verdict == "unscored" else None
     support = None if unscored else 0.5
     return ClaimCheck(
-        claim=claim, verdict=verdict, support=support, confidence=None, judged_by=judged_by, unscored=unscored
+        claim=claim,
+        verdict=verdict,
+        support=support,
+        confidence=None,
+        judged_by=judged_by,
+        unscored=unscored,
     )
 
 
@@ -68,7 +87,9 @@ def screened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roles, "OfflineVerifier", Screen)
 
 
-def escalate(*texts: str, second: Second | None = None, evidence: str = "A bridge.") -> tuple[ClaimCheck, ...]:
+def escalate(
+    *texts: str, second: Second | None = None, evidence: str = "A bridge."
+) -> tuple[ClaimCheck, ...]:
     verifier = EscalatingVerifier(Screen(), second or Second(), ("offline", "second"))
     return verifier.verify([Claim(text=text) for text in texts], [Evidence(id="1", text=evidence)])
 
@@ -82,14 +103,18 @@ def test_only_what_the_first_left_open_goes_to_the_second() -> None:
 
 
 @pytest.mark.parametrize("verdict", ["unverifiable", "unscored"])
-def test_what_the_second_leaves_open_or_fails_at_stays_so_in_its_name(verdict: ClaimVerdict) -> None:
+def test_what_the_second_leaves_open_or_fails_at_stays_so_in_its_name(
+    verdict: ClaimVerdict,
+) -> None:
     (check,) = escalate("It is old.", second=Second(verdict))
     assert (check.verdict, check.judged_by) == (verdict, "second")
 
 
 def test_where_there_is_no_text_nobody_is_asked() -> None:
     second = Second()
-    assert [check.judged_by for check in escalate("It is old.", second=second, evidence=" ")] == ["offline"]
+    assert [check.judged_by for check in escalate("It is old.", second=second, evidence=" ")] == [
+        "offline"
+    ]
     assert not second.asked
 
 
@@ -120,9 +145,14 @@ def test_a_language_model_is_called_only_for_what_was_left_open() -> None:
         run = run_audit(CASE, settings_of(server))
     assert [request.schema_name for request in seen] == ["verdicts_reply"]
     assert "The bridge is long" not in seen[0].text.partition("<<<CLAIMS")[2]
-    assert [check.judged_by for check in run.iterations[0].claims] == ["offline", "scripted:m", "scripted:m"]
+    assert [check.judged_by for check in run.iterations[0].claims] == [
+        "offline",
+        "scripted:m",
+        "scripted:m",
+    ]
     found = run.escalation
-    assert (found.settled, found.escalated, found.calls, found.calls_saved) == (1, 2, 1, 0)  # alone: one call for all
+    # alone: one call for all
+    assert (found.settled, found.escalated, found.calls, found.calls_saved) == (1, 2, 1, 0)
     assert found.cost_saved_usd == 0
     assert run.models["verifier"] == "offline,scripted:m"
     assert run.versions.offline_rules
@@ -150,7 +180,10 @@ def test_settings_speak_of_the_model_behind_both_stages() -> None:
         assert unpriced_models(settings.model_copy(update={"prices": {}})) == ("scripted:m",)
         assert roles.with_concurrency(settings, 5).providers["scripted"].concurrency == 5
         assert roles.probe_model(settings.verifier, settings).ok
-    assert resolve_model("offline, ollama:llama3.3", "verifier", Settings()) == "offline,ollama:llama3.3"
+    assert (
+        resolve_model("offline, ollama:llama3.3", "verifier", Settings())
+        == "offline,ollama:llama3.3"
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,8 +208,16 @@ def test_a_model_on_this_machine_can_be_second(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "nli", words)
     settings = Settings(verifier=f"offline,local:{folder}", max_iterations=1)
     run = run_audit(CASE, settings)
-    assert [check.verdict for check in run.iterations[0].claims] == ["supported", "supported", "contradicted"]
-    assert [check.judged_by for check in run.iterations[0].claims] == ["offline", f"local:{folder}", f"local:{folder}"]
+    assert [check.verdict for check in run.iterations[0].claims] == [
+        "supported",
+        "supported",
+        "contradicted",
+    ]
+    assert [check.judged_by for check in run.iterations[0].claims] == [
+        "offline",
+        f"local:{folder}",
+        f"local:{folder}",
+    ]
     assert [model.file for model in run.versions.local_models] == [str(folder / "model.onnx")]
     assert (run.escalation.settled, run.escalation.escalated, run.escalation.calls) == (1, 2, 0)
     assert not uses_models(settings)
@@ -186,11 +227,17 @@ def test_a_model_on_this_machine_can_be_second(tmp_path: Path) -> None:
 
 
 def test_a_language_that_the_offline_checks_do_not_read_goes_to_the_model(tmp_path: Path) -> None:
-    folder = save_model(tmp_path / "nli", {"eröffnet": (9.0, 0.0, 0.0)}, vocabulary="die brücke wurde im jahr")
+    folder = save_model(
+        tmp_path / "nli", {"eröffnet": (9.0, 0.0, 0.0)}, vocabulary="die brücke wurde im jahr"
+    )
     claim = "Die lange Brücke über den Fluss wurde im vergangenen Jahr feierlich eröffnet."
     evidence = ["Der Bürgermeister hat die neue Brücke über den Fluss im letzten Jahr eingeweiht."]
     (alone,) = verify_claims([claim], evidence)
-    assert (alone.verdict, alone.abstained, alone.judged_by) == ("unverifiable", "language", "offline")
+    assert (alone.verdict, alone.abstained, alone.judged_by) == (
+        "unverifiable",
+        "language",
+        "offline",
+    )
     (decided,) = verify_claims([claim], evidence, Settings(verifier=f"offline,local:{folder}"))
     assert (decided.verdict, decided.judged_by) == ("supported", f"local:{folder}")
     (folder / "README.md").write_text("---\nlanguage: en\n---\n")
@@ -211,7 +258,9 @@ def test_the_batch_says_it_for_all_runs_together(tmp_path: Path) -> None:
     said = " ".join(summary.lines(settings))
     assert "settled 2 of 6 claims" in said
     assert "decided the other 4" in said
-    assert ("Claims decided", [escalated(run.escalation)]) in [(row.title, row.lines) for row in story(run, 0)]
+    assert ("Claims decided", [escalated(run.escalation)]) in [
+        (row.title, row.lines) for row in story(run, 0)
+    ]
 
 
 @pytest.mark.usefixtures("screened")

@@ -1,4 +1,6 @@
-"""Evidence beyond a model's context: what is sent instead, and what is not concluded from what wasn't read."""
+"""Evidence beyond a model's context: what is sent instead, and what is not concluded from what
+wasn't read.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_what_fits_is_sent_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("room", [LEAST, 3_000, 9_999])
-def test_a_narrow_context_gets_the_passages_that_share_most_words_with_each_claim(room: int) -> None:
+def test_a_narrow_context_gets_the_passages_that_share_most_words_with_each_claim(
+    room: int,
+) -> None:
     fitted = narrowed(LONG_EVIDENCE, [CLAIM.text, "It was opened by the mayor in 1931."], room)
     sent = {chunk.id: chunk.text for chunk in fitted.evidence}
     assert LENGTH_TEXT in sent["1"]
@@ -55,10 +59,15 @@ def test_passages_are_parts_of_their_chunks_in_order_whatever_the_text() -> None
 
 def _small_context(prompt: Prompt) -> dict[str, object] | Exception:
     if len(prompt.shared) > 6_000:
-        return ContextFull("scripted:model: question and evidence do not fit the model's context (400)")
+        return ContextFull(
+            "scripted:model: question and evidence do not fit the model's context (400)"
+        )
     supported = LENGTH_TEXT in prompt.shared and "120" in prompt.task
     word, stance = ("supported", "supports") if supported else ("unsupported", "leaves_open")
-    told = [supporting("1", stance, LENGTH_TEXT if supported else ""), supporting("2", "leaves_open")]
+    told = [
+        supporting("1", stance, LENGTH_TEXT if supported else ""),
+        supporting("2", "leaves_open"),
+    ]
     return {"verdicts": [verdict(verdict=word, evidence=told)]}
 
 
@@ -73,7 +82,10 @@ def test_a_claim_is_judged_by_its_passages_where_the_evidence_does_not_fit() -> 
     assert check.verdict == "supported"
     (quote,) = check.quotes
     assert LONG_EVIDENCE[0].text[quote.start : quote.end] == LENGTH_TEXT
-    assert {each.evidence_id: each.finding for each in check.references} == {"1": "supports", "2": "redundant"}
+    assert {each.evidence_id: each.finding for each in check.references} == {
+        "1": "supports",
+        "2": "redundant",
+    }
     notice = asker.control.calls.notices.get_nowait()
     assert notice.kind == "warning"
     assert "does not fit the context of scripted:model" in notice.message
@@ -113,7 +125,9 @@ def _refuse_long(request: Request) -> Behaviour | None:
     if sum(map(len, request.messages)) < 12_000:
         return None
     message = "the request exceeds the available context size (2048 tokens), try increasing it"
-    return Behaviour(status=400, error={"code": 400, "message": message, "type": "exceed_context_size_error"})
+    return Behaviour(
+        status=400, error={"code": 400, "message": message, "type": "exceed_context_size_error"}
+    )
 
 
 def test_a_run_says_that_claims_were_judged_by_passages_and_keeps_the_rest_unscored() -> None:
@@ -123,6 +137,9 @@ def test_a_run_says_that_claims_were_judged_by_passages_and_keeps_the_rest_unsco
     assert check.verdict == "supported"
     assert run.iterations[0].critique.unscored is not None
     assert run.needs_review
-    assert sum("each claim was judged by the passages" in warning.message for warning in run.warnings) == 1
+    assert (
+        sum("each claim was judged by the passages" in warning.message for warning in run.warnings)
+        == 1
+    )
     (critic,) = [warning for warning in run.warnings if warning.step == "critique"]
     assert "llama-server -c 32768" in critic.message

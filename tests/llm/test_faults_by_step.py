@@ -1,5 +1,6 @@
-"""Every fault of a model's server at every step of an audit, over real HTTP: the documented state, the code, the right
-answer returned, the right stop, nothing lost, and nothing scored that was not scored.
+"""Every fault of a model's server at every step of an audit, over real HTTP: the documented state,
+the code, the right answer returned, the right stop, nothing lost, and nothing scored that was not
+scored.
 """
 
 from __future__ import annotations
@@ -52,15 +53,20 @@ def expected_code(step: str, fault: str) -> str:
     return "CRITIC-ERR-001"
 
 
-def audited(tmp_path: Path, wire: str, step: str, fault: str, case: Case = CASE) -> tuple[Run, Workbench]:
-    """A run in which the step's calls, all of them, have the fault; it is kept and read back whole."""
+def audited(
+    tmp_path: Path, wire: str, step: str, fault: str, case: Case = CASE
+) -> tuple[Run, Workbench]:
+    """A run in which the step's calls, all of them, have the fault; it is kept and read
+    back whole.
+    """
 
     def script(request: Request) -> Behaviour | None:
         return faulty(fault, request) if request.schema_name == STEPS[step] else None
 
     dead = fault == "refused connection"
     with ModelServer(
-        (lambda request: None) if dead else script, issues="always" if step == "revision" else "none"
+        (lambda request: None) if dead else script,
+        issues="always" if step == "revision" else "none",
     ) as server:
         settings = settings_for(server, wire, ROLE[step] if dead else None)
         if step in IN_STEPS:
@@ -147,9 +153,12 @@ CASES = [
     (step, fault, WIRES[(row + column) % 2])
     for row, step in enumerate(STEPS)
     for column, fault in enumerate(KINDS)
-    if (fault != "refused connection" or step in ROLE) and (step in ("critique", "revision") or (row + column) % 3 == 0)
+    if (fault != "refused connection" or step in ROLE)
+    and (step in ("critique", "revision") or (row + column) % 3 == 0)
 ]
-"""Critique and revision, which have codes of their own, meet every kind, every other step one in three of them."""
+"""Critique and revision, which have codes of their own, meet every kind, every other step one in
+three of them.
+"""
 
 
 @pytest.mark.spec(

@@ -1,4 +1,6 @@
-"""Abstracts graded over the wire: one call each, together with the grader that needs none, and when calls fail."""
+"""Abstracts graded over the wire: one call each, together with the grader that needs none, and when
+calls fail.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +19,37 @@ from tests.waiting import until_async
 
 QUESTION = "Does aspirin relieve acute migraine in adults?"
 TEXT = (
-    "Adults with acute migraine were randomly assigned to aspirin 900 mg or placebo (n = 206 each). Participants were "
-    "blinded. The primary outcome was freedom from pain. Aspirin relieved acute migraine more often (p < 0.001)."
+    "Adults with acute migraine were randomly assigned to aspirin 900 mg or placebo (n = 206 each)."
+    " Participants were blinded. The primary outcome was freedom from pain. Aspirin relieved acute"
+    " migraine more often (p < 0.001)."
 )
 ABSTRACTS = [
-    {"id": f"t{i}", "title": f"Aspirin for acute migraine in adults: randomised trial {i}", "text": TEXT}
+    {
+        "id": f"t{i}",
+        "title": f"Aspirin for acute migraine in adults: randomised trial {i}",
+        "text": TEXT,
+    }
     for i in range(6)
 ]
 
 
 def graded(**changed: Any) -> dict[str, Any]:
     """A reply whose quotes stand in the abstracts."""
-    quotes = {"relevance_quotes": ["acute migraine"], "methodology_quotes": ["blinded"], "sample_size_quote": None}
+    quotes = {
+        "relevance_quotes": ["acute migraine"],
+        "methodology_quotes": ["blinded"],
+        "sample_size_quote": None,
+    }
     return canned.grade(**(quotes | changed))
 
 
 def settings(server: ModelServer, graders: str = "scripted:judge", **more: Any) -> Settings:
-    table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY", "concurrency": 4}
+    table = {
+        "kind": "openai",
+        "address": server.address,
+        "key_env": "SCRIPTED_KEY",
+        "concurrency": 4,
+    }
     told = {"providers": {"scripted": table}, "screening_graders": graders, "max_retries": 0}
     return Settings.model_validate(told | more)
 
@@ -58,7 +74,9 @@ def test_the_question_is_the_same_in_every_call_and_stands_before_the_abstract()
     with ModelServer(lambda request: says(graded())) as server:
         screened(server)
     assert all(request.fences("QUESTION") == [QUESTION] for request in server.requests)
-    assert sorted(request.fences("ABSTRACT")[0].split("\n")[0][-1] for request in server.requests) == list("012345")
+    assert sorted(
+        request.fences("ABSTRACT")[0].split("\n")[0][-1] for request in server.requests
+    ) == list("012345")
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
@@ -79,7 +97,10 @@ def test_a_model_and_the_grader_without_one_judge_together() -> None:
 
 def test_a_cancelled_coroutine_makes_no_further_call() -> None:
     async def cut_short(server: ModelServer) -> None:
-        many = [{**ABSTRACTS[0], "id": str(i), "title": f"{ABSTRACTS[0]['title']} {i}"} for i in range(60)]
+        many = [
+            {**ABSTRACTS[0], "id": str(i), "title": f"{ABSTRACTS[0]['title']} {i}"}
+            for i in range(60)
+        ]
         task = asyncio.create_task(masis.screen_abstracts_async(QUESTION, many, settings(server)))
         await until_async(lambda: server.requests, "a first call")
         task.cancel()

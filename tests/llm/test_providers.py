@@ -1,4 +1,6 @@
-"""What goes over the wire, to whom, how a server's ways are learned, and what its refusals are taken for."""
+"""What goes over the wire, to whom, how a server's ways are learned, and what its refusals are
+taken for.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ def test_a_server_that_refuses_a_form_is_asked_in_the_next_plainer_one_from_then
 
 
 def test_a_server_that_fails_over_a_form_it_does_not_know_is_asked_in_another() -> None:
-    """llama-cpp-python's server answers ``json_schema`` with 500, and takes a schema in JSON mode."""
+    """llama-cpp-python's server answers ``json_schema`` with 500, and takes a schema in
+    JSON mode.
+    """
     message = (
         "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
         "'msg': \"Input should be 'text' or 'json_object'\"}]"
@@ -109,33 +113,52 @@ def test_a_server_that_fails_over_a_form_it_does_not_know_is_asked_in_another() 
     with ModelServer(script) as server:
         control = asked(server, times=2)
         modes = [request.mode for request in server.requests]
-        (schema,) = {json.dumps(request.body["response_format"].get("schema")) for request in server.requests[1:]}
+        (schema,) = {
+            json.dumps(request.body["response_format"].get("schema"))
+            for request in server.requests[1:]
+        }
     assert modes == ["json_schema", "json_object_schema", "json_object_schema"]
     assert "confidence" in schema
-    assert [(call.outcome, call.mode) for call in control.calls.since()] == [("answered", "json_object_schema")] * 2
+    assert [(call.outcome, call.mode) for call in control.calls.since()] == [
+        ("answered", "json_object_schema")
+    ] * 2
     assert not any("overloaded" in message for message in retold(control))
 
 
 def test_openai_itself_is_never_asked_for_what_only_others_know() -> None:
     table = {"openai": ProviderSettings(key_env="SCRIPTED_KEY")}
-    provider = registry.asker("openai:gpt-4o", "critic", RunControl(), Settings(providers=table)).provider
+    provider = registry.asker(
+        "openai:gpt-4o", "critic", RunControl(), Settings(providers=table)
+    ).provider
     assert provider.modes == ("json_schema", "json_object", "prompt")
 
 
 def failure(behaviour: Behaviour, control: RunControl | None = None, **changes: Any) -> str:
-    with ModelServer([behaviour] * 5) as server, pytest.raises((BadReply, ProviderFailed)) as raised:
+    with (
+        ModelServer([behaviour] * 5) as server,
+        pytest.raises((BadReply, ProviderFailed)) as raised,
+    ):
         model_at(server, control=control, **changes).ask(PROMPT, Judged, max_tokens=2_000)
     return str(raised.value)
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_cure(wire: Wire) -> None:
+def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_cure(
+    wire: Wire,
+) -> None:
     full = failure(Behaviour(finish="length", prompt_tokens=2_084, completion_tokens=11), wire=wire)
-    assert "the model's context is full: 2,084 tokens of question and evidence left room for 11 of the 2,000" in full
+    assert (
+        "the model's context is full: 2,084 tokens of question and evidence left room for 11 of the"
+        " 2,000" in full
+    )
     assert "llama-server -c 32768" in full
     assert "OLLAMA_CONTEXT_LENGTH" in full
-    assert "cut off at 2000 tokens" in failure(Behaviour(finish="length", completion_tokens=2_000), wire=wire)
-    too_long = failure(status(400, "the request exceeds the available context size", code_name="x"), wire=wire)
+    assert "cut off at 2000 tokens" in failure(
+        Behaviour(finish="length", completion_tokens=2_000), wire=wire
+    )
+    too_long = failure(
+        status(400, "the request exceeds the available context size", code_name="x"), wire=wire
+    )
     assert "llama-server -c 32768" in too_long
 
 
@@ -150,7 +173,9 @@ def counting(prompt_tokens: int) -> Behaviour:
 def test_a_prompt_that_the_server_cut_is_an_error_with_its_cure_whatever_it_replied() -> None:
     control = RunControl()
     with ModelServer([counting(2_048), says(GOOD)]) as server:
-        with pytest.raises(ContextFull, match=r"the server read only 2,048 tokens of a question of 48,"):
+        with pytest.raises(
+            ContextFull, match=r"the server read only 2,048 tokens of a question of 48,"
+        ):
             model_at(server, control=control).ask(LONG, Judged, max_tokens=100)
         model_at(server, control=control).ask(LONG, Judged, max_tokens=100)
     cut, whole = control.calls.since()
@@ -160,7 +185,9 @@ def test_a_prompt_that_the_server_cut_is_an_error_with_its_cure_whatever_it_repl
 
 
 @pytest.mark.parametrize("counted", [0, 8_100, 12_000])
-def test_a_server_that_counts_nothing_or_at_least_a_token_a_word_has_cut_nothing(counted: int) -> None:
+def test_a_server_that_counts_nothing_or_at_least_a_token_a_word_has_cut_nothing(
+    counted: int,
+) -> None:
     with ModelServer([counting(counted)]) as server:
         assert model_at(server).ask(LONG, Judged, max_tokens=100)
 
@@ -184,7 +211,9 @@ def test_a_server_that_counts_only_what_was_not_in_its_cache_has_cut_nothing() -
         ("https://example.org/" + "a1b2" * 5_000, 300, False),
     ],
 )
-def test_whether_a_prompt_was_cut_is_told_by_its_words_in_any_language(text: str, tokens: int, cut: bool) -> None:
+def test_whether_a_prompt_was_cut_is_told_by_its_words_in_any_language(
+    text: str, tokens: int, cut: bool
+) -> None:
     assert ServerCapabilities(("json_schema",)).cut_the_prompt(text, Tokens(prompt=tokens)) is cut
 
 
@@ -224,7 +253,8 @@ def test_a_timeout_names_the_limit_that_was_hit_its_value_and_its_setting(name: 
         control.budget.begin_iteration()
     message = failure(Behaviour(hang_s=5), control)
     assert (
-        f"The limit was {name}_deadline_s = 0.2 s: raise it in masis.toml or with --set {name}_deadline_s=" in message
+        f"The limit was {name}_deadline_s = 0.2 s: raise it in masis.toml or with --set"
+        f" {name}_deadline_s=" in message
     )
 
 
@@ -243,7 +273,11 @@ def test_forms_are_learned_for_each_model_apart() -> None:
         asked(server)
         server.refuses.clear()
         asked(server, model="judge-2")
-        assert [request.mode for request in server.requests] == ["json_schema", "json_object_schema", "json_schema"]
+        assert [request.mode for request in server.requests] == [
+            "json_schema",
+            "json_object_schema",
+            "json_schema",
+        ]
 
 
 def test_a_server_that_takes_a_schema_and_ignores_it_is_asked_otherwise_after_some_doubt() -> None:
@@ -253,7 +287,12 @@ def test_a_server_that_takes_a_schema_and_ignores_it_is_asked_otherwise_after_so
     with ModelServer(script) as server:
         control = asked(server, times=4)
         modes = [request.mode for request in server.requests]
-    assert modes == ["json_schema", "json_object_schema", "json_schema", *["json_object_schema"] * 3]
+    assert modes == [
+        "json_schema",
+        "json_object_schema",
+        "json_schema",
+        *["json_object_schema"] * 3,
+    ]
     assert [call.outcome for call in control.calls.since()] == ["answered"] * 4
 
 
@@ -269,7 +308,10 @@ def test_a_form_that_a_person_chose_is_kept() -> None:
         asked(server, mode="prompt")
         assert server.requests[0].mode == "prompt"
         assert "JSON schema, named judged" in server.requests[0].text
-    with ModelServer(refuses=("json_schema",)) as server, pytest.raises(ProviderFailed, match="not supported"):
+    with (
+        ModelServer(refuses=("json_schema",)) as server,
+        pytest.raises(ProviderFailed, match="not supported"),
+    ):
         asked(server, mode="json_schema")
 
 
@@ -306,7 +348,10 @@ def test_a_model_that_thinks_first_gets_room_for_its_thoughts(wire: Wire) -> Non
             model_at(server, wire, control).ask(PROMPT, Judged, max_tokens=100)
         assert [request.body["max_tokens"] for request in server.requests] == [100, 400, 1600, 1600]
     assert [call.tries for call in control.calls.since()] == [3, 1]
-    with ModelServer(thinks=5000) as server, pytest.raises(BadReply, match="cut off at 1600 tokens"):
+    with (
+        ModelServer(thinks=5000) as server,
+        pytest.raises(BadReply, match="cut off at 1600 tokens"),
+    ):
         model_at(server, wire).ask(PROMPT, Judged, max_tokens=100)
 
 
@@ -315,7 +360,9 @@ def test_how_long_a_model_thinks_is_asked_for_where_that_is_taken(wire: Wire) ->
     with ModelServer() as server:
         asked(server, wire, effort="medium")
         body = server.requests[0].body
-    assert (body["reasoning_effort"] if wire == "openai" else body["output_config"]["effort"]) == "medium"
+    assert (
+        body["reasoning_effort"] if wire == "openai" else body["output_config"]["effort"]
+    ) == "medium"
     with ModelServer(refuses=("effort",)) as server:
         control = asked(server, wire, times=2, effort="medium")
         assert "effort" not in str(server.requests[-1].body)
@@ -351,7 +398,10 @@ def test_a_redirect_is_not_followed(wire: Wire) -> None:
     with ModelServer() as elsewhere:
         path = "chat/completions" if wire == "openai" else "messages"
         moved = Behaviour(status=307, headers={"location": f"{elsewhere.address}/{path}"})
-        with ModelServer(lambda request: moved) as server, pytest.raises(ProviderFailed, match=r"307"):
+        with (
+            ModelServer(lambda request: moved) as server,
+            pytest.raises(ProviderFailed, match=r"307"),
+        ):
             asked(server, wire)
         assert not elsewhere.requests
 
@@ -361,7 +411,13 @@ def test_a_redirect_is_not_followed(wire: Wire) -> None:
 def test_what_the_environment_says_about_a_vendor_goes_to_no_other_address(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY", "ANTHROPIC_API_KEY"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_ORG_ID",
+        "OPENAI_PROJECT_ID",
+        "OPENAI_ADMIN_KEY",
+        "ANTHROPIC_API_KEY",
+    ):
         monkeypatch.setenv(name, f"private-{name}")
     monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "private-token")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: private-header")
@@ -382,7 +438,9 @@ def test_a_vendors_key_goes_to_the_address_that_the_environment_names_for_it(
         assert server.requests[0].model == ("gpt-4o" if vendor == "openai" else "claude-sonnet-5-5")
 
 
-def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with ModelServer() as server:
         settings = Settings.model_validate({"providers": {"openai": {"address": server.address}}})
@@ -398,19 +456,39 @@ def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(monk
 @pytest.mark.parametrize(
     ("wire", "body", "told"),
     [
-        *(("openai", body, "no chat completion") for body in (b"", b"{", b"[]", b"null", b'{"object": "list"}')),
-        *(("openai", b'{"choices": %s}' % choices, "no chat completion") for choices in (b"[]", b"[null]")),
-        *(("anthropic", body, "no message of this") for body in (b"", b"[]", b'{"content": "text"}', b"<html>")),
+        *(
+            ("openai", body, "no chat completion")
+            for body in (b"", b"{", b"[]", b"null", b'{"object": "list"}')
+        ),
+        *(
+            ("openai", b'{"choices": %s}' % choices, "no chat completion")
+            for choices in (b"[]", b"[null]")
+        ),
+        *(
+            ("anthropic", body, "no message of this")
+            for body in (b"", b"[]", b'{"content": "text"}', b"<html>")
+        ),
     ],
 )
-def test_a_server_that_answers_with_something_else_is_reported_as_such(wire: Wire, body: bytes, told: str) -> None:
-    with ModelServer(lambda request: Behaviour(body=body)) as server, pytest.raises(BadReply, match=told):
+def test_a_server_that_answers_with_something_else_is_reported_as_such(
+    wire: Wire, body: bytes, told: str
+) -> None:
+    with (
+        ModelServer(lambda request: Behaviour(body=body)) as server,
+        pytest.raises(BadReply, match=told),
+    ):
         asked(server, wire)
 
 
 def test_replies_that_are_merely_compatible_are_read() -> None:
-    parts = [{"type": "text", "text": '{"reasons": [], '}, {"text": '"sound": true, "confidence": 1}'}]
-    bare = {"choices": [{"message": {"content": parts}}], "usage": {"prompt_tokens": "many", "completion_tokens": None}}
+    parts = [
+        {"type": "text", "text": '{"reasons": [], '},
+        {"text": '"sound": true, "confidence": 1}'},
+    ]
+    bare = {
+        "choices": [{"message": {"content": parts}}],
+        "usage": {"prompt_tokens": "many", "completion_tokens": None},
+    }
     with ModelServer([Behaviour(body=json.dumps(bare).encode())]) as server:
         (call,) = asked(server).calls.since()
     assert (call.outcome, call.prompt_tokens, call.answered_by) == ("answered", 0, None)
@@ -443,7 +521,9 @@ def test_connections_are_kept_between_calls() -> None:
 
 
 def openai(message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "invalid_request_error", "code": code, "param": param}}
+    return {
+        "error": {"message": message, "type": "invalid_request_error", "code": code, "param": param}
+    }
 
 
 def anthropic(kind: str, message: str) -> dict[str, Any]:
@@ -454,7 +534,13 @@ SEEN: list[tuple[int, Any, Trouble]] = [
     (401, openai("Incorrect API key provided: sk-proj-***abcd.", "invalid_api_key"), "key"),
     (401, anthropic("authentication_error", "invalid x-api-key"), "key"),
     (403, openai("You are not allowed to sample from this model"), "forbidden"),
-    (404, openai("The model `gpt-9` does not exist or you do not have access to it.", "model_not_found"), "model"),
+    (
+        404,
+        openai(
+            "The model `gpt-9` does not exist or you do not have access to it.", "model_not_found"
+        ),
+        "model",
+    ),
     (404, openai('model "llama9" not found, try pulling it first'), "model"),
     (404, anthropic("not_found_error", "model: claude-9"), "model"),
     (404, {"detail": "Not Found"}, "address"),
@@ -464,7 +550,8 @@ SEEN: list[tuple[int, Any, Trouble]] = [
     (
         400,
         openai(
-            "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.",
+            "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this"
+            " model.",
             param="response_format",
         ),
         "format",
@@ -472,15 +559,32 @@ SEEN: list[tuple[int, Any, Trouble]] = [
     (400, openai("This response_format type is unavailable now"), "format"),
     (400, openai("'response_format.type' must be 'json_schema' or 'text'"), "format"),
     (400, openai("This model does not support response format `json_schema`."), "format"),
-    (422, {"detail": [{"loc": ["body", "response_format"], "msg": "Extra inputs", "input": "PRIVATE"}]}, "format"),
-    (400, anthropic("invalid_request_error", "output_config: Extra inputs are not permitted"), "format"),
-    (400, anthropic("invalid_request_error", "'claude-3-haiku' does not support output format."), "format"),
+    (
+        422,
+        {
+            "detail": [
+                {"loc": ["body", "response_format"], "msg": "Extra inputs", "input": "PRIVATE"}
+            ]
+        },
+        "format",
+    ),
+    (
+        400,
+        anthropic("invalid_request_error", "output_config: Extra inputs are not permitted"),
+        "format",
+    ),
+    (
+        400,
+        anthropic("invalid_request_error", "'claude-3-haiku' does not support output format."),
+        "format",
+    ),
     (501, {"error": "not implemented"}, "format"),
     (415, "", "format"),
     (
         400,
         openai(
-            "Unsupported parameter: 'max_tokens' is not supported here. Use 'max_completion_tokens' instead.",
+            "Unsupported parameter: 'max_tokens' is not supported here. Use 'max_completion_tokens'"
+            " instead.",
             "unsupported_parameter",
             "max_tokens",
         ),
@@ -489,26 +593,55 @@ SEEN: list[tuple[int, Any, Trouble]] = [
     (
         400,
         openai(
-            "Unsupported value: 'temperature' does not support 0. Only the default (1) value is supported.",
+            "Unsupported value: 'temperature' does not support 0. Only the default (1) value is"
+            " supported.",
             "unsupported_value",
             "temperature",
         ),
         "parameter",
     ),
-    (400, anthropic("invalid_request_error", "`temperature` is deprecated for this model."), "parameter"),
-    (400, openai("System role not supported"), "parameter"),
-    (400, anthropic("invalid_request_error", "This model does not support the effort parameter."), "parameter"),
-    (400, anthropic("invalid_request_error", "output_config.effort: Extra inputs are not permitted"), "parameter"),
-    (400, anthropic("invalid_request_error", "tool_choice: forced tool use is not supported"), "format"),
     (
         400,
-        openai("This model's maximum context length is 8192 tokens.", "context_length_exceeded", "messages"),
+        anthropic("invalid_request_error", "`temperature` is deprecated for this model."),
+        "parameter",
+    ),
+    (400, openai("System role not supported"), "parameter"),
+    (
+        400,
+        anthropic("invalid_request_error", "This model does not support the effort parameter."),
+        "parameter",
+    ),
+    (
+        400,
+        anthropic("invalid_request_error", "output_config.effort: Extra inputs are not permitted"),
+        "parameter",
+    ),
+    (
+        400,
+        anthropic("invalid_request_error", "tool_choice: forced tool use is not supported"),
+        "format",
+    ),
+    (
+        400,
+        openai(
+            "This model's maximum context length is 8192 tokens.",
+            "context_length_exceeded",
+            "messages",
+        ),
         "too_long",
     ),
-    (400, anthropic("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"), "too_long"),
+    (
+        400,
+        anthropic("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+        "too_long",
+    ),
     (400, openai("the request exceeds the available context size"), "too_long"),
     (413, anthropic("request_too_large", "Request exceeds the maximum size"), "too_long"),
-    (400, anthropic("invalid_request_error", "Your credit balance is too low to access the API."), "quota"),
+    (
+        400,
+        anthropic("invalid_request_error", "Your credit balance is too low to access the API."),
+        "quota",
+    ),
     (402, openai("Insufficient Balance"), "quota"),
     (429, openai("You exceeded your current quota", "insufficient_quota"), "quota"),
     (429, openai("Rate limit reached for gpt-4o", "rate_limit_exceeded"), "rate"),
@@ -521,7 +654,11 @@ SEEN: list[tuple[int, Any, Trouble]] = [
     (529, anthropic("overloaded_error", "Overloaded"), "server"),
     (307, "", "address"),
     (400, openai("Something else is wrong"), "request"),
-    (400, openai("Invalid type for 'temperature': expected a decimal", param="temperature"), "request"),
+    (
+        400,
+        openai("Invalid type for 'temperature': expected a decimal", param="temperature"),
+        "request",
+    ),
 ]
 
 
@@ -534,14 +671,18 @@ def test_a_refusal_is_taken_for_what_it_is(status: int, body: Any, trouble: Trou
 
 def test_the_parameter_that_is_refused_is_named() -> None:
     named = {
-        from_status(400, {}, body, key_name="", model="m").parameter for _, body, kind in SEEN if kind == "parameter"
+        from_status(400, {}, body, key_name="", model="m").parameter
+        for _, body, kind in SEEN
+        if kind == "parameter"
     }
     assert named == {"effort", "max_tokens", "temperature", "system"}
 
 
 def test_a_wrong_key_is_never_shown_and_says_where_to_look() -> None:
     said = openai("Incorrect API key provided: sk-proj-abcdefghijklmnop.")
-    found = from_status(401, {}, said, key_name="OPENAI_API_KEY", model="m", key="sk-proj-abcdefghijklmnop")
+    found = from_status(
+        401, {}, said, key_name="OPENAI_API_KEY", model="m", key="sk-proj-abcdefghijklmnop"
+    )
     assert found.message == "the key was not accepted (401). Check OPENAI_API_KEY."
 
 
@@ -590,9 +731,12 @@ def test_an_error_body_of_any_shape_is_read(body: Any) -> None:
     assert from_status(400, {}, body, key_name="", model="m").trouble == "request"
 
 
-# Critic and reviser on each kind of provider that the spec names: OpenAI, Anthropic, a model on this machine
+# Critic and reviser on each kind of provider that the spec names: OpenAI, Anthropic, a model on
+# this machine
 
-WRONG_LENGTH = case_of("The bridge is 90 metres long [1].", {"1": "The bridge is 120 metres long and made of steel."})
+WRONG_LENGTH = case_of(
+    "The bridge is 90 metres long [1].", {"1": "The bridge is 120 metres long and made of steel."}
+)
 THE_KEY = "k-of-the-provider"
 
 
@@ -605,12 +749,21 @@ def test_critic_and_reviser_work_on_every_provider(
     provider: str, wire: str, keyed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ModelServer(issues="always") as server:
-        reached = {"address": server.address.removesuffix("/v1") if provider == "anthropic" else server.address}
+        reached = {
+            "address": (
+                server.address.removesuffix("/v1") if provider == "anthropic" else server.address
+            )
+        }
         if keyed:
             monkeypatch.setenv("THE_KEY", THE_KEY)
             reached["key_env"] = "THE_KEY"
-        models = dict.fromkeys(ROLES, "offline") | {"critic": f"{provider}:judge", "reviser": f"{provider}:writer"}
-        settings = Settings.model_validate({**models, "providers": {provider: reached}, "max_iterations": 2})
+        models = dict.fromkeys(ROLES, "offline") | {
+            "critic": f"{provider}:judge",
+            "reviser": f"{provider}:writer",
+        }
+        settings = Settings.model_validate(
+            {**models, "providers": {provider: reached}, "max_iterations": 2}
+        )
         run = audits.run_audit(WRONG_LENGTH, settings)
         sent = server.requests
     first, second = run.iterations
@@ -621,5 +774,8 @@ def test_critic_and_reviser_work_on_every_provider(
     assert {call.role for call in run.calls} == {"critic", "reviser"}
     assert {request.body["model"] for request in sent} == {"judge", "writer"}
     assert {request.wire for request in sent} == {wire}
-    given = [request.headers.get("x-api-key") or request.headers.get("authorization", "") for request in sent]
+    given = [
+        request.headers.get("x-api-key") or request.headers.get("authorization", "")
+        for request in sent
+    ]
     assert all((THE_KEY in each) is keyed for each in given)

@@ -1,4 +1,6 @@
-"""Replies of models: recorded at a scripted server, replayed with the server gone, kept so that none is paid twice."""
+"""Replies of models: recorded at a scripted server, replayed with the server gone, kept so that
+none is paid twice.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ import pytest
 import masis
 from masis.api.audits import run_audit
 from masis.api.batch import Budget
-from masis.api.roles import addresses, build_roles, check_models, estimate, pin_versions, probe_model, uses_models
+from masis.api.roles import (
+    addresses,
+    build_roles,
+    check_models,
+    estimate,
+    pin_versions,
+    probe_model,
+    uses_models,
+)
 from masis.audit.control.run_control import RunControl
 from masis.errors import BadReply, SettingsError
 from masis.llm import recordings, registry
@@ -39,11 +49,18 @@ LINE = {
 }
 
 
-def recorded(file: Path, *cases: Case, script: Any = lambda request: None, **changes: Any) -> list[Run]:
-    """Audits by a scripted server, whose replies are in the file; the server is gone when they come back."""
+def recorded(
+    file: Path, *cases: Case, script: Any = lambda request: None, **changes: Any
+) -> list[Run]:
+    """Audits by a scripted server, whose replies are in the file; the server is gone when they come
+    back.
+    """
     with ModelServer(script, issues="always") as server:
         return [
-            run_audit(case, settings_for(server, "openai").updated({"record": str(file), **changes})) for case in cases
+            run_audit(
+                case, settings_for(server, "openai").updated({"record": str(file), **changes})
+            )
+            for case in cases
         ]
 
 
@@ -54,7 +71,9 @@ def replayed(file: Path, case: Case = CASE, **changes: Any) -> Run:
 
 def judged(run: Run) -> Any:
     """What a run says of the answer: all but ids, times, calls and who judged."""
-    whole = run.model_dump(mode="json", include={"iterations", "best", "final_answer", "termination_reason", "draft"})
+    whole = run.model_dump(
+        mode="json", include={"iterations", "best", "final_answer", "termination_reason", "draft"}
+    )
     gone = {"step_ms", "calls", "judged_by", "ms"}
 
     def kept(value: Any) -> Any:
@@ -98,10 +117,14 @@ def test_what_was_recorded_is_replayed_without_the_server_to_the_same_verdicts_i
         assert after.usage.replayed_calls == before.usage.calls
         assert after.usage.cost_usd == 0
     assert {line["role"] for line in lines(file)} == set(ROLES)
-    assert {line["sample"] for line in lines(file) if line["role"] == "evaluator"} == set(range(1, samples + 1))
+    assert {line["sample"] for line in lines(file) if line["role"] == "evaluator"} == set(
+        range(1, samples + 1)
+    )
 
 
-def test_a_reply_that_was_malformed_refused_or_too_long_for_the_model_is_replayed_as_it_came(tmp_path: Path) -> None:
+def test_a_reply_that_was_malformed_refused_or_too_long_for_the_model_is_replayed_as_it_came(
+    tmp_path: Path,
+) -> None:
     def script(request: Request) -> Behaviour | None:
         correcting = "could not be read" in request.text
         match request.schema_name:
@@ -109,30 +132,44 @@ def test_a_reply_that_was_malformed_refused_or_too_long_for_the_model_is_replaye
                 return says("no JSON at all")
             case "evaluation_reply":
                 return Behaviour(refusal="I will not.", finish="refusal")
-            case "checked_claims_reply" | "verdicts_reply" if len("".join(request.fences("EVIDENCE"))) > 3_000:
-                return status(400, "maximum context length is 500 tokens", code_name="context_length_exceeded")
+            case "checked_claims_reply" | "verdicts_reply" if (
+                len("".join(request.fences("EVIDENCE"))) > 3_000
+            ):
+                return status(
+                    400, "maximum context length is 500 tokens", code_name="context_length_exceeded"
+                )
         return None
 
     long = {"id": "3", "text": "The river flows below the bridge in a wide valley. " * 80}
-    case = Case.model_validate({**CASE.to_json_dict(), "evidence": [*CASE.to_json_dict()["evidence"], long]})
+    case = Case.model_validate(
+        {**CASE.to_json_dict(), "evidence": [*CASE.to_json_dict()["evidence"], long]}
+    )
     (before,) = recorded(tmp_path / "r.jsonl", case, script=script, max_iterations=1)
     after = replayed(tmp_path / "r.jsonl", case, max_iterations=1)
     assert judged(after)["iterations"][0]["critique"] == judged(before)["iterations"][0]["critique"]
     assert after.iterations[0].critique.unscored is None
-    assert [check.verdict for check in after.iterations[0].claims] == [c.verdict for c in before.iterations[0].claims]
+    assert [check.verdict for check in after.iterations[0].claims] == [
+        c.verdict for c in before.iterations[0].claims
+    ]
     assert any("does not fit the context" in warning.message for warning in after.warnings)
     assert after.iterations[0].evaluation.unscored.raw == "I will not."
 
 
-def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_reply_to_what(tmp_path: Path) -> None:
+def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_reply_to_what(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "replies.jsonl"
     recorded(file, CASE, max_iterations=1)
     content = CASE.to_json_dict()
     altered = {
-        "evidence": {"evidence": [{**content["evidence"][0], "text": "The bridge is 12 metres long."}]},
+        "evidence": {
+            "evidence": [{**content["evidence"][0], "text": "The bridge is 12 metres long."}]
+        },
         "question": {"query": "How long is the bridge?"},
         "answer": {"answer": "The bridge is 120 metres long [1]."},
-        "evidence's source": {"evidence": [{**content["evidence"][0], "source": "a"}, content["evidence"][1]]},
+        "evidence's source": {
+            "evidence": [{**content["evidence"][0], "source": "a"}, content["evidence"][1]]
+        },
     }
 
     for name, changed in altered.items():
@@ -140,7 +177,10 @@ def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_rep
         critique = run.iterations[0].critique
         assert critique.unscored is not None, name
         assert run.iterations[0].quality_score is None
-        assert f"no recorded reply to this in {file}: critic (prompt critic), sample 1" in critique.unscored.reason
+        assert (
+            f"no recorded reply to this in {file}: critic (prompt critic), sample 1"
+            in critique.unscored.reason
+        )
         assert run.needs_review
         assert run.usage.replayed_calls < 4
 
@@ -148,20 +188,28 @@ def test_what_was_not_asked_before_stays_unscored_and_says_which_file_has_no_rep
     assert "none of them of the drafter (only: " in run.warnings[0].message
 
 
-def test_a_reply_to_an_older_prompt_is_used_with_a_warning_and_todays_comes_first(tmp_path: Path) -> None:
+def test_a_reply_to_an_older_prompt_is_used_with_a_warning_and_todays_comes_first(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "replies.jsonl"
     (before,) = recorded(file, CASE, max_iterations=1)
     now = file.read_text()
     rewrite(file, lambda line: line | {"prompt": line["prompt"].partition("+")[0] + "+0ld"})
     after = replayed(file, max_iterations=1)
     assert judged(after) == judged(before)
-    about = [warning.message for warning in after.warnings if "the recorded reply is to the prompt" in warning.message]
+    about = [
+        warning.message
+        for warning in after.warnings
+        if "the recorded reply is to the prompt" in warning.message
+    ]
     assert len(about) == len({line["prompt"] for line in lines(file)})
     said = f"critic: the recorded reply is to the prompt critic/{VERSION}+0ld"
     assert any(message.startswith(said) for message in about)
     rewrite(file, lambda line: line | {"reply": "an old one"})
     file.write_text(now + file.read_text())
-    assert not any("recorded reply is to" in each.message for each in replayed(file, max_iterations=1).warnings)
+    assert not any(
+        "recorded reply is to" in each.message for each in replayed(file, max_iterations=1).warnings
+    )
 
 
 def test_a_prompt_whose_own_words_changed_finds_its_reply_and_another_task_does_not() -> None:
@@ -177,23 +225,34 @@ def test_a_prompt_whose_own_words_changed_finds_its_reply_and_another_task_does_
     assert len({one.asked, *(other.asked for other in others)}) == 1 + len(others)
 
 
-def test_a_damaged_file_is_refused_with_line_field_and_cure_and_without_what_it_holds(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused_with_line_field_and_cure_and_without_what_it_holds(
+    tmp_path: Path,
+) -> None:
     secret = "what-the-case-says"
     damaged: dict[str, tuple[str | bytes, str]] = {
         "cut short": (json.dumps(LINE)[:-20], "line 2: is no JSON"),
         "no UTF-8": (b'{"role": "\xff"}', "line 2: is no JSON"),
         "a list": ("[1]", "line 2: "),
         "nested too deep": ("[" * 100_000, "line 2: is no JSON"),
-        "a field too many": (json.dumps(LINE | {"note": secret}), "line 2, note: extra inputs are not permitted"),
+        "a field too many": (
+            json.dumps(LINE | {"note": secret}),
+            "line 2, note: extra inputs are not permitted",
+        ),
         "a field missing": (
             json.dumps({k: v for k, v in LINE.items() if k != "reply"}),
             "line 2, reply: field required",
         ),
-        "attempt 0": (json.dumps(LINE | {"attempt": 0}), "line 2, attempt: input should be greater than or equal to 1"),
+        "attempt 0": (
+            json.dumps(LINE | {"attempt": 0}),
+            "line 2, attempt: input should be greater than or equal to 1",
+        ),
         "no digest": (json.dumps(LINE | {"asked": secret}), "line 2, asked: "),
         "no date": (json.dumps(LINE | {"date": secret}), "line 2, date: "),
         "a role with markup": (json.dumps(LINE | {"role": f"<b>{secret}"}), "line 2, role: "),
-        "a reply that is no text": (json.dumps(LINE | {"reply": {"says": secret}}), "line 2, reply: input should be"),
+        "a reply that is no text": (
+            json.dumps(LINE | {"reply": {"says": secret}}),
+            "line 2, reply: input should be",
+        ),
         "an unknown outcome": (json.dumps(LINE | {"outcome": secret}), "line 2, outcome: "),
     }
 
@@ -213,15 +272,23 @@ def test_a_file_that_is_none_is_refused_and_a_device_is_not_read(tmp_path: Path)
     for name in (tmp_path / "nowhere.jsonl", tmp_path, "/dev/zero", "a\0b"):
         with pytest.raises(SettingsError, match=r"critic: .*(no such file|can't be read)"):
             check_models(Settings(critic=f"replay:{name}"))
-    with pytest.raises(SettingsError, match=r"record: .*No such file or directory. Name a file in a folder"):
+    with pytest.raises(
+        SettingsError, match=r"record: .*No such file or directory. Name a file in a folder"
+    ):
         build_roles(Settings(critic="ollama:m", record=str(tmp_path / "no folder" / "r.jsonl")))
 
 
-def test_a_run_names_file_model_and_date_and_nothing_leaves_the_machine_or_costs(tmp_path: Path) -> None:
+def test_a_run_names_file_model_and_date_and_nothing_leaves_the_machine_or_costs(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "replies.jsonl"
     hostile = json.dumps(LINE | {"role": "reviser", "model": "<script>*x*"})
-    file.write_text(f"{json.dumps(LINE | {'date': '2025-01-01T00:00:00Z'})}\n\n{json.dumps(LINE)}\n{hostile}\n")
-    settings = Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | {"verifier": f"offline,replay:{file}"})
+    file.write_text(
+        f"{json.dumps(LINE | {'date': '2025-01-01T00:00:00Z'})}\n\n{json.dumps(LINE)}\n{hostile}\n"
+    )
+    settings = Settings.model_validate(
+        dict.fromkeys(ROLES, f"replay:{file}") | {"verifier": f"offline,replay:{file}"}
+    )
     named = build_roles(settings).models
     assert named["critic"] == f"replay:{file} (openai:gpt-4o, 2026-11-24)"
     assert named["verifier"] == f"offline,replay:{file} (openai:gpt-4o + ?script??x?, 2026-11-24)"
@@ -235,8 +302,8 @@ def test_a_run_names_file_model_and_date_and_nothing_leaves_the_machine_or_costs
     probed = probe_model(named["critic"], settings)
     assert probed.ok
     assert (
-        f"{file} holds 3 recorded replies of openai:gpt-4o + ?script??x?, 2026-11-24 (critic, reviser)"
-        in probed.message
+        f"{file} holds 3 recorded replies of openai:gpt-4o + ?script??x?, 2026-11-24 (critic,"
+        " reviser)" in probed.message
     )
     assert "no model is called" in probed.message
 
@@ -282,9 +349,13 @@ def test_a_cache_goes_by_model_prompt_what_was_asked_sample_and_temperature() ->
     reply = {"reasons": ["x"], "sound": True, "confidence": 0.5}
     cache = Kept()
 
-    def ask(string: str = "here:m", role: str = "critic", times: int = 1, heat: float = 0.0, **new: Any) -> int:
+    def ask(
+        string: str = "here:m", role: str = "critic", times: int = 1, heat: float = 0.0, **new: Any
+    ) -> int:
         with ModelServer(lambda request: says(reply)) as server:
-            model = registry.asker(string, role, RunControl(), settings_for(server, "openai"), cache)
+            model = registry.asker(
+                string, role, RunControl(), settings_for(server, "openai"), cache
+            )
             for _ in range(times):
                 model.ask(prompt._replace(**new), Judged, max_tokens=100, temperature=heat)
             return len(server.requests)
@@ -300,13 +371,17 @@ def test_a_cache_goes_by_model_prompt_what_was_asked_sample_and_temperature() ->
     assert ask(role="evaluator") == 1
 
 
-def test_a_question_that_was_not_answered_is_asked_again_and_one_answered_at_the_second_attempt_is_not() -> None:
+def test_a_question_that_was_not_answered_is_asked_again_and_one_answered_at_the_second_attempt_is_not() -> (
+    None
+):
     prompt = compose("critic", "a" * 32, [question("How long?")], [answer("Ten metres.")])
     cache = Kept()
 
     def ask(*replies: str) -> int:
         with ModelServer(lambda request: says(replies[request.number])) as server:
-            model = registry.asker("here:m", "critic", RunControl(), settings_for(server, "openai"), cache)
+            model = registry.asker(
+                "here:m", "critic", RunControl(), settings_for(server, "openai"), cache
+            )
             with contextlib.suppress(BadReply):
                 model.ask(prompt, Judged, max_tokens=100)
             return len(server.requests)
@@ -317,9 +392,17 @@ def test_a_question_that_was_not_answered_is_asked_again_and_one_answered_at_the
     assert ask() == 0
 
 
-def test_a_grader_of_abstracts_is_recorded_and_replayed_like_the_roles_of_an_audit(tmp_path: Path) -> None:
+def test_a_grader_of_abstracts_is_recorded_and_replayed_like_the_roles_of_an_audit(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "replies.jsonl"
-    abstracts = [{"id": "a", "title": "Aspirin for migraine: a randomised trial", "text": "Adults were randomised."}]
+    abstracts = [
+        {
+            "id": "a",
+            "title": "Aspirin for migraine: a randomised trial",
+            "text": "Adults were randomised.",
+        }
+    ]
 
     def screened(settings: Settings) -> Screening:
         return masis.screen_abstracts("Does aspirin relieve migraine?", abstracts, settings)
@@ -335,13 +418,17 @@ def test_a_grader_of_abstracts_is_recorded_and_replayed_like_the_roles_of_an_aud
     assert (before.usage.calls, after.usage.calls, after.usage.replayed_calls) == (1, 0, 1)
 
 
-def test_a_prompt_that_was_made_elsewhere_is_known_by_its_text_without_the_mark_of_the_run() -> None:
+def test_a_prompt_that_was_made_elsewhere_is_known_by_its_text_without_the_mark_of_the_run() -> (
+    None
+):
     """DSPy writes prompts of its own, around the fences of ours."""
 
     def digest(task: str) -> str:
         with ModelServer() as server:
             model = registry.asker("here:m", "critic", RunControl(), settings_for(server, "openai"))
-        return model.asked(Prompt("You judge.", f"<<<ANSWER {model.control.fence}>>>", task, "mine/1"), None).asked
+        return model.asked(
+            Prompt("You judge.", f"<<<ANSWER {model.control.fence}>>>", task, "mine/1"), None
+        ).asked
 
     assert digest("Judge it.") == digest("Judge it.")
     assert digest("Judge it.") != digest("Praise it.")

@@ -1,4 +1,6 @@
-"""Model strings, where they lead and what they cost, plugins for roles, the test of a connection, and hidden keys."""
+"""Model strings, where they lead and what they cost, plugins for roles, the test of a connection,
+and hidden keys.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def provider(address: str, **more: Any) -> Settings:
         ("offline", "critic", "offline"),
     ],
 )
-def test_a_model_string_in_full(string: str, role: str, full: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_string_in_full(
+    string: str, role: str, full: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     assert resolve(string, role) == full
@@ -72,7 +76,10 @@ def test_a_model_string_in_full(string: str, role: str, full: str, monkeypatch: 
 @pytest.mark.parametrize(
     ("string", "told"),
     [
-        ("opneai:gpt-4o", r"critic: there is no provider 'opneai'\. Did you mean 'openai:gpt-4o'\?"),
+        (
+            "opneai:gpt-4o",
+            r"critic: there is no provider 'opneai'\. Did you mean 'openai:gpt-4o'\?",
+        ),
         ("nope", r"critic: there is no model 'nope'\. There are: offline, "),
         ("gpt-4o", r"Did you mean 'openai:gpt-4o'\?"),
         ("claude-sonnet-5-5", r"Did you mean 'anthropic:claude-sonnet-5-5'\?"),
@@ -86,12 +93,17 @@ def test_a_model_string_in_full(string: str, role: str, full: str, monkeypatch: 
         ("openai:", "names no model"),
         (
             "openai:gpt-4o",
-            r"there is no key\. Set OPENAI_API_KEY in the environment.*masis\.secrets\.toml.*platform\.openai",
+            (
+                r"there is no key\. Set OPENAI_API_KEY in the"
+                r" environment.*masis\.secrets\.toml.*platform\.openai"
+            ),
         ),
         ("anthropic", "Set ANTHROPIC_API_KEY"),
     ],
 )
-def test_the_error_for_a_wrong_model_string_names_the_nearest_right_one(string: str, told: str) -> None:
+def test_the_error_for_a_wrong_model_string_names_the_nearest_right_one(
+    string: str, told: str
+) -> None:
     with pytest.raises(SettingsError, match=told):
         resolve(string, "critic")
 
@@ -133,8 +145,9 @@ def test_a_wrong_table_of_a_provider_is_reported(table: dict[str, str], told: st
 def test_a_provider_of_ones_own_is_reached_as_its_table_says(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text(
-        "[providers.gateway]\nkind = 'anthropic'\naddress = 'https://gateway.example/v1/'\nkey_env = 'GATEWAY'\n"
-        "concurrency = 3\nmode = 'prompt'\n[prices.'gateway:m']\ninput = 1.0\noutput = 2.0\n",
+        "[providers.gateway]\nkind = 'anthropic'\naddress = 'https://gateway.example/v1/'\nkey_env"
+        " = 'GATEWAY'\nconcurrency = 3\nmode = 'prompt'\n[prices.'gateway:m']\ninput = 1.0\noutput"
+        " = 2.0\n",
         encoding="utf-8",
     )
     settings = load(environment={}, file=file).settings
@@ -150,7 +163,9 @@ def test_a_provider_of_ones_own_is_reached_as_its_table_says(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-002")
-def test_keys_come_from_the_environment_or_a_secrets_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_come_from_the_environment_or_a_secrets_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "keys.toml"
     file.write_text('OPENAI_API_KEY = "sk-from-file"\nODD = 5\n', encoding="utf-8")
     named = {"MASIS_SECRETS": str(file)}
@@ -164,7 +179,9 @@ def test_keys_come_from_the_environment_or_a_secrets_file(tmp_path: Path, monkey
     with pytest.raises(SettingsError, match="MASIS_SECRETS"):
         secret("OPENAI_API_KEY", {"MASIS_SECRETS": str(tmp_path / "absent.toml")})
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "masis.secrets.toml").write_text('OPENAI_API_KEY = "sk-from-folder"\n', encoding="utf-8")
+    (tmp_path / "masis.secrets.toml").write_text(
+        'OPENAI_API_KEY = "sk-from-folder"\n', encoding="utf-8"
+    )
     found = secret("OPENAI_API_KEY", {})
     assert found.get_secret_value() == "sk-from-folder"
 
@@ -176,7 +193,9 @@ def test_a_key_that_no_header_takes_is_refused_without_being_shown(wrong: str) -
     assert wrong not in str(raised.value)
 
 
-def test_keys_show_in_no_value_that_is_printed_kept_or_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_show_in_no_value_that_is_printed_kept_or_handed_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
     control = RunControl()
     with ModelServer() as server:
@@ -184,8 +203,18 @@ def test_keys_show_in_no_value_that_is_printed_kept_or_handed_on(monkeypatch: py
         model = asker("scripted:m", "critic", control, settings)
         model.ask(PROMPT, Judged, max_tokens=50)
         notices = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
-        shown = [repr(model), repr(model.provider), repr(endpoint("scripted", settings)), repr(control), repr(notices)]
-    shown += [settings.model_dump_json(), str(pickle.dumps(settings)), control.calls.since()[0].model_dump_json()]
+        shown = [
+            repr(model),
+            repr(model.provider),
+            repr(endpoint("scripted", settings)),
+            repr(control),
+            repr(notices),
+        ]
+    shown += [
+        settings.model_dump_json(),
+        str(pickle.dumps(settings)),
+        control.calls.since()[0].model_dump_json(),
+    ]
     assert KEY not in "".join(shown)
 
 
@@ -301,7 +330,11 @@ def test_every_outcome_of_a_call_stands_there() -> None:
 
 
 @pytest.mark.spec(
-    "REQ-CRITIC-032", "REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004"
+    "REQ-CRITIC-032",
+    "REQ-CRITIC-NFR-001",
+    "REQ-CRITIC-NFR-002",
+    "REQ-CRITIC-NFR-003",
+    "REQ-CRITIC-NFR-004",
 )
 def test_the_numbers_are_those_of_the_code() -> None:
     effort = pytest.importorskip("masis.llm.providers.anthropic").EFFORT
@@ -310,7 +343,10 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"`max_retries` times ({settings.max_retries})",
         f"`retry_base_s` ({settings.retry_base_s:g} s)",
         f"`retry_cap_s` ({settings.retry_cap_s:g} s)",
-        f"has {settings.call_deadline_s:g} s (`call_deadline_s`), an iteration {settings.iteration_deadline_s:g} s",
+        (
+            f"has {settings.call_deadline_s:g} s (`call_deadline_s`), an iteration"
+            f" {settings.iteration_deadline_s:g} s"
+        ),
         f"loop {settings.loop_deadline_s:g} s",
         f"process, {CONCURRENCY} at once",
         f"cut to {RAW_KEPT:,} characters",
@@ -354,7 +390,9 @@ OWN = Price(input=1.0, output=1.0)
         ("mine:m", {"mine:m": OWN}, OWN),
     ],
 )
-def test_a_price_is_ones_own_or_listed_or_unknown(model: str, own: dict[str, Price], found: str | Price | None) -> None:
+def test_a_price_is_ones_own_or_listed_or_unknown(
+    model: str, own: dict[str, Price], found: str | Price | None
+) -> None:
     assert price(model, own) == (listed()[found] if isinstance(found, str) else found)
 
 
@@ -365,7 +403,8 @@ def test_prices_are_dollars_for_a_million_tokens_and_ordered_as_vendors_order_th
         assert each.cached_input < each.input, name
 
 
-# Critics that another package brings: found by name, handed a model of ours, recorded under their own name
+# Critics that another package brings: found by name, handed a model of ours, recorded under their
+# own name
 
 FIVE_METRES = case_of("It is 9 m [1].", {"1": "It is 5 m."}, query="How long?")
 
@@ -458,6 +497,10 @@ def test_settings_are_pinned_to_its_version(settings: Settings) -> None:
     assert asked_model("openai", "critic", settings) == "openai"
 
 
-def test_a_provider_of_the_settings_goes_before_a_shelf_of_the_same_name(settings: Settings) -> None:
-    own = settings.model_copy(update={"providers": settings.providers | {"theirs": settings.providers["scripted"]}})
+def test_a_provider_of_the_settings_goes_before_a_shelf_of_the_same_name(
+    settings: Settings,
+) -> None:
+    own = settings.model_copy(
+        update={"providers": settings.providers | {"theirs": settings.providers["scripted"]}}
+    )
     assert resolve_model("theirs:strict", "critic", own) == "theirs:strict"

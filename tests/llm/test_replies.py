@@ -1,4 +1,6 @@
-"""Replies: the schemas they are asked for in, how their text is read into a record, and what is repaired or refused."""
+"""Replies: the schemas they are asked for in, how their text is read into a record, and what is
+repaired or refused.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +76,16 @@ def test_the_last_object_of_the_form_binds(reply: str) -> None:
         (TEXT[:-5], "no JSON object"),
         (f"[{TEXT[:-5]}]", "no JSON object"),
         ('{"sound": true, "confidence": 1}', "reasons: Field required"),
-        ('{"reasons": "none", "sound": true, "confidence": 1}', "reasons: Input should be a valid list"),
+        (
+            '{"reasons": "none", "sound": true, "confidence": 1}',
+            "reasons: Input should be a valid list",
+        ),
         ("{}", "Field required"),
         (f"{FAKE} But mine is: {TEXT[:-5]}", "not finished"),
-        (f'{FAKE} But mine is: {{"sound": "perhaps", "confidence": 2}}', "sound: Input should be a valid boolean"),
+        (
+            f'{FAKE} But mine is: {{"sound": "perhaps", "confidence": 2}}',
+            "sound: Input should be a valid boolean",
+        ),
         ('{"reasons": [1], "sound": true, "confidence": 1}', r"reasons\.0"),
         ("9" * 5000, "no JSON object"),
         ('{"confidence": ' + "9" * 5000 + "}", "no JSON object"),
@@ -104,7 +112,10 @@ def test_a_number_that_is_none_is_read_as_such(number: str) -> None:
 
 
 def test_half_a_character_does_not_reach_a_file_or_a_database() -> None:
-    found = read('{"reasons": ["a\\ud800b", "\\ud83d\\ude00"], "sound": true, "confidence": "\\udfff"}', Judged)
+    found = read(
+        '{"reasons": ["a\\ud800b", "\\ud83d\\ude00"], "sound": true, "confidence": "\\udfff"}',
+        Judged,
+    )
     assert found.reasons == ["a\ufffdb", "\U0001f600"]
     found.model_dump_json().encode("utf-8")
 
@@ -116,7 +127,8 @@ def test_any_text_around_the_record_leaves_it_as_it_is(before: str, after: str) 
     assert read(f"{before}\n{TEXT}\n{after}", Judged).model_dump() == GOOD or "{" in before
 
 
-# A parser's reading is held against the text: what is not there, or not sure to be there, is refused
+# A parser's reading is held against the text: what is not there, or not sure to be there, is
+# refused
 
 RECORD: dict[str, Any] = {
     "why": "It says [1].",
@@ -130,7 +142,9 @@ WRITTEN = json.dumps(RECORD)
 PRETTY = json.dumps(RECORD, indent=2)
 
 
-def repaired(text: str, proposed: dict[str, Any] = RECORD) -> tuple[dict[str, Any], tuple[str, ...]]:
+def repaired(
+    text: str, proposed: dict[str, Any] = RECORD
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     found = verify_repair(proposed, text, text.find("{"), NAMES, ("a", "b"))
     return found.value, found.repairs
 
@@ -154,19 +168,26 @@ def repaired(text: str, proposed: dict[str, Any] = RECORD) -> tuple[dict[str, An
         (WRITTEN.replace("0.5", "5e-1"), ()),
     ],
 )
-def test_what_the_text_says_is_taken_with_what_had_to_be_overlooked(text: str, repairs: tuple[str, ...]) -> None:
+def test_what_the_text_says_is_taken_with_what_had_to_be_overlooked(
+    text: str, repairs: tuple[str, ...]
+) -> None:
     assert repaired(text) == (RECORD, repairs)
 
 
 def test_a_word_of_another_language_becomes_what_it_means() -> None:
     value, _ = repaired(
-        '{"sound": True, "place": None, "score": NaN}', {"sound": "True", "place": "None", "score": "NaN"}
+        '{"sound": True, "place": None, "score": NaN}',
+        {"sound": "True", "place": "None", "score": "NaN"},
     )
     assert value["sound"] is True
     assert value["place"] is None
     assert value["score"] != value["score"]
-    assert repaired('{"sound": "True"}', {"sound": "True"})[0] == {"sound": "True"}, "in quotes it stays a text"
-    assert repaired(WRITTEN, RECORD | {"sound": "true"})[0]["sound"] is True, "the text has no quotes"
+    assert repaired('{"sound": "True"}', {"sound": "True"})[0] == {"sound": "True"}, (
+        "in quotes it stays a text"
+    )
+    assert repaired(WRITTEN, RECORD | {"sound": "true"})[0]["sound"] is True, (
+        "the text has no quotes"
+    )
 
 
 @each(range(1, len(WRITTEN) - 1))
@@ -180,7 +201,11 @@ def test_only_a_last_brace_behind_something_closed_may_be_missing() -> None:
     text = json.dumps(record)
     assert repaired(text[:-1], record) == (record, ("a missing last brace",))
     assert repaired(text[:-1] + "\n```", record) == (record, ("a missing last brace",))
-    for short in ('{"items": [1, 2], "why": "a"', '{"items": [1, 2], "score": 0.5', '{"why": "a", "items": [1, 2'):
+    for short in (
+        '{"items": [1, 2], "why": "a"',
+        '{"items": [1, 2], "score": 0.5',
+        '{"why": "a", "items": [1, 2',
+    ):
         with pytest.raises(RepairRefused):
             repaired(short, json.loads(short + ("}" if short[-1] in '"5' else "]}")))
     with pytest.raises(RepairRefused):
@@ -233,14 +258,17 @@ def test_a_reading_that_differs_in_anything_is_refused(proposed: dict[str, Any])
         ('{"score": 1, 000}', {"score": 1000}),
     ],
 )
-def test_what_may_have_been_swallowed_or_left_out_is_refused(text: str, proposed: dict[str, Any]) -> None:
+def test_what_may_have_been_swallowed_or_left_out_is_refused(
+    text: str, proposed: dict[str, Any]
+) -> None:
     with pytest.raises(RepairRefused):
         repaired(text, proposed)
 
 
 def test_a_quote_in_a_text_that_nothing_escapes_is_taken_where_it_is_one_text_for_certain() -> None:
     assert repaired(
-        '{"why": "he said "yes", and left", "score": 1}', {"why": 'he said "yes", and left', "score": 1}
+        '{"why": "he said "yes", and left", "score": 1}',
+        {"why": 'he said "yes", and left', "score": 1},
     ) == ({"why": 'he said "yes", and left', "score": 1}, ("a quote in a text",))
 
 
@@ -250,7 +278,9 @@ json_values = st.recursive(
     | st.integers(-(10**9), 10**9)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -265,7 +295,9 @@ def test_every_json_object_is_verified_by_its_own_text(value: dict[str, Any], pl
     st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
     st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
 )
-def test_no_object_is_verified_by_the_text_of_another(value: dict[str, Any], other: dict[str, Any]) -> None:
+def test_no_object_is_verified_by_the_text_of_another(
+    value: dict[str, Any], other: dict[str, Any]
+) -> None:
     try:
         found = verify_repair(other, json.dumps(value), 0).value
     except RepairRefused:
@@ -288,13 +320,16 @@ def test_hostile_texts_take_no_time(text: str, proposed: dict[str, Any]) -> None
         verify_repair(proposed, text, 0, NAMES)
 
 
-# A reply that a validator mends: read, on record, told and counted; one that it can't is asked for once more
+# A reply that a validator mends: read, on record, told and counted; one that it can't is asked for
+# once more
 
 VALUE: dict[str, Any] = {"reasons": ["it is so"], "sound": True, "confidence": 0.7}
 BAD = "{'reasons': ['it is so'], 'sound': True, 'confidence': 0.7}"
 
 
-def mending(model: Model, value: dict[str, Any] | None) -> tuple[Model, list[tuple[str, type[BaseModel]]]]:
+def mending(
+    model: Model, value: dict[str, Any] | None
+) -> tuple[Model, list[tuple[str, type[BaseModel]]]]:
     """The model with a validator that reads this out of any reply."""
     asked: list[tuple[str, type[BaseModel]]] = []
 
@@ -318,7 +353,10 @@ def test_a_mended_reply_is_read_at_the_first_try_and_on_record() -> None:
     assert Usage.of([call]).repaired == 1
     told = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
     assert [notice.kind for notice in told] == ["call_repaired", "call_finished"]
-    assert told[0].message == "critic: the reply was repaired before it was read: quotes of another kind"
+    assert (
+        told[0].message
+        == "critic: the reply was repaired before it was read: quotes of another kind"
+    )
     assert "it is so" not in str(told)
 
 
@@ -362,7 +400,8 @@ def test_a_reply_in_the_common_form_is_looked_for_in_its_field_first() -> None:
     assert [shape for _, shape in asked] == [shared_schema.holding(EvaluationReply)]
 
 
-# Long evidence is paid for once a run: its calls ask for the same form, so that a provider's cache serves them
+# Long evidence is paid for once a run: its calls ask for the same form, so that a provider's cache
+# serves them
 
 LONG = Prompt("frame", "x" * COMMON_FROM, "task", "critic/1+0")
 
@@ -370,10 +409,15 @@ LONG = Prompt("frame", "x" * COMMON_FROM, "task", "critic/1+0")
 def audited(characters: int) -> AuditContext:
     """An answer with about this much evidence."""
     text = "The bridge is 120 metres long. " + "It stands in a valley. " * (characters // 23)
-    return context(evidence=(Evidence(id="chunk_1", text=text),), answer="The bridge is 120 metres long [chunk_1].")
+    return context(
+        evidence=(Evidence(id="chunk_1", text=text),),
+        answer="The bridge is 120 metres long [chunk_1].",
+    )
 
 
-def calls_at(server: ModelServer, wire: Wire, seen: AuditContext, **changes: Any) -> tuple[ModelCall, ...]:
+def calls_at(
+    server: ModelServer, wire: Wire, seen: AuditContext, **changes: Any
+) -> tuple[ModelCall, ...]:
     """What every judge of a run takes, one after the other, with one model."""
     model = model_at(server, wire, **changes)
     model.provider.schema_in_cache = True  # as OpenAI's and Anthropic's own servers have it
@@ -405,7 +449,9 @@ def test_long_evidence_is_served_from_the_cache_to_every_judge_after_the_first(w
         assert call.cached_tokens > 0.85 * call.prompt_tokens
 
 
-def test_a_server_whose_cache_does_not_begin_with_the_schema_is_asked_for_each_reply_alone() -> None:
+def test_a_server_whose_cache_does_not_begin_with_the_schema_is_asked_for_each_reply_alone() -> (
+    None
+):
     with ModelServer() as server:
         model = model_at(server)
         assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
@@ -433,15 +479,23 @@ def test_the_prompt_says_which_field_to_fill_and_keeps_what_is_shared() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [{"critic": canned.critique(), "reviser": "nonsense", "evaluator": None}, canned.critique()]
+    "reply",
+    [{"critic": canned.critique(), "reviser": "nonsense", "evaluator": None}, canned.critique()],
 )
-def test_the_record_is_read_from_its_field_whatever_the_others_hold_or_without_the_form_around_it(reply: Any) -> None:
+def test_the_record_is_read_from_its_field_whatever_the_others_hold_or_without_the_form_around_it(
+    reply: Any,
+) -> None:
     assert read_from(json.dumps(reply), CritiqueReply).confidence == 0.9
 
 
 @pytest.mark.parametrize(
     "text",
-    ["All fine.", '{"critic": null}', json.dumps({"evaluator": canned.evaluation()}), '{"critic": {"confidence": 1}}'],
+    [
+        "All fine.",
+        '{"critic": null}',
+        json.dumps({"evaluator": canned.evaluation()}),
+        '{"critic": {"confidence": 1}}',
+    ],
 )
 def test_a_reply_without_the_record_is_no_reply(text: str) -> None:
     with pytest.raises(Unreadable):
@@ -451,13 +505,18 @@ def test_a_reply_without_the_record_is_no_reply(text: str) -> None:
 def test_a_server_without_schemas_is_asked_for_the_reply_alone() -> None:
     def script(request: Request) -> Behaviour | None:
         if request.mode == "json_schema":
-            return status(400, "response_format json_schema is not supported", code_name="unsupported")
+            return status(
+                400, "response_format json_schema is not supported", code_name="unsupported"
+            )
         return says(canned.critique())
 
     with ModelServer(script) as server:
         model = model_at(server)
         assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
-        assert [request.mode for request in server.requests] == ["json_schema", "json_object_schema"]
+        assert [request.mode for request in server.requests] == [
+            "json_schema",
+            "json_object_schema",
+        ]
         assert "critique_reply" in server.requests[-1].text
         assert "all others are null" not in server.requests[-1].text
 
@@ -467,7 +526,9 @@ def test_a_server_without_schemas_is_asked_for_the_reply_alone() -> None:
 REPLIES = [
     shape
     for _, shape in inspect.getmembers(replies, inspect.isclass)
-    if issubclass(shape, BaseModel) and shape.__name__.endswith("Reply") and shape.__name__ != "Reply"
+    if issubclass(shape, BaseModel)
+    and shape.__name__.endswith("Reply")
+    and shape.__name__ != "Reply"
 ]
 
 
@@ -514,10 +575,16 @@ def test_the_replies_of_all_prompts_are_among_them() -> None:
 
 def test_what_a_keyword_said_is_said_in_words() -> None:
     properties = schemas.of(Awkward).schema["properties"]
-    assert properties["share"] == {"type": "number", "description": "How much. (maximum: 1, minimum: 0)"}
+    assert properties["share"] == {
+        "type": "number",
+        "description": "How much. (maximum: 1, minimum: 0)",
+    }
     assert properties["name"]["anyOf"][0]["description"] == "(maxLength: 5, pattern: ^a)"
     assert properties["inner"] == {"$ref": "#/$defs/Inner"}
-    assert schemas.of(Awkward).schema["$defs"]["Inner"]["properties"]["only"] == {"type": "string", "enum": ["one"]}
+    assert schemas.of(Awkward).schema["$defs"]["Inner"]["properties"]["only"] == {
+        "type": "string",
+        "enum": ["one"],
+    }
 
 
 def test_a_schema_is_made_once() -> None:
@@ -528,7 +595,9 @@ def test_a_schema_is_made_once() -> None:
 
 @pytest.mark.parametrize("kind", [dict[str, int], tuple[int, str], Any])
 def test_what_strict_mode_cannot_say_is_refused_when_it_is_written(kind: Any) -> None:
-    shape = type("Loose", (BaseModel,), {"__annotations__": {"value": kind}, "__module__": __name__})
+    shape = type(
+        "Loose", (BaseModel,), {"__annotations__": {"value": kind}, "__module__": __name__}
+    )
     with pytest.raises(TypeError, match=r"Loose\.value"):
         schemas.of(shape)
 
@@ -561,6 +630,8 @@ def test_no_words_are_an_error(behaviour: Behaviour, error: type[Exception]) -> 
 
 
 def test_a_server_without_strict_schemas_is_asked_for_words_all_the_same() -> None:
-    with ModelServer(lambda request: says("Yes."), refuses=("json_schema", "json_object")) as server:
+    with ModelServer(
+        lambda request: says("Yes."), refuses=("json_schema", "json_object")
+    ) as server:
         assert model_at(server).say(PROMPT, max_tokens=100) == "Yes."
         assert len(server.requests) == 1

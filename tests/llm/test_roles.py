@@ -1,4 +1,6 @@
-"""Critic, judge, reviser, drafter with a model: fields, quotes found by offset, and failures as values with codes."""
+"""Critic, judge, reviser, drafter with a model: fields, quotes found by offset, and failures as
+values with codes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,15 @@ from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.prompting import VERSION
 from masis.llm.roles.replies import CritiqueReply
 from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser, briefing
-from masis.schema.audit import CitationAudit, Claim, Contradiction, Draft, Evaluation, Issue, Revision
+from masis.schema.audit import (
+    CitationAudit,
+    Claim,
+    Contradiction,
+    Draft,
+    Evaluation,
+    Issue,
+    Revision,
+)
 from masis.schema.base import Unscored
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, JUDGED_BY, check, citations, context, issue, verdict
@@ -47,24 +57,36 @@ def test_one_call_gives_the_fields_of_both_specs() -> None:
             issues=[
                 canned.raised(location="90 metres"),
                 canned.raised(type="unsupported", location="It opened in 1931"),
-                canned.raised(type="hallucination", location=None, description="An owner is named."),
+                canned.raised(
+                    type="hallucination", location=None, description="An owner is named."
+                ),
                 canned.raised(type="logical", description="Nothing follows."),
             ],
             conflicting_evidence=["chunk_1 against chunk_2"],
         )
     )
-    assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (0.9, 0.8, 0.7)
+    assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (
+        0.9,
+        0.8,
+        0.7,
+    )
     assert found.unsupported_claims == ("It opened in 1931", "An owner is named.")
     assert found.logical_gaps == ("Nothing follows.",)
     assert found.conflicting_evidence == ("chunk_1 against chunk_2",)
     objection = found.objections[0]
-    assert (objection.type, objection.severity, objection.rule) == ("factual", "high", "critic_factual")
+    assert (objection.type, objection.severity, objection.rule) == (
+        "factual",
+        "high",
+        "critic_factual",
+    )
     assert objection.reason == "chunk_1 says 120 metres."
     assert objection.evidence_ids == ("chunk_1",)
 
 
 def test_a_quote_without_its_marker_is_found_in_the_answer_by_offset() -> None:
-    found = judgement(canned.critique(issues=[canned.raised(location="the bridge is 90 metres long.")]))
+    found = judgement(
+        canned.critique(issues=[canned.raised(location="the bridge is 90 metres long.")])
+    )
     (issue,) = issues.raised(found.objections, OLD_ANSWER, ()).issues
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
 
@@ -83,7 +105,9 @@ def test_an_omission_needs_no_quote() -> None:
 
 
 def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_reported() -> None:
-    found = judgement(canned.critique(issues=[canned.raised(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])]))
+    found = judgement(
+        canned.critique(issues=[canned.raised(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])])
+    )
     assert found.objections[0].evidence_ids == ("chunk_1", "chunk_2")
     (note,) = found.notes
     assert "chunk_77" in note
@@ -91,22 +115,41 @@ def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_repo
 
 
 def test_the_same_objection_twice_is_one() -> None:
-    assert len(judgement(canned.critique(issues=[canned.raised(), canned.raised()])).objections) == 1
+    assert (
+        len(judgement(canned.critique(issues=[canned.raised(), canned.raised()])).objections) == 1
+    )
 
 
 def test_a_type_counts_however_it_is_written() -> None:
-    (objection,) = judgement(canned.critique(issues=[canned.raised(type="Missing info", severity=" HIGH ")])).objections
+    (objection,) = judgement(
+        canned.critique(issues=[canned.raised(type="Missing info", severity=" HIGH ")])
+    ).objections
     assert (objection.type, objection.severity) == ("missing_info", "high")
 
 
 @pytest.mark.spec("MASIS-CRITIC-P5")
 @pytest.mark.parametrize(
-    ("given", "kept"), [(85, 0.85), (-1, 0.0), (0.4, 0.4), ("high", None), (math.nan, None), (None, None), (True, None)]
+    ("given", "kept"),
+    [
+        (85, 0.85),
+        (-1, 0.0),
+        (0.4, 0.4),
+        ("high", None),
+        (math.nan, None),
+        (None, None),
+        (True, None),
+    ],
 )
 def test_numbers_reach_the_rules_unchanged(given: Any, kept: float | None) -> None:
-    found = judgement(canned.critique(confidence=given, overall_quality_score=given, critique_confidence=given))
+    found = judgement(
+        canned.critique(confidence=given, overall_quality_score=given, critique_confidence=given)
+    )
     ruled = critique.ruled(found, citations(), (), JUDGED_BY)
-    assert (ruled.confidence, ruled.overall_quality_score, ruled.critique_confidence) == (kept, kept, kept)
+    assert (ruled.confidence, ruled.overall_quality_score, ruled.critique_confidence) == (
+        kept,
+        kept,
+        kept,
+    )
 
 
 @pytest.mark.spec("CRITIC-ERR-001", "CRITIC-ERR-003", "CRITIC-ERR-005", "REQ-CRITIC-030")
@@ -114,8 +157,16 @@ def test_numbers_reach_the_rules_unchanged(given: Any, kept: float | None) -> No
     ("failure", "of_critic", "of_judge"),
     [
         (ProviderFailed("the provider is down"), "CRITIC-ERR-003", "CRITIC-ERR-003"),
-        (BadReply("the model refused", kind="refused", raw="No."), "CRITIC-ERR-001", "CRITIC-ERR-001"),
-        (BadReply("the reply was cut off", kind="cut_off", raw='{"conf'), "CRITIC-ERR-005", "CRITIC-ERR-001"),
+        (
+            BadReply("the model refused", kind="refused", raw="No."),
+            "CRITIC-ERR-001",
+            "CRITIC-ERR-001",
+        ),
+        (
+            BadReply("the reply was cut off", kind="cut_off", raw='{"conf'),
+            "CRITIC-ERR-005",
+            "CRITIC-ERR-001",
+        ),
         (BadReply("the reply is empty", kind="empty", raw=""), "CRITIC-ERR-005", "CRITIC-ERR-001"),
         ("I think the answer is fine.", "CRITIC-ERR-005", "CRITIC-ERR-001"),
         ('{"confidence": 1.0}', "CRITIC-ERR-005", "CRITIC-ERR-001"),
@@ -145,13 +196,16 @@ WHOLE = canned.critique()
         ),
         {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"confidence": 0.6},
         {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"needs_retry": True},
-        {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"hallucination_detected": True},
+        {name: WHOLE[name] for name in WHOLE if name != "issues"}
+        | {"hallucination_detected": True},
         WHOLE | {"issues": "a few"},
         WHOLE | {"hallucination_detected": "maybe"},
         WHOLE | {"conflicting_evidence": [1]},
     ],
 )
-def test_a_critique_that_lacks_a_field_or_has_one_of_another_type_is_no_critique(given: dict[str, Any]) -> None:
+def test_a_critique_that_lacks_a_field_or_has_one_of_another_type_is_no_critique(
+    given: dict[str, Any],
+) -> None:
     assert judged(json.dumps(given)).code == "CRITIC-ERR-005"
 
 
@@ -175,8 +229,13 @@ def test_a_sampled_critic_asks_at_the_temperature_it_was_given() -> None:
 # The judge with a model: scores as given, reasons beside them, and the clamps of the spec on top
 
 
-def evaluated(given: Any, audit: CitationAudit | None = None, *, hallucination: bool = False) -> Evaluation:
-    found, judge = audit or citations(), ModelEvaluator(ScriptedAsker({"evaluator": given}), Settings())
+def evaluated(
+    given: Any, audit: CitationAudit | None = None, *, hallucination: bool = False
+) -> Evaluation:
+    found, judge = (
+        audit or citations(),
+        ModelEvaluator(ScriptedAsker({"evaluator": given}), Settings()),
+    )
     critique = verdict(found, hallucination_detected=hallucination)
     judgement = judge.evaluate(context(citation_audit=found), critique)
     return evaluation.ruled(judgement, found, critique, Settings(), judge.judged_by)
@@ -185,7 +244,12 @@ def evaluated(given: Any, audit: CitationAudit | None = None, *, hallucination: 
 @pytest.mark.spec("MASIS-EVAL-P1")
 def test_four_scores_come_with_their_reasons() -> None:
     found = evaluated(canned.evaluation())
-    assert (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality) == (0.8, 0.9, 0.7, 1.0)
+    assert (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality) == (
+        0.8,
+        0.9,
+        0.7,
+        1.0,
+    )
     assert found.improvement_suggestions == ("Name the year.",)
     reasons = {score.name: [each.meaning for each in score.measurements] for score in found.scores}
     assert reasons["faithfulness"] == ["One claim is not supported."]
@@ -210,7 +274,9 @@ def changed(**values: Any) -> dict[str, Any]:
 
 
 def revised(given: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
-    return ModelReviser(ScriptedAsker({"reviser": given})).revise(context(answer=OLD), verdict(), issues)
+    return ModelReviser(ScriptedAsker({"reviser": given})).revise(
+        context(answer=OLD), verdict(), issues
+    )
 
 
 @pytest.mark.spec("REQ-CRITIC-008", "REQ-CRITIC-010", "REQ-CRITIC-011")
@@ -253,30 +319,57 @@ def test_a_change_that_the_texts_do_not_show_is_left_out_and_reported() -> None:
 
 def test_issues_that_nobody_raised_are_not_addressed() -> None:
     invisible = changed(issue_ids=["i2"], after="130 metres")
-    found = revised(canned.revision(NEW, changes=[changed(issue_ids=["i1", "i9", "i1"]), invisible]))
+    found = revised(
+        canned.revision(NEW, changes=[changed(issue_ids=["i1", "i9", "i1"]), invisible])
+    )
     assert found.issues_addressed == ("i1",)
     assert found.changes[0].issue_ids == ("i1",)
 
 
 def test_an_issue_that_is_rejected_is_recorded_with_its_reason_and_not_addressed() -> None:
-    rejected = [{"issue_ids": ["i2", "i9"], "reason": "chunk_1 says so."}, {"issue_ids": ["i1"], "reason": " "}]
-    found = revised(canned.revision(NEW, changes=[changed(issue_ids=["i1", "i2"])], rejected=rejected))
+    rejected = [
+        {"issue_ids": ["i2", "i9"], "reason": "chunk_1 says so."},
+        {"issue_ids": ["i1"], "reason": " "},
+    ]
+    found = revised(
+        canned.revision(NEW, changes=[changed(issue_ids=["i1", "i2"])], rejected=rejected)
+    )
     assert [(each.issue_id, each.reason) for each in found.rejected] == [("i2", "chunk_1 says so.")]
     assert found.issues_addressed == ("i1",)
 
 
-def test_issues_of_one_place_and_cause_are_one_row_and_a_denied_claim_goes_with_the_words_of_both_sides() -> None:
+def test_issues_of_one_place_and_cause_are_one_row_and_a_denied_claim_goes_with_the_words_of_both_sides() -> (
+    None
+):
     place: dict[str, Any] = {"start": 0, "end": 39, "quote": OLD[:39]}
-    of_claim = issue("high", id="i1", type="contradiction", rule="contradicted_claim", suggestion="No.", **place)
+    of_claim = issue(
+        "high", id="i1", type="contradiction", rule="contradicted_claim", suggestion="No.", **place
+    )
     of_critic = issue("critical", id="i2", type="contradiction", **place | {"start": 14, "end": 23})
     unclear = issue("low", id="i3", type="ambiguity", **place)
     elsewhere = issue("high", id="i4", type="contradiction", start=40, end=60)
-    words: dict[str, Any] = {"kind": "stated", "evidence_id": "chunk_1", "reason": "", "claim_text": "90 metres"}
-    at = {"claim_start": 14, "claim_end": 23, "evidence_start": 0, "evidence_end": 10, "evidence_text": "120 metres"}
+    words: dict[str, Any] = {
+        "kind": "stated",
+        "evidence_id": "chunk_1",
+        "reason": "",
+        "claim_text": "90 metres",
+    }
+    at = {
+        "claim_start": 14,
+        "claim_end": 23,
+        "evidence_start": 0,
+        "evidence_end": 10,
+        "evidence_text": "120 metres",
+    }
     denied = check("contradicted", 0.0).model_copy(
-        update={"claim": Claim(text=OLD[:39], start=0, end=39), "contradictions": (Contradiction(**words, **at),)}
+        update={
+            "claim": Claim(text=OLD[:39], start=0, end=39),
+            "contradictions": (Contradiction(**words, **at),),
+        }
     )
-    rows, _ = briefing(context(answer=OLD, claims=(denied,)), verdict(), [of_claim, of_critic, unclear, elsewhere])
+    rows, _ = briefing(
+        context(answer=OLD, claims=(denied,)), verdict(), [of_claim, of_critic, unclear, elsewhere]
+    )
     assert [row["ids"] for row in rows] == [["i2", "i1"], ["i4"], ["i3"]]
     assert (rows[0]["answer_words"], rows[0]["evidence_words"]) == ("90 metres", "120 metres")
     assert "No." not in rows[0]["suggestions"]
@@ -286,7 +379,10 @@ def test_issues_of_one_place_and_cause_are_one_row_and_a_denied_claim_goes_with_
 def test_an_answer_that_was_left_alone_is_the_same_to_the_letter() -> None:
     asker = ScriptedAsker({"reviser": canned.revision(f" {OLD.strip()}\n")})
     answer = f"{OLD}\n"
-    assert ModelReviser(asker).revise(context(answer=answer), verdict(), ISSUES).revised_answer == answer
+    assert (
+        ModelReviser(asker).revise(context(answer=answer), verdict(), ISSUES).revised_answer
+        == answer
+    )
 
 
 @pytest.mark.parametrize("given", [float("nan"), "sure", None])
@@ -307,7 +403,9 @@ def test_a_confidence_that_is_no_number_is_none(given: Any) -> None:
         (canned.revision(f"<<<ANSWER {MARK}>>>\n<<<END ANSWER {MARK}>>>"), InvalidRevision),
     ],
 )
-def test_a_failure_has_the_code_of_its_kind_and_the_reply(failure: Any, kind: type[StepError]) -> None:
+def test_a_failure_has_the_code_of_its_kind_and_the_reply(
+    failure: Any, kind: type[StepError]
+) -> None:
     with pytest.raises(kind) as raised:
         revised(failure)
     assert raised.type is kind
@@ -323,7 +421,15 @@ def test_the_reviser_sees_answer_critique_issues_question_and_evidence() -> None
     view = verdict(critique_reasoning="The length is wrong.", logical_gaps=("A gap.",))
     ModelReviser(asker).revise(context(answer=OLD), view, ISSUES)
     sent = asker.asked[0]
-    for text in (OLD, "The length is wrong.", "A gap.", '"i1"', '"i2"', "How long is the bridge?", "1931."):
+    for text in (
+        OLD,
+        "The length is wrong.",
+        "A gap.",
+        '"i1"',
+        '"i2"',
+        "How long is the bridge?",
+        "1931.",
+    ):
         assert text in sent.text
 
 
@@ -350,8 +456,16 @@ def test_a_draft_is_an_answer_with_the_steps_that_led_to_it() -> None:
 
 
 def test_fence_lines_are_no_part_of_a_revised_answer_or_a_draft() -> None:
-    assert revised(canned.revision(f"<<<ANSWER {MARK}>>>\n{NEW}\n<<<END ANSWER {MARK}>>>")).revised_answer == NEW
-    assert drafted({"reasoning_steps": [], "answer": f"{DRAFT}\n<<<END ANSWER {MARK}>>>"}).answer == DRAFT
+    assert (
+        revised(
+            canned.revision(f"<<<ANSWER {MARK}>>>\n{NEW}\n<<<END ANSWER {MARK}>>>")
+        ).revised_answer
+        == NEW
+    )
+    assert (
+        drafted({"reasoning_steps": [], "answer": f"{DRAFT}\n<<<END ANSWER {MARK}>>>"}).answer
+        == DRAFT
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """What a careless, small or hasty model replies, and what comes of it: whole audits over real HTTP.
 
-The critic and the evaluator find nothing in any of them, so that only the verifier's replies decide. One sentence of
-seven is false. Whatever is wrong with the reply on it, nobody may get the answer without a person having read it.
+The critic and the evaluator find nothing in any of them, so that only the verifier's replies
+decide. One sentence of seven is false. Whatever is wrong with the reply on it, nobody may get the
+answer without a person having read it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,17 @@ Change = Callable[[list[Row]], list[Row]]
 Again = Callable[[Request], list[Row]]
 
 EVIDENCE = {
-    "1": "The Orvik ferry carries 48 cars. It crosses the sound in 35 minutes. Dogs travel free of charge.",
-    "2": "In winter the ferry leaves at 7.15 every morning. It does not sail when the wind exceeds 20 metres a second.",
-    "3": "A ticket for a car costs 140 crowns. Tickets are sold on board only, and cards are taken.",
+    "1": (
+        "The Orvik ferry carries 48 cars. It crosses the sound in 35 minutes. Dogs travel free of"
+        " charge."
+    ),
+    "2": (
+        "In winter the ferry leaves at 7.15 every morning. It does not sail when the wind exceeds"
+        " 20 metres a second."
+    ),
+    "3": (
+        "A ticket for a car costs 140 crowns. Tickets are sold on board only, and cards are taken."
+    ),
 }
 QUESTION = "What should I know of the Orvik ferry, and is a ticket sold at 240 crowns?"
 SENTENCES = (
@@ -51,19 +60,33 @@ SOUND = FAULTY.replace("240", "140")
 
 def supported(chunk: str, quote: str, **changes: Any) -> Row:
     """A verdict for a claim, with this quotation."""
-    return canned.judged(1, evidence=[canned.supporting(chunk, quote=quote)], confidence=0.95, **changes)
+    return canned.judged(
+        1, evidence=[canned.supporting(chunk, quote=quote)], confidence=0.95, **changes
+    )
 
 
-def denied(quote: str = "A ticket for a car costs 140 crowns", chunk: str = "3", **changes: Any) -> Row:
+def denied(
+    quote: str = "A ticket for a car costs 140 crowns", chunk: str = "3", **changes: Any
+) -> Row:
     """The verdict on the false sentence as a careful model gives it."""
     against = canned.supporting(chunk, "contradicts", quote, "240 crowns")
-    given: Row = {"evidence": [against], "verdict": "contradicted", "confidence": 0.95, "reasoning": "It costs 140."}
+    given: Row = {
+        "evidence": [against],
+        "verdict": "contradicted",
+        "confidence": 0.95,
+        "reasoning": "It costs 140.",
+    }
     return canned.judged(WRONG + 1, **(given | changes))
 
 
 def careful(wrong: Row | None = None) -> list[Row]:
-    """A row for each sentence, with words that the evidence has; ``wrong`` is that of the false one."""
-    rows = [supported(chunk, quote) | {"sentence": at} for at, (_, chunk, quote) in enumerate(SENTENCES, 1)]
+    """A row for each sentence, with words that the evidence has; ``wrong`` is that of the false
+    one.
+    """
+    rows = [
+        supported(chunk, quote) | {"sentence": at}
+        for at, (_, chunk, quote) in enumerate(SENTENCES, 1)
+    ]
     if wrong is not None:
         rows[WRONG] = wrong
     return rows
@@ -77,7 +100,9 @@ def silent(request: Request) -> list[Row]:
 def stubborn(request: Request) -> list[Row]:
     """Call everything supported when asked again, with words that no chunk has."""
     return [
-        canned.verdict(each["number"], evidence=[canned.supporting("3", quote="as the timetable of 2019 says")])
+        canned.verdict(
+            each["number"], evidence=[canned.supporting("3", quote="as the timetable of 2019 says")]
+        )
         for each in map(json.loads, "".join(request.fences("CLAIMS")).splitlines())
     ]
 
@@ -86,7 +111,9 @@ AGAIN: tuple[Again, ...] = (silent, stubborn)
 
 
 def audited(rows: list[Row], again: Again = silent, answer: str = FAULTY) -> Run:
-    """The audit of the answer by a model that lists these claims, and whose critic praises whatever it reads."""
+    """The audit of the answer by a model that lists these claims, and whose critic praises whatever
+    it reads.
+    """
 
     def script(request: Request) -> Behaviour | None:
         match request.schema_name:
@@ -95,15 +122,23 @@ def audited(rows: list[Row], again: Again = silent, answer: str = FAULTY) -> Run
             case "verdicts_reply":
                 return says({"verdicts": again(request)})
             case "critique_reply":
-                praise = {"confidence": 0.95, "overall_quality_score": 0.95, "critique_confidence": 0.95}
+                praise = {
+                    "confidence": 0.95,
+                    "overall_quality_score": 0.95,
+                    "critique_confidence": 0.95,
+                }
                 return says(canned.critique(**praise))
             case "evaluation_reply":
                 scores = ("faithfulness", "relevance", "completeness", "reasoning_quality")
-                return says(canned.evaluation(**dict.fromkeys(scores, 0.95), improvement_suggestions=[]))
+                return says(
+                    canned.evaluation(**dict.fromkeys(scores, 0.95), improvement_suggestions=[])
+                )
         return None
 
     with ModelServer(script, issues="none") as server:
-        settings = settings_for(server, "openai").updated({"spot_check_share": 0.0, "max_iterations": 1})
+        settings = settings_for(server, "openai").updated(
+            {"spot_check_share": 0.0, "max_iterations": 1}
+        )
         return masis.run_audit(case_of(answer, EVIDENCE, query=QUESTION), settings)
 
 
@@ -121,7 +156,9 @@ def counts(run: Run) -> tuple[int, int]:
 
 
 def goes_to_a_person(run: Run, *causes: str) -> None:
-    """Assert that the run isn't accepted, for one of these reasons, and that the false sentence is not confirmed."""
+    """Assert that the run isn't accepted, for one of these reasons, and that the false sentence is
+    not confirmed.
+    """
     assert run.needs_review
     assert codes(run) & set(causes), run.review_reasons
     start = FAULTY.index("240")
@@ -142,7 +179,9 @@ each_second_reply = pytest.mark.parametrize("again", AGAIN, ids=lambda again: ag
 
 
 def test_a_careful_reply_on_a_sound_answer_passes_every_check() -> None:
-    """The control: but for ``examined``, which asks for an exam of the model, nothing keeps it from being accepted."""
+    """The control: but for ``examined``, which asks for an exam of the model, nothing keeps it from
+    being accepted.
+    """
     run = audited(careful(), answer=SOUND)
     failed = {check.name for check in run.acceptance.checks if not check.passed}
     assert failed <= {"examined"}
@@ -188,11 +227,16 @@ UNLISTED: dict[str, Change] = {
     "all but one": lambda rows: rows[:1],
     "named twice, another": lambda rows: [*rows[:WRONG], rows[WRONG - 1], *rows[WRONG + 1 :]],
     "a part of it": lambda rows: [
-        row | {"words": "A ticket for a car", "meaning": "There are tickets for cars"} if at == WRONG else row
+        (
+            row | {"words": "A ticket for a car", "meaning": "There are tickets for cars"}
+            if at == WRONG
+            else row
+        )
         for at, row in enumerate(rows)
     ],
     "its beginning": lambda rows: [
-        row | {"words": "A ticket for a car costs"} if at == WRONG else row for at, row in enumerate(rows)
+        row | {"words": "A ticket for a car costs"} if at == WRONG else row
+        for at, row in enumerate(rows)
     ],
 }
 
@@ -208,24 +252,46 @@ def test_a_false_clause_that_is_never_listed_is_not_confirmed(way: Change, again
 
 
 CLAUSES = {
-    "English": ("Dogs travel free of charge, and cats pay the full fare [1].", "Dogs travel free of charge"),
-    "a condition": ("Dogs travel free of charge if they wear a muzzle [1].", "Dogs travel free of charge"),
-    "an exception": ("Dogs travel free of charge except on Sundays [1].", "Dogs travel free of charge"),
+    "English": (
+        "Dogs travel free of charge, and cats pay the full fare [1].",
+        "Dogs travel free of charge",
+    ),
+    "a condition": (
+        "Dogs travel free of charge if they wear a muzzle [1].",
+        "Dogs travel free of charge",
+    ),
+    "an exception": (
+        "Dogs travel free of charge except on Sundays [1].",
+        "Dogs travel free of charge",
+    ),
     "a negation": ("Dogs never travel free of charge [1].", "travel free of charge"),
     "only": ("Only dogs travel free of charge [1].", "dogs travel free of charge"),
     "a figure": ("Dogs travel free of charge up to 30 kg [1].", "Dogs travel free of charge"),
     "a year": ("Since 2011 dogs travel free of charge [1].", "dogs travel free of charge"),
-    "German": ("Hunde reisen kostenlos, Katzen zahlen den vollen Preis [1].", "Hunde reisen kostenlos"),
-    "Spanish": ("Los perros viajan gratis, pero los gatos pagan el billete entero [1].", "Los perros viajan gratis"),
-    "Japanese": ("犬は無料で乗船できますが、猫は全額を支払う必要があります [1]。", "犬は無料で乗船できます"),
+    "German": (
+        "Hunde reisen kostenlos, Katzen zahlen den vollen Preis [1].",
+        "Hunde reisen kostenlos",
+    ),
+    "Spanish": (
+        "Los perros viajan gratis, pero los gatos pagan el billete entero [1].",
+        "Los perros viajan gratis",
+    ),
+    "Japanese": (
+        "犬は無料で乗船できますが、猫は全額を支払う必要があります [1]。",
+        "犬は無料で乗船できます",
+    ),
 }
 
 
 @each_second_reply
 @ways(CLAUSES)
-def test_a_clause_that_the_words_of_its_claim_leave_out_is_not_confirmed(way: tuple[str, str], again: Again) -> None:
+def test_a_clause_that_the_words_of_its_claim_leave_out_is_not_confirmed(
+    way: tuple[str, str], again: Again
+) -> None:
     sentence, words = way
-    run = audited([supported("1", "Dogs travel free of charge", words=words)], again, answer=sentence)
+    run = audited(
+        [supported("1", "Dogs travel free of charge", words=words)], again, answer=sentence
+    )
     assert run.needs_review
     assert codes(run) & {UNCONFIRMED, UNSCORED}, run.iterations[0].claims
     assert counts(run)[0] < counts(run)[1]
@@ -254,7 +320,9 @@ QUOTATIONS = {
 
 @each_second_reply
 @ways(QUOTATIONS)
-def test_supported_with_a_quotation_that_shows_nothing_is_not_believed(way: tuple[str, str], again: Again) -> None:
+def test_supported_with_a_quotation_that_shows_nothing_is_not_believed(
+    way: tuple[str, str], again: Again
+) -> None:
     run = audited(careful(supported(*way) | {"sentence": WRONG + 1}), again)
     goes_to_a_person(run, UNCONFIRMED)
     assert counts(run) == (6, 7)
@@ -295,11 +363,15 @@ def test_a_model_that_is_sure_of_nothing_confirms_nothing(way: Any) -> None:
 
 
 @ways(CONFIDENCES)
-def test_a_verdict_that_the_model_is_not_sure_of_is_shown_as_one_that_can_be_read_either_way(way: Any) -> None:
+def test_a_verdict_that_the_model_is_not_sure_of_is_shown_as_one_that_can_be_read_either_way(
+    way: Any,
+) -> None:
     run = audited(careful(denied(confidence=way)))
     goes_to_a_person(run, UNCONFIRMED)
     assert counts(run) == (6, 7)
-    assert [check.abstained for check in run.iterations[0].claims if check.abstained] == ["either_way"]
+    assert [check.abstained for check in run.iterations[0].claims if check.abstained] == [
+        "either_way"
+    ]
 
 
 def test_a_reply_without_confidences_is_no_reply() -> None:
@@ -313,7 +385,11 @@ TWICE: dict[str, Change] = {
     "denied first": lambda rows: [denied(), *rows],
     "denied last": lambda rows: [*rows, denied()],
     "denied in the middle of three": lambda rows: [*rows, denied(), rows[WRONG]],
-    "denied, then by its words": lambda rows: [denied(), *rows[:WRONG], rows[WRONG] | {"words": SENTENCES[WRONG][0]}],
+    "denied, then by its words": lambda rows: [
+        denied(),
+        *rows[:WRONG],
+        rows[WRONG] | {"words": SENTENCES[WRONG][0]},
+    ],
     "denied in part": lambda rows: [*rows, denied() | {"words": "costs 240 crowns"}],
 }
 
@@ -343,17 +419,26 @@ NUMBERS = {
 
 @each_second_reply
 @ways(NUMBERS)
-def test_a_claim_about_a_sentence_that_is_not_there_confirms_no_sentence(way: Any, again: Again) -> None:
-    run = audited(careful(supported("3", "A ticket for a car costs 140 crowns") | {"sentence": way}), again)
+def test_a_claim_about_a_sentence_that_is_not_there_confirms_no_sentence(
+    way: Any, again: Again
+) -> None:
+    run = audited(
+        careful(supported("3", "A ticket for a car costs 140 crowns") | {"sentence": way}), again
+    )
     goes_to_a_person(run, UNCONFIRMED, UNSCORED)
     verified, checked = counts(run)
     assert verified < checked
-    assert all(check.verdict != "supported" or check.claim.text.strip() for check in run.iterations[0].claims)
+    assert all(
+        check.verdict != "supported" or check.claim.text.strip()
+        for check in run.iterations[0].claims
+    )
 
 
 @each_second_reply
 @ways(NUMBERS)
-def test_a_contradiction_about_a_sentence_that_is_not_there_accuses_the_answer(way: Any, again: Again) -> None:
+def test_a_contradiction_about_a_sentence_that_is_not_there_accuses_the_answer(
+    way: Any, again: Again
+) -> None:
     run = audited(careful(denied() | {"sentence": way}), again)
     goes_to_a_person(run, ACCUSED)
     assert counts(run)[0] == 6
@@ -372,14 +457,19 @@ AGAINST = {
 def converted(request: Request) -> list[Row]:
     """Call everything supported when asked again, with words that chunk 3 has."""
     return [
-        canned.verdict(each["number"], evidence=[canned.supporting("3", quote="Tickets are sold on board only")])
+        canned.verdict(
+            each["number"],
+            evidence=[canned.supporting("3", quote="Tickets are sold on board only")],
+        )
         for each in map(json.loads, "".join(request.fences("CLAIMS")).splitlines())
     ]
 
 
 @pytest.mark.parametrize("again", [*AGAIN, converted], ids=lambda again: again.__name__)
 @ways(AGAINST)
-def test_a_contradiction_with_a_quotation_that_isnt_there_does_not_vanish(way: tuple[str, str], again: Again) -> None:
+def test_a_contradiction_with_a_quotation_that_isnt_there_does_not_vanish(
+    way: tuple[str, str], again: Again
+) -> None:
     chunk, quote = way
     run = audited(careful(denied(quote, chunk)), again)
     goes_to_a_person(run, UNCONFIRMED)
@@ -390,7 +480,9 @@ def test_a_contradiction_with_a_quotation_that_isnt_there_does_not_vanish(way: t
 
 
 def beside(*evidence: Row) -> list[Row]:
-    """Careful rows with the false sentence called supported, and this evidence beside what supports it."""
+    """Careful rows with the false sentence called supported, and this evidence beside what supports
+    it.
+    """
     said = canned.supporting("3", quote="A ticket for a car")
     return careful(canned.judged(WRONG + 1, evidence=[said, *evidence], confidence=0.95))
 
@@ -398,16 +490,22 @@ def beside(*evidence: Row) -> list[Row]:
 IN_SUPPORT = {
     "found": canned.supporting("3", "contradicts", "costs 140 crowns", "240 crowns"),
     "without the claim's words": canned.supporting("3", "contradicts", "costs 140 crowns"),
-    "from a chunk not cited": canned.supporting("1", "contradicts", "Dogs travel free of charge", "costs"),
+    "from a chunk not cited": canned.supporting(
+        "1", "contradicts", "Dogs travel free of charge", "costs"
+    ),
     "invented": canned.supporting("3", "contradicts", "the price was never 240", "240"),
     "without a quotation": canned.supporting("3", "contradicts"),
-    "of a chunk that isn't there": canned.supporting("8", "contradicts", "costs 140 crowns", "240 crowns"),
+    "of a chunk that isn't there": canned.supporting(
+        "8", "contradicts", "costs 140 crowns", "240 crowns"
+    ),
 }
 
 
 @each_second_reply
 @ways(IN_SUPPORT)
-def test_a_contradiction_in_the_evidence_of_a_supported_claim_counts(way: Row, again: Again) -> None:
+def test_a_contradiction_in_the_evidence_of_a_supported_claim_counts(
+    way: Row, again: Again
+) -> None:
     goes_to_a_person(audited(beside(way), again), ACCUSED, UNCONFIRMED, "conflicting_evidence")
 
 
@@ -431,14 +529,18 @@ CALCULATIONS = {
 @each_second_reply
 @ways(CALCULATIONS)
 def test_a_claim_that_rests_on_a_wrong_calculation_is_not_confirmed(way: str, again: Again) -> None:
-    row = supported("3", "A ticket for a car costs 140 crowns", calculation=way) | {"sentence": WRONG + 1}
+    row = supported("3", "A ticket for a car costs 140 crowns", calculation=way) | {
+        "sentence": WRONG + 1
+    }
     run = audited(careful(row), again)
     goes_to_a_person(run, UNCONFIRMED)
     assert counts(run) == (6, 7)
 
 
 @each_second_reply
-def test_a_model_that_calls_everything_supported_with_invented_quotations_confirms_nothing(again: Again) -> None:
+def test_a_model_that_calls_everything_supported_with_invented_quotations_confirms_nothing(
+    again: Again,
+) -> None:
     """So a model of 1.5 billion parameters answered: 23 of 23 claims supported, 3 of them false."""
     run = audited([row | {"evidence": made_up(row["evidence"])} for row in careful()], again)
     goes_to_a_person(run, UNCONFIRMED)
@@ -446,7 +548,10 @@ def test_a_model_that_calls_everything_supported_with_invented_quotations_confir
 
 
 def made_up(evidence: Iterable[Row]) -> list[Row]:
-    return [each | {"quote": f"It is well known that this holds, as {each['evidence_id']} says."} for each in evidence]
+    return [
+        each | {"quote": f"It is well known that this holds, as {each['evidence_id']} says."}
+        for each in evidence
+    ]
 
 
 def test_what_was_wrong_with_a_verdict_is_told_when_it_is_asked_for_again() -> None:
@@ -455,7 +560,10 @@ def test_what_was_wrong_with_a_verdict_is_told_when_it_is_asked_for_again() -> N
     def again(request: Request) -> list[Row]:
         asked.extend(map(json.loads, "".join(request.fences("CLAIMS")).splitlines()))
         evidence = [canned.supporting("3", "contradicts", "costs 140 crowns", "240 crowns")]
-        return [canned.verdict(each["number"], evidence=evidence, verdict="contradicted") for each in asked]
+        return [
+            canned.verdict(each["number"], evidence=evidence, verdict="contradicted")
+            for each in asked
+        ]
 
     run = audited(careful(supported("3", "costs 240 crowns") | {"sentence": WRONG + 1}), again)
     (row,) = asked

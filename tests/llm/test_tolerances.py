@@ -1,4 +1,6 @@
-"""What is read of a reply that keeps to the form in its own way, and what is never believed: over real HTTP."""
+"""What is read of a reply that keeps to the form in its own way, and what is never believed: over
+real HTTP.
+"""
 
 from __future__ import annotations
 
@@ -46,14 +48,18 @@ def deep(value: Any, change: Callable[[str, Any], Any]) -> Any:
 
 
 def audited(change: Change, wire: str = "openai", issues: Any = "none", **script: Any) -> Run:
-    """The audit of a sound answer by a model whose replies are changed so; a value or a text is what it says."""
+    """The audit of a sound answer by a model whose replies are changed so; a value or a text is
+    what it says.
+    """
 
     def reply(request: Request) -> Behaviour:
         made = change(sensible(request, issues))
         return made if isinstance(made, Behaviour) else says(made)
 
     with ModelServer(reply, **script) as server:
-        return masis.run_audit(CASE, settings=settings_for(server, wire).updated({"spot_check_share": 0.0}))
+        return masis.run_audit(
+            CASE, settings=settings_for(server, wire).updated({"spot_check_share": 0.0})
+        )
 
 
 def verdicts(run: Run) -> list[tuple[str, float | None]]:
@@ -103,7 +109,9 @@ SCORES: dict[Any, float | None] = {
 def test_a_score_in_words_is_read_where_the_text_names_its_scale(written: Any) -> None:
     verdict = Verdict.model_validate(canned.verdict(confidence=written))
     found = normalised("confidence", verdict.confidence).value
-    assert found == pytest.approx(SCORES[written]) if SCORES[written] is not None else found is None, found
+    assert (
+        found == pytest.approx(SCORES[written]) if SCORES[written] is not None else found is None
+    ), found
 
 
 ROWS: dict[Any, Any] = {
@@ -161,17 +169,49 @@ def test_a_chunk_is_known_by_the_word_for_a_chunk_and_its_id(
     assert chunks(*ids).id_of(written) == meant
 
 
-SUPPORTED = {"supported", "Supported", "SUPPORTED.", "**supported**", '"supported"', "Fully supported", "supports"}
+SUPPORTED = {
+    "supported",
+    "Supported",
+    "SUPPORTED.",
+    "**supported**",
+    '"supported"',
+    "Fully supported",
+    "supports",
+}
 NEVER_SUPPORTED = {
-    *("partially supported", "not supported", "supported?", "mostly supported", "Yes, it is supported.", "unsupported"),
-    *("supported/partial", "not contradicted", "supported by nothing", "true", "yes", "", "likely supported", "sup"),
-    *("no support", "un-supported", "supported (weakly)", "supported or partial", "not fully supported"),
+    *(
+        "partially supported",
+        "not supported",
+        "supported?",
+        "mostly supported",
+        "Yes, it is supported.",
+        "unsupported",
+    ),
+    *(
+        "supported/partial",
+        "not contradicted",
+        "supported by nothing",
+        "true",
+        "yes",
+        "",
+        "likely supported",
+        "sup",
+    ),
+    *(
+        "no support",
+        "un-supported",
+        "supported (weakly)",
+        "supported or partial",
+        "not fully supported",
+    ),
 }
 
 
 @each(sorted(SUPPORTED | NEVER_SUPPORTED))
 def test_only_a_word_that_means_it_alone_makes_a_claim_supported(word: str) -> None:
-    assert (Verdict.model_validate(canned.verdict(verdict=word)).verdict == "supported") == (word in SUPPORTED)
+    assert (Verdict.model_validate(canned.verdict(verdict=word)).verdict == "supported") == (
+        word in SUPPORTED
+    )
 
 
 def test_no_other_word_for_a_verdict_adds_belief() -> None:
@@ -185,7 +225,13 @@ def test_no_other_word_for_a_verdict_adds_belief() -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("major", "high"), ("Severe", "high"), ("MODERATE", "medium"), ("minor.", "low"), ("info", "low")],
+    [
+        ("major", "high"),
+        ("Severe", "high"),
+        ("MODERATE", "medium"),
+        ("minor.", "low"),
+        ("info", "low"),
+    ],
 )
 def test_a_severity_in_other_words_is_read(written: str, meant: str) -> None:
     assert RaisedIssue.model_validate(canned.raised(severity=written)).severity == meant
@@ -200,7 +246,11 @@ def test_a_severity_or_a_type_that_nobody_knows_makes_no_issue(field: str, writt
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [("Factual error", "factual"), ("unsupported_claim", "unsupported"), ("omission", "missing_info")],
+    [
+        ("Factual error", "factual"),
+        ("unsupported_claim", "unsupported"),
+        ("omission", "missing_info"),
+    ],
 )
 def test_a_type_of_issue_in_other_words_is_read(written: str, meant: str) -> None:
     assert RaisedIssue.model_validate(canned.raised(type=written)).type == meant
@@ -218,7 +268,9 @@ def test_a_type_of_issue_in_other_words_is_read(written: str, meant: str) -> Non
         ('["a", "b"]', ["a", "b"]),
     ],
 )
-def test_a_list_of_chunks_is_read_however_short_it_is_written(written: Any, meant: list[str]) -> None:
+def test_a_list_of_chunks_is_read_however_short_it_is_written(
+    written: Any, meant: list[str]
+) -> None:
     assert RaisedIssue.model_validate(canned.raised(evidence_ids=written)).evidence_ids == meant
 
 
@@ -238,7 +290,10 @@ def test_a_list_that_is_left_out_is_empty_unless_the_reply_speaks_of_what_it_wou
     ):
         with pytest.raises(ValueError, match="no issues are given"):
             CritiqueReply.model_validate(reply | said)
-    assert RevisionReply.model_validate({"revised_answer": "It is.", "updated_confidence": 1}).changes == []
+    assert (
+        RevisionReply.model_validate({"revised_answer": "It is.", "updated_confidence": 1}).changes
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -276,7 +331,10 @@ WRAPPED: list[Any] = [
 @each([*WRAPPED, [WHOLE]])
 def test_a_record_is_read_out_of_what_is_around_it(wrapped: Any) -> None:
     assert parse(json.dumps(wrapped), EvaluationReply).record.relevance == 0.9
-    assert parse(f"Here:\n```json\n{json.dumps(wrapped)}\n```", EvaluationReply).record.relevance == 0.9
+    assert (
+        parse(f"Here:\n```json\n{json.dumps(wrapped)}\n```", EvaluationReply).record.relevance
+        == 0.9
+    )
 
 
 @each(
@@ -296,7 +354,10 @@ def test_a_record_that_may_be_quoted_or_is_one_of_several_is_not_read(wrapped: A
 
 
 def test_a_remark_about_the_record_does_not_take_its_place() -> None:
-    assert read(f'{WRITTEN} Note: {{"relevance": "high"}} was considered.', EvaluationReply).relevance == 0.9
+    assert (
+        read(f'{WRITTEN} Note: {{"relevance": "high"}} was considered.', EvaluationReply).relevance
+        == 0.9
+    )
 
 
 @pytest.mark.parametrize(
@@ -310,7 +371,9 @@ def test_a_remark_about_the_record_does_not_take_its_place() -> None:
         ('she said \\"yes, }\\" and left', 'she said "yes, }" and left', None),
     ],
 )
-def test_what_can_mean_one_text_only_is_that_text(written: str, meant: str, repair: str | None) -> None:
+def test_what_can_mean_one_text_only_is_that_text(
+    written: str, meant: str, repair: str | None
+) -> None:
     found = parse(WRITTEN.replace("It answers.", written), EvaluationReply)
     assert found.record.relevance_reason == meant
     assert found.repairs == (() if repair is None else (repair,))
@@ -341,16 +404,26 @@ READ_ALIKE: dict[str, Change] = {
     "ids as numbers": lambda v: deep(v, lambda k, x: int(x) if k == "evidence_id" else x),
     "ids in words": lambda v: deep(v, lambda k, x: f"EVIDENCE {x}" if k == "evidence_id" else x),
     "ids in brackets": lambda v: deep(v, lambda k, x: f"[chunk {x}]" if k == "evidence_id" else x),
-    "scores as percentages": lambda v: deep(v, lambda k, x: f"{100 * x:.0f}%" if isinstance(x, float) else x),
-    "scores with a comma": lambda v: deep(v, lambda k, x: str(x).replace(".", ",") if isinstance(x, float) else x),
-    "scores out of ten": lambda v: deep(v, lambda k, x: f"{x * 10:g} out of 10" if isinstance(x, float) else x),
-    "yes and no": lambda v: deep(v, lambda k, x: ("Yes." if x else "No.") if isinstance(x, bool) else x),
+    "scores as percentages": lambda v: deep(
+        v, lambda k, x: f"{100 * x:.0f}%" if isinstance(x, float) else x
+    ),
+    "scores with a comma": lambda v: deep(
+        v, lambda k, x: str(x).replace(".", ",") if isinstance(x, float) else x
+    ),
+    "scores out of ten": lambda v: deep(
+        v, lambda k, x: f"{x * 10:g} out of 10" if isinstance(x, float) else x
+    ),
+    "yes and no": lambda v: deep(
+        v, lambda k, x: ("Yes." if x else "No.") if isinstance(x, bool) else x
+    ),
     "null for empty lists": lambda v: deep(v, lambda k, x: None if x == [] else x),
     "no empty lists": lambda v: {key: held for key, held in v.items() if held != []},
     "a wrapper": lambda v: {"result": v},
     "an echoed schema": lambda v: {"type": "object", "properties": v},
     "numbers in words": lambda v: deep(v, lambda k, x: f"Sentence {x}" if k == "sentence" else x),
-    "verdicts with a stop": lambda v: deep(v, lambda k, x: f"{x}." if k in ("verdict", "stance") else x),
+    "verdicts with a stop": lambda v: deep(
+        v, lambda k, x: f"{x}." if k in ("verdict", "stance") else x
+    ),
     "invalid escapes": lambda v: json.dumps(v).replace("As it reads", r"As \(it\) reads"),
 }
 
@@ -383,10 +456,20 @@ def test_tolerances_hold_for_every_way_of_asking(wire: str, refuses: tuple[str, 
 
 
 def test_the_issues_of_a_critic_that_drifts_are_all_raised() -> None:
-    drift: dict[str, Any] = {"severity": "Major", "type": "unsupported_claim", "evidence_ids": 1, "suggestion": None}
+    drift: dict[str, Any] = {
+        "severity": "Major",
+        "type": "unsupported_claim",
+        "evidence_ids": 1,
+        "suggestion": None,
+    }
     run = audited(lambda v: deep(v, lambda k, x: drift.get(k, x)), issues="always")
     (issue,) = (issue for issue in run.iterations[0].issues if issue.source == "critic")
-    assert (issue.type, issue.severity, issue.evidence_ids, issue.suggestion) == ("unsupported", "high", ("1",), "")
+    assert (issue.type, issue.severity, issue.evidence_ids, issue.suggestion) == (
+        "unsupported",
+        "high",
+        ("1",),
+        "",
+    )
 
 
 NEVER_CONFIRMED: dict[str, Change] = {
@@ -397,7 +480,9 @@ NEVER_CONFIRMED: dict[str, Change] = {
     "of nothing": lambda v: deep(v, lambda k, x: None if k == "evidence" else x),
     "of no words": lambda v: deep(v, lambda k, x: "" if k == "quote" else x),
     "unsure": lambda v: deep(v, lambda k, x: 0.5 if k == "confidence" else x),
-    "in the middle of a thought": lambda v: message({"content": "", "reasoning": f"{json.dumps(v)}? Or no."}),
+    "in the middle of a thought": lambda v: message(
+        {"content": "", "reasoning": f"{json.dumps(v)}? Or no."}
+    ),
 }
 
 
@@ -416,12 +501,19 @@ def body(value: Any) -> Behaviour:
 
 
 def message(held: Wired, finish: str = "stop", **choice: Any) -> Behaviour:
-    about = {"index": 0, "message": {"role": "assistant", **held}, "finish_reason": finish, **choice}
+    about = {
+        "index": 0,
+        "message": {"role": "assistant", **held},
+        "finish_reason": finish,
+        **choice,
+    }
     return body({"id": "c", "object": "chat.completion", "model": "m", "choices": [about]})
 
 
 def stream(*events: Any, done: bool = True) -> Behaviour:
-    lines = [f"data: {json.dumps(event)}\n\n" for event in events] + (["data: [DONE]\n\n"] if done else [])
+    lines = [f"data: {json.dumps(event)}\n\n" for event in events] + (
+        ["data: [DONE]\n\n"] if done else []
+    )
     return body("".join(lines).encode())
 
 
@@ -433,19 +525,32 @@ GOOD = {"reasons": ["it is so"], "sound": True, "confidence": 0.7}
 TEXT = json.dumps(GOOD)
 CALLED = {"name": "judged", "arguments": TEXT}
 PACKED = [
-    message({"content": None, "tool_calls": [{"id": "t", "type": "function", "function": CALLED}]}, "tool_calls"),
+    message(
+        {"content": None, "tool_calls": [{"id": "t", "type": "function", "function": CALLED}]},
+        "tool_calls",
+    ),
     message({"content": "", "tool_calls": [{"function": CALLED | {"arguments": GOOD}}]}),
     message({"content": None, "function_call": CALLED}),
     message({"content": "", "reasoning_content": TEXT}),
     message({"content": None, "reasoning": f"I see.\n\n{TEXT}"}),
     message({"content": TEXT, "reasoning": '{"reasons": ["no"], "sound": false, "confidence": 0}'}),
     message(
-        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "{"}]}, {"type": "text", "text": TEXT}]}
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "{"}]},
+                {"type": "text", "text": TEXT},
+            ]
+        }
     ),
     message({"content": [{"type": "reasoning", "text": "{}"}, {"type": "text", "text": TEXT}]}),
     message({"content": TEXT}, error=None),
     body({"error": None, "choices": [{"message": {"content": TEXT}}]}),
-    stream(delta(TEXT[:9]), delta(TEXT[9:]), {"choices": [{"delta": {}, "finish_reason": "stop"}]}, done=False),
+    stream(
+        delta(TEXT[:9]),
+        delta(TEXT[9:]),
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+        done=False,
+    ),
     stream(delta(TEXT)),
 ]
 
@@ -458,13 +563,36 @@ def test_the_record_is_found_wherever_a_server_puts_it(packed: Behaviour) -> Non
 
 def test_a_message_that_comes_as_a_stream_is_read_on_anthropics_wire_too() -> None:
     events: list[Wired] = [
-        {"type": "message_start", "message": {"model": "m", "content": [], "usage": {"input_tokens": 9}}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "{}"}},
+        {
+            "type": "message_start",
+            "message": {"model": "m", "content": [], "usage": {"input_tokens": 9}},
+        },
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "thinking", "thinking": ""},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "thinking_delta", "thinking": "{}"},
+        },
         {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": TEXT[:5]}},
-        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": TEXT[5:]}},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "text_delta", "text": TEXT[:5]},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "text_delta", "text": TEXT[5:]},
+        },
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 5},
+        },
     ]
     whole = stream(*events, {"type": "message_stop"}, done=False)
     broken = stream(*events, done=False)
@@ -476,22 +604,60 @@ def test_a_message_that_comes_as_a_stream_is_read_on_anthropics_wire_too() -> No
 
 ERRORS = [
     ("openai", body({"choices": None, "error": {"code": 429, "message": "Rate limit MET"}}), "MET"),
-    ("openai", body({"choices": [], "error": {"code": 400, "message": "No such thing, MET"}}), "MET"),
-    ("openai", message({"content": ""}, "error", error={"code": 502, "message": "Provider returned MET"}), "MET"),
-    ("openai", message({"content": TEXT}, "error", error={"code": 502, "message": "Provider returned MET"}), "MET"),
+    (
+        "openai",
+        body({"choices": [], "error": {"code": 400, "message": "No such thing, MET"}}),
+        "MET",
+    ),
+    (
+        "openai",
+        message({"content": ""}, "error", error={"code": 502, "message": "Provider returned MET"}),
+        "MET",
+    ),
+    (
+        "openai",
+        message(
+            {"content": TEXT}, "error", error={"code": 502, "message": "Provider returned MET"}
+        ),
+        "MET",
+    ),
     ("openai", body({"error": "model MET is not loaded"}), "MET"),
     ("openai", body({"object": "error", "message": "MET", "code": 40301}), "MET"),
     ("openai", body({"code": 400, "message": "the request is MET"}), "MET"),
-    ("openai", body([{"error": {"code": 400, "message": "MET", "status": "INVALID_ARGUMENT"}}]), "MET"),
-    ("openai", body({"type": "error", "error": {"type": "overloaded_error", "message": "MET"}}), "MET"),
+    (
+        "openai",
+        body([{"error": {"code": 400, "message": "MET", "status": "INVALID_ARGUMENT"}}]),
+        "MET",
+    ),
+    (
+        "openai",
+        body({"type": "error", "error": {"type": "overloaded_error", "message": "MET"}}),
+        "MET",
+    ),
     ("openai", body({"detail": "MET"}), "no chat completion: MET"),
     ("openai", stream(delta("{"), {"error": {"code": 500, "message": "MET"}}), "MET"),
     ("openai", stream(delta(TEXT), done=False), "the stream ended"),
-    ("openai", body({"error": {"code": "content_filter", "message": "The prompt was filtered"}}), "content filter"),
-    ("openai", message({}, "content_filter", content_filter_results={"hate": {"filtered": True}}), "content filter"),
+    (
+        "openai",
+        body({"error": {"code": "content_filter", "message": "The prompt was filtered"}}),
+        "content filter",
+    ),
+    (
+        "openai",
+        message({}, "content_filter", content_filter_results={"hate": {"filtered": True}}),
+        "content filter",
+    ),
     ("openai", body(b"<!doctype html><html>Sign in</html>"), "a web page"),
-    ("openai", message({"content": "", "tool_calls": [{"function": CALLED}, {"function": CALLED}]}), "empty"),
-    ("anthropic", body({"type": "error", "error": {"type": "overloaded_error", "message": "MET"}}), "MET"),
+    (
+        "openai",
+        message({"content": "", "tool_calls": [{"function": CALLED}, {"function": CALLED}]}),
+        "empty",
+    ),
+    (
+        "anthropic",
+        body({"type": "error", "error": {"type": "overloaded_error", "message": "MET"}}),
+        "MET",
+    ),
     ("anthropic", body(b"<html>"), "a web page"),
 ]
 

@@ -1,4 +1,6 @@
-"""A model's verdicts, held against the evidence: quotations, confidence, calculations, contradictions, references."""
+"""A model's verdicts, held against the evidence: quotations, confidence, calculations,
+contradictions, references.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,31 @@ from tests.llm.canned import supporting, verdict
 from tests.llm.scripted_asker import ScriptedAsker
 
 LENGTH = Claim(
-    text="It is 120 metres long [chunk_1].", markers=((22, 31),), start=0, end=32, sentence=0, cited=("chunk_1",)
+    text="It is 120 metres long [chunk_1].",
+    markers=((22, 31),),
+    start=0,
+    end=32,
+    sentence=0,
+    cited=("chunk_1",),
 )
 YEAR = Claim(text="It opened in 1932.", start=33, end=51, sentence=1)
 
 
-def verifier(given: Any, missing: Any = None, **changes: Any) -> tuple[ModelVerifier, ScriptedAsker]:
-    replies = given if isinstance(given, dict | str | Exception | tuple) or callable(given) else {"verdicts": given}
+def verifier(
+    given: Any, missing: Any = None, **changes: Any
+) -> tuple[ModelVerifier, ScriptedAsker]:
+    replies = (
+        given
+        if isinstance(given, dict | str | Exception | tuple) or callable(given)
+        else {"verdicts": given}
+    )
     asker = ScriptedAsker({"claims_verify": replies, "completeness": missing or {"missing": []}})
     return ModelVerifier(asker, Settings(**changes), Extractions()), asker
 
 
-def checks(given: Any, *claims: Claim, evidence: tuple[Evidence, ...] = EVIDENCE) -> tuple[ClaimCheck, ...]:
+def checks(
+    given: Any, *claims: Claim, evidence: tuple[Evidence, ...] = EVIDENCE
+) -> tuple[ClaimCheck, ...]:
     return verifier(given)[0].verify(claims or (LENGTH,), evidence)
 
 
@@ -63,12 +78,23 @@ def test_a_claim_that_follows_from_two_passages_has_both_and_the_steps_and_one_c
     (check,) = checks([verdict(evidence=parts, reasoning=steps)])
     assert (check.verdict, check.steps, check.issue) == ("supported", steps, None)
     assert [quote.text for quote in check.quotes] == ["120 metres", "metres long"]
-    assert [(each.evidence_id, each.finding) for each in check.references] == [("chunk_1", "supports")]
+    assert [(each.evidence_id, each.finding) for each in check.references] == [
+        ("chunk_1", "supports")
+    ]
 
 
 def test_a_verdict_too_many_is_left_out() -> None:
     found = checks(
-        [verdict(0), verdict(1), verdict(3), verdict(-1), verdict(None), verdict(1.5), verdict(True)], LENGTH
+        [
+            verdict(0),
+            verdict(1),
+            verdict(3),
+            verdict(-1),
+            verdict(None),
+            verdict(1.5),
+            verdict(True),
+        ],
+        LENGTH,
     )
     assert [check.verdict for check in found] == ["supported"]
 
@@ -105,10 +131,15 @@ def test_a_word_that_is_no_verdict_costs_its_own_claim_the_score(word: Any) -> N
         [supporting("chunk_1", "leaves_open", "120 metres long")],
         [supporting("chunk_1", "contradicts", "120 metres long")],
         [supporting("chunk_1", "bears", "120 metres long")],
-        [supporting("chunk_1", "supports_together", "120 metres"), supporting("chunk_2", "supports_together", "1831")],
+        [
+            supporting("chunk_1", "supports_together", "120 metres"),
+            supporting("chunk_2", "supports_together", "1831"),
+        ],
     ],
 )
-def test_supported_counts_only_with_words_that_stand_in_the_chunk_that_is_named(evidence: list[Any]) -> None:
+def test_supported_counts_only_with_words_that_stand_in_the_chunk_that_is_named(
+    evidence: list[Any],
+) -> None:
     (check,) = checks([verdict(evidence=evidence)])
     assert (check.verdict, check.support, check.abstained) == ("unverifiable", None, "quotation")
     assert check.issue
@@ -125,7 +156,16 @@ def test_a_supported_claim_may_rest_on_several_passages_that_are_all_found() -> 
 
 
 def test_a_quotation_that_is_not_there_is_reported_beside_one_that_is() -> None:
-    (check,) = checks([verdict(evidence=[supporting(quote="120 metres long"), supporting("chunk_2", quote="in 1831")])])
+    (check,) = checks(
+        [
+            verdict(
+                evidence=[
+                    supporting(quote="120 metres long"),
+                    supporting("chunk_2", quote="in 1831"),
+                ]
+            )
+        ]
+    )
     assert (check.verdict, check.sources) == ("supported", ("chunk_1",))
     assert check.issue == "The words quoted from chunk_2 are not there."
 
@@ -153,22 +193,36 @@ def test_a_verdict_that_confirms_nothing_needs_no_quotation(word: str) -> None:
 )
 def test_words_that_every_chunk_has_are_no_quotation(quote: str, says: bool) -> None:
     evidence = (
-        Evidence(id="c", text="The longstanding bridge of steel, opened in 1931, is in the ... valley. 鋼鉄製の橋。"),
+        Evidence(
+            id="c",
+            text="The longstanding bridge of steel, opened in 1931, is in the ... valley. 鋼鉄製の橋。",
+        ),
     )
     (check,) = checks([verdict(evidence=[supporting("c", quote=quote)])], evidence=evidence)
     assert (check.verdict == "supported") == says
 
 
 def test_all_of_a_short_chunk_is_a_quotation() -> None:
-    (check,) = checks([verdict(evidence=[supporting("c", quote="Yes")])], evidence=(Evidence(id="c", text="Yes."),))
+    (check,) = checks(
+        [verdict(evidence=[supporting("c", quote="Yes")])],
+        evidence=(Evidence(id="c", text="Yes."),),
+    )
     assert check.verdict == "supported"
 
 
 @pytest.mark.parametrize(
     ("word", "support"),
-    [("supported", 1.0), ("partial", 0.5), ("unsupported", 0.0), ("unverifiable", None), ("either_way", None)],
+    [
+        ("supported", 1.0),
+        ("partial", 0.5),
+        ("unsupported", 0.0),
+        ("unverifiable", None),
+        ("either_way", None),
+    ],
 )
-def test_support_follows_from_the_verdict_whatever_the_model_says_of_it(word: str, support: float | None) -> None:
+def test_support_follows_from_the_verdict_whatever_the_model_says_of_it(
+    word: str, support: float | None
+) -> None:
     (check,) = checks([verdict(verdict=word) | {"support": 0.7}])
     assert check.support == support
 
@@ -195,17 +249,26 @@ def test_a_verdict_that_the_model_is_not_sure_of_can_be_read_either_way(
 ) -> None:
     stance = "contradicts" if word == "contradicted" else "supports"
     evidence = [supporting("chunk_1", stance, "120 metres long")]
-    (check,) = checks([verdict(verdict=word, confidence=confidence, evidence=evidence, reasoning="So it says.")])
+    (check,) = checks(
+        [verdict(verdict=word, confidence=confidence, evidence=evidence, reasoning="So it says.")]
+    )
     if counts:
         assert (check.verdict, check.abstained) == (word, None)
     else:
-        assert (check.verdict, check.support, check.abstained) == ("unverifiable", None, "either_way")
+        assert (check.verdict, check.support, check.abstained) == (
+            "unverifiable",
+            None,
+            "either_way",
+        )
         assert f"called this {word}" in (check.issue or "")
         assert "So it says." in (check.issue or "")
 
 
 def test_what_can_be_read_either_way_is_shown_as_such_with_its_reason() -> None:
-    for reasoning, issue in (("Metres or yards?", "Metres or yards?"), ("", "This, or the evidence, can be read")):
+    for reasoning, issue in (
+        ("Metres or yards?", "Metres or yards?"),
+        ("", "This, or the evidence, can be read"),
+    ):
         (check,) = checks([verdict(verdict="either_way", reasoning=reasoning)])
         assert (check.verdict, check.abstained) == ("unverifiable", "either_way")
         assert (check.issue or "").startswith(issue)
@@ -220,7 +283,9 @@ def test_what_can_be_read_either_way_is_shown_as_such_with_its_reason() -> None:
         ("as the table says", None),
     ],
 )
-def test_a_calculation_is_checked_and_starts_from_figures_of_the_evidence(calculation: str, issue: str | None) -> None:
+def test_a_calculation_is_checked_and_starts_from_figures_of_the_evidence(
+    calculation: str, issue: str | None
+) -> None:
     evidence = (*EVIDENCE, Evidence(id="chunk_3", text="Both halves together are 240 metres."))
     (check,) = checks([verdict(calculation=calculation)], evidence=evidence)
     if issue is None:
@@ -231,7 +296,10 @@ def test_a_calculation_is_checked_and_starts_from_figures_of_the_evidence(calcul
 
 
 def test_a_conflict_of_sources_is_on_record() -> None:
-    both = [supporting("chunk_1", quote="120 metres"), supporting("chunk_2", "contradicts", "opened in 1931", "long")]
+    both = [
+        supporting("chunk_1", quote="120 metres"),
+        supporting("chunk_2", "contradicts", "opened in 1931", "long"),
+    ]
     for word in ("supported", "contradicted"):
         (check,) = checks([verdict(verdict=word, evidence=both)])
         assert (check.verdict, check.sources_disagree) == (word, True)
@@ -242,7 +310,10 @@ def test_a_conflict_of_sources_is_on_record() -> None:
 
 @pytest.mark.parametrize("word", ["unsupported", "partial"])
 def test_a_passage_that_denies_a_claim_makes_it_contradicted(word: str) -> None:
-    (check,) = checks([verdict(verdict=word, evidence=[supporting("chunk_2", "contradicts", "opened in 1931")])], YEAR)
+    (check,) = checks(
+        [verdict(verdict=word, evidence=[supporting("chunk_2", "contradicts", "opened in 1931")])],
+        YEAR,
+    )
     assert (check.verdict, len(check.contradictions)) == ("contradicted", 1)
 
 
@@ -251,8 +322,13 @@ def against(quote: str = "nowhere at all") -> dict[str, Any]:
 
 
 def test_what_is_wrong_with_a_verdict_is_told_when_the_claim_is_judged_again() -> None:
-    judge, asker = verifier(({"verdicts": [verdict(1), verdict(2, evidence=[])]}, {"verdicts": [verdict(1)]}))
-    assert [check.verdict for check in judge.verify([LENGTH, YEAR], EVIDENCE)] == ["supported", "supported"]
+    judge, asker = verifier(
+        ({"verdicts": [verdict(1), verdict(2, evidence=[])]}, {"verdicts": [verdict(1)]})
+    )
+    assert [check.verdict for check in judge.verify([LENGTH, YEAR], EVIDENCE)] == [
+        "supported",
+        "supported",
+    ]
     first, second = (json.dumps(asked.prompt.task) for asked in asker.asked)
     assert "returned" not in first.partition("<<<CLAIMS")[2]
     assert "The verifier names no chunk that supports this." in second
@@ -281,7 +357,9 @@ def test_a_claim_is_judged_again_only_once() -> None:
 def test_the_second_verdict_holds_but_what_was_said_against_a_claim_is_not_taken_back(
     first: dict[str, Any], second: dict[str, Any], found: str
 ) -> None:
-    (check,) = verifier(({"verdicts": [first]}, {"verdicts": [second]}))[0].verify([LENGTH], EVIDENCE)
+    (check,) = verifier(({"verdicts": [first]}, {"verdicts": [second]}))[0].verify(
+        [LENGTH], EVIDENCE
+    )
     assert check.verdict == found
     assert found != "unverifiable" or check.abstained is not None
 
@@ -296,7 +374,11 @@ def test_a_contradiction_names_both_places() -> None:
     (check,) = checks([given], YEAR)
     (found,) = check.contradictions
     assert YEAR.text[found.claim_start : found.claim_end] == found.claim_text == "1932"
-    assert EVIDENCE[1].text[found.evidence_start : found.evidence_end] == found.evidence_text == "opened in 1931"
+    assert (
+        EVIDENCE[1].text[found.evidence_start : found.evidence_end]
+        == found.evidence_text
+        == "opened in 1931"
+    )
     assert (check.sources, found.reason) == (("chunk_2",), "Another year.")
 
 
@@ -305,7 +387,8 @@ def test_a_contradiction_names_both_places() -> None:
     [
         ("dissent (Judge Ash)", "Another wrote it.", "source"),
         ("I cannot agree.", "By its origin Judge Ash wrote the dissent.", "source"),
-        # the text has another name, the reason none of the source, or the quoted words have words of the claim
+        # the text has another name, the reason none of the source, or the quoted words have words
+        # of the claim
         ("I cannot agree.", "By its origin Judge Ash wrote the dissent, as Reed says.", "source"),
         ("I cannot agree.", "As Reed says.", "stated"),
         ("I cannot agree.", "Judge Ash says that he cannot agree.", "stated"),
@@ -317,7 +400,9 @@ def test_a_contradiction_may_stand_in_the_line_that_names_the_source(
     quote: str, reasoning: str, kind: str | None
 ) -> None:
     source = "Water Court, dissent (Judge Ash)"
-    evidence = (Evidence(id="c1", text="I cannot agree. Not Judge Kallas but Reed spoke.", source=source),)
+    evidence = (
+        Evidence(id="c1", text="I cannot agree. Not Judge Kallas but Reed spoke.", source=source),
+    )
     claim = Claim(text="In dissent Judge Kallas wrote")
     denied = supporting("c1", "contradicts", quote, "Judge Kallas")
     given = verdict(verdict="contradicted", reasoning=reasoning, evidence=[denied])
@@ -329,33 +414,53 @@ def test_a_contradiction_may_stand_in_the_line_that_names_the_source(
         assert check.issue == reasoning
 
 
-def test_a_contradiction_beside_what_supports_a_claim_is_kept_and_a_chunk_that_leaves_it_open_has_no_quote() -> None:
+def test_a_contradiction_beside_what_supports_a_claim_is_kept_and_a_chunk_that_leaves_it_open_has_no_quote() -> (
+    None
+):
     denied = supporting("chunk_2", "contradicts", "opened in 1931", "120")
     leaves_open = supporting("chunk_2", "leaves_open", "It opened in 1931")
     (check,) = checks([verdict(evidence=[supporting(quote="120 metres"), leaves_open])])
     assert [quote.text for quote in check.quotes] == ["120 metres"]
     (check,) = checks([verdict(evidence=[supporting(quote="120 metres"), denied])])
-    assert (check.verdict, [each.claim_text for each in check.contradictions]) == ("supported", ["120"])
+    assert (check.verdict, [each.claim_text for each in check.contradictions]) == (
+        "supported",
+        ["120"],
+    )
 
 
 @pytest.mark.parametrize(
     "text",
-    ["The sources don't give a width.", "No width is given in the evidence.", "Die Quellen nennen keine Breite."],
+    [
+        "The sources don't give a width.",
+        "No width is given in the evidence.",
+        "Die Quellen nennen keine Breite.",
+    ],
 )
-def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_leaves_it_open(text: str) -> None:
+def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_leaves_it_open(
+    text: str,
+) -> None:
     leaves_open, claim = supporting("all", "leaves_open"), Claim(text=text)
-    assert [check.verdict for check in checks([verdict(evidence=[leaves_open])], claim)] == ["supported"]
+    assert [check.verdict for check in checks([verdict(evidence=[leaves_open])], claim)] == [
+        "supported"
+    ]
     for evidence in ([supporting("all")], [leaves_open, supporting("chunk_1", "contradicts")]):
-        assert [check.verdict for check in checks([verdict(evidence=evidence)], claim)] == ["unverifiable"]
+        assert [check.verdict for check in checks([verdict(evidence=evidence)], claim)] == [
+            "unverifiable"
+        ]
 
 
 def test_any_other_claim_is_not_supported_where_every_chunk_leaves_it_open() -> None:
-    assert checks([verdict(evidence=[supporting("all", "leaves_open")])], YEAR)[0].verdict == "unverifiable"
+    assert (
+        checks([verdict(evidence=[supporting("all", "leaves_open")])], YEAR)[0].verdict
+        == "unverifiable"
+    )
 
 
 # What can be said of a sentence's references from a model's word on each chunk
 
-CHUNKS = Chunks([Evidence(id=name, text="words") for name in "abc"] + [Evidence(id="empty", text=" ")])
+CHUNKS = Chunks(
+    [Evidence(id=name, text="words") for name in "abc"] + [Evidence(id="empty", text=" ")]
+)
 
 
 def chunk_judged(
@@ -378,16 +483,28 @@ def told(reference: ReferenceCheck) -> tuple[str, str, str | None]:
     [
         (chunk_judged("a", a="supports"), [("a", "supports", None)]),
         (chunk_judged("a", "partial", a="supports_together"), [("a", "partly_supports", None)]),
-        (chunk_judged("a b", a="supports", b="leaves_open"), [("a", "supports", None), ("b", "redundant", None)]),
-        (chunk_judged("a b", a="supports", b="supports_together"), [("a", "supports", None), ("b", "redundant", None)]),
+        (
+            chunk_judged("a b", a="supports", b="leaves_open"),
+            [("a", "supports", None), ("b", "redundant", None)],
+        ),
+        (
+            chunk_judged("a b", a="supports", b="supports_together"),
+            [("a", "supports", None), ("b", "redundant", None)],
+        ),
         (
             chunk_judged("a b", "partial", a="supports_together", b="supports_together"),
             [("a", "partly_supports", None), ("b", "partly_supports", None)],
         ),
         (chunk_judged("a", a="leaves_open", c="supports"), [("a", "misattributed", "c")]),
-        (chunk_judged("a", "partial", a="supports_together", c="supports_together"), [("a", "partly_supports", None)]),
+        (
+            chunk_judged("a", "partial", a="supports_together", c="supports_together"),
+            [("a", "partly_supports", None)],
+        ),
         (chunk_judged("a", "unsupported", a="leaves_open"), [("a", "unsupported", None)]),
-        (chunk_judged("a", "unsupported", a="leaves_open", c="supports"), [("a", "unsupported", None)]),
+        (
+            chunk_judged("a", "unsupported", a="leaves_open", c="supports"),
+            [("a", "unsupported", None)],
+        ),
         (chunk_judged("a", "contradicted", a="contradicts"), [("a", "contradicts", None)]),
         (
             chunk_judged("a b", "contradicted", a="supports", b="contradicts"),
@@ -425,7 +542,10 @@ def test_sentences_and_claims_given_alone_are_judged_each_for_itself() -> None:
     for sentences in ((0, 1), (None, None)):
         first = chunk_judged("a", sentence=sentences[0], a="supports")
         second = chunk_judged("a", "unsupported", sentence=sentences[1], a="leaves_open")
-        assert references(first, second) == [[("a", "supports", None)], [("a", "unsupported", None)]]
+        assert references(first, second) == [
+            [("a", "supports", None)],
+            [("a", "unsupported", None)],
+        ]
 
 
 def test_a_claim_without_a_verdict_leaves_the_reference_open() -> None:

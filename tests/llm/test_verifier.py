@@ -21,20 +21,33 @@ from tests.llm.canned import listed, verdict
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
 LENGTH = Claim(
-    text="It is 120 metres long [chunk_1].", markers=((22, 31),), start=0, end=32, sentence=0, cited=("chunk_1",)
+    text="It is 120 metres long [chunk_1].",
+    markers=((22, 31),),
+    start=0,
+    end=32,
+    sentence=0,
+    cited=("chunk_1",),
 )
 YEAR = Claim(text="It opened in 1932.", start=33, end=51, sentence=1)
 
 
-def verifier(given: Any, missing: Any = None, **changes: Any) -> tuple[ModelVerifier, ScriptedAsker]:
-    replies = given if isinstance(given, dict | str | Exception | tuple) or callable(given) else {"verdicts": given}
+def verifier(
+    given: Any, missing: Any = None, **changes: Any
+) -> tuple[ModelVerifier, ScriptedAsker]:
+    replies = (
+        given
+        if isinstance(given, dict | str | Exception | tuple) or callable(given)
+        else {"verdicts": given}
+    )
     asker = ScriptedAsker({"claims_verify": replies, "completeness": missing or {"missing": []}})
     return ModelVerifier(asker, Settings(**changes), Extractions()), asker
 
 
 def checked(given: Any, *claims: Claim, missing: Any = None, **changes: Any) -> Checked:
     judge, _ = verifier(given, missing, **changes)
-    return judge.check(claims or (LENGTH,), "How long is it?", "It is long.", EVIDENCE, completeness=True)
+    return judge.check(
+        claims or (LENGTH,), "How long is it?", "It is long.", EVIDENCE, completeness=True
+    )
 
 
 def test_where_no_chunk_has_text_no_model_is_asked_and_nothing_can_be_verified() -> None:
@@ -47,13 +60,22 @@ def test_where_no_chunk_has_text_no_model_is_asked_and_nothing_can_be_verified()
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
 def test_claims_are_verified_in_batches_numbered_from_one() -> None:
-    many = [LENGTH.model_copy(update={"text": f"It has {n} arches.", "markers": (), "start": n}) for n in range(10)]
+    many = [
+        LENGTH.model_copy(update={"text": f"It has {n} arches.", "markers": (), "start": n})
+        for n in range(10)
+    ]
     judge, asker = verifier([verdict(number) for number in range(1, 9)], claims_batch=4)
     found = judge.verify(many, EVIDENCE)
     assert [check.claim for check in found] == many
     assert {check.verdict for check in found} == {"supported"}
-    sent = sorted((rows_of(asked.prompt) for asked in asker.asked), key=lambda rows: str(rows[0]["claim"]))
-    assert [[row["number"] for row in rows] for rows in sent] == [[1, 2, 3, 4], [1, 2, 3, 4], [1, 2]]
+    sent = sorted(
+        (rows_of(asked.prompt) for asked in asker.asked), key=lambda rows: str(rows[0]["claim"])
+    )
+    assert [[row["number"] for row in rows] for rows in sent] == [
+        [1, 2, 3, 4],
+        [1, 2, 3, 4],
+        [1, 2],
+    ]
 
 
 def test_batches_and_completeness_are_under_way_at_once() -> None:
@@ -67,7 +89,9 @@ def test_batches_and_completeness_are_under_way_at_once() -> None:
         return wait
 
     judge, _ = verifier(reply({"verdicts": [verdict(1)]}), reply({"missing": []}), claims_batch=1)
-    found = judge.check([LENGTH, YEAR], "How long is it?", "It is long.", EVIDENCE, completeness=True)
+    found = judge.check(
+        [LENGTH, YEAR], "How long is it?", "It is long.", EVIDENCE, completeness=True
+    )
     assert [check.verdict for check in found.checks] == ["supported", "supported"]
 
 
@@ -75,7 +99,11 @@ def test_batches_and_completeness_are_under_way_at_once() -> None:
     ("failure", "code", "raw"),
     [
         (ProviderFailed("the provider is down"), "CRITIC-ERR-003", None),
-        (BadReply("the reply was cut off", kind="cut_off", raw='{"verd'), "CRITIC-ERR-001", '{"verd'),
+        (
+            BadReply("the reply was cut off", kind="cut_off", raw='{"verd'),
+            "CRITIC-ERR-001",
+            '{"verd',
+        ),
         ("All of it is supported.", "CRITIC-ERR-001", "All of it is supported."),
         ('{"verdicts": [{"number": 1}]}', "CRITIC-ERR-001", '{"verdicts": [{"number": 1}]}'),
     ],
@@ -95,7 +123,12 @@ def test_a_batch_that_fails_leaves_its_claims_unscored_and_the_other_batches_sta
 @pytest.mark.spec("DRAFT-CRITIQUE-COMPLETENESS")
 def test_what_is_missing_has_its_place_in_the_evidence() -> None:
     points = [
-        {"description": "It opened in 1931.", "evidence_id": "Chunk 2", "quote": "opened in 1931", "importance": 80},
+        {
+            "description": "It opened in 1931.",
+            "evidence_id": "Chunk 2",
+            "quote": "opened in 1931",
+            "importance": 80,
+        },
         {"description": "It is red.", "evidence_id": None, "quote": None, "importance": "very"},
         {"description": " ", "evidence_id": None, "quote": None, "importance": 1},
     ]
@@ -109,7 +142,10 @@ def test_completeness_that_fails_leaves_the_verdicts_standing() -> None:
     found = checked([verdict()], missing=BadReply("refused", kind="refused", raw="No."))
     assert [check.verdict for check in found.checks] == ["supported"]
     assert found.missing == ()
-    assert (found.completeness_unscored.code, found.completeness_unscored.raw) == ("CRITIC-ERR-001", "No.")
+    assert (found.completeness_unscored.code, found.completeness_unscored.raw) == (
+        "CRITIC-ERR-001",
+        "No.",
+    )
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
@@ -121,7 +157,9 @@ def test_completeness_is_asked_for_only_where_it_is_wanted() -> None:
 
 def test_the_verifier_sees_the_claim_without_its_markers_and_what_it_cites_beside_it() -> None:
     judge, asker = verifier([verdict()])
-    judge.verify([LENGTH.model_copy(update={"statement": "The bridge is 120 metres long."})], EVIDENCE)
+    judge.verify(
+        [LENGTH.model_copy(update={"statement": "The bridge is 120 metres long."})], EVIDENCE
+    )
     (row,) = rows_of(asker.asked[0].prompt)
     assert row == {
         "number": 1,
@@ -140,13 +178,18 @@ def test_the_checks_say_which_prompts_judged() -> None:
 
 def rows_of(prompt: Prompt) -> list[dict[str, Any]]:
     """The claims as they were sent."""
-    body = prompt.task.partition(f"<<<CLAIMS {MARK}>>>\n")[2].partition(f"\n<<<END CLAIMS {MARK}>>>")[0]
+    body = prompt.task.partition(f"<<<CLAIMS {MARK}>>>\n")[2].partition(
+        f"\n<<<END CLAIMS {MARK}>>>"
+    )[0]
     return [json.loads(line) for line in body.splitlines()]
 
 
 # What an answer asserts
 
-ANSWER = "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2]. How wide is it? It is **red**."
+ANSWER = (
+    "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2]. How wide is it? It is"
+    " **red**."
+)
 
 
 def extracted(
@@ -158,7 +201,10 @@ def extracted(
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
 def test_an_answer_that_comes_again_is_not_asked_about_again() -> None:
-    asker, kept = (ScriptedAsker({"claims_extract": {"claims": [listed(sentence=3)]}}), Extractions())
+    asker, kept = (
+        ScriptedAsker({"claims_extract": {"claims": [listed(sentence=3)]}}),
+        Extractions(),
+    )
     assert extracted(asker, kept=kept) == extracted(asker, kept=kept)
     assert len(asker.asked) == 1
     extracted(asker, answer="Another answer.", kept=kept)
@@ -168,7 +214,10 @@ def test_an_answer_that_comes_again_is_not_asked_about_again() -> None:
 
 
 def test_a_failed_extraction_is_not_kept() -> None:
-    asker, kept = ScriptedAsker({"claims_extract": [ProviderFailed("down"), {"claims": []}]}), Extractions()
+    asker, kept = (
+        ScriptedAsker({"claims_extract": [ProviderFailed("down"), {"claims": []}]}),
+        Extractions(),
+    )
     with pytest.raises(ProviderFailed):
         extracted(asker, kept=kept)
     assert extracted(asker, kept=kept)

@@ -1,4 +1,6 @@
-"""Whole audits with models: every mix of roles, every depth, and what a run leaves in logs, records and errors."""
+"""Whole audits with models: every mix of roles, every depth, and what a run leaves in logs, records
+and errors.
+"""
 
 from __future__ import annotations
 
@@ -44,22 +46,31 @@ EVIDENCE = (
     Evidence(id="chunk_1", text="The Halden bridge is 120 metres long. It is made of steel."),
     Evidence(id="chunk_2", text="It was opened to traffic in 1931 by the mayor."),
 )
-WRONG = "The Halden bridge is 90 metres long [chunk_1]. It was opened in 1931 [chunk_2]. It is made of steel [chunk_2]."
+WRONG = (
+    "The Halden bridge is 90 metres long [chunk_1]. It was opened in 1931 [chunk_2]. It is made of"
+    " steel [chunk_2]."
+)
 RIGHT = (
-    "The Halden bridge is 120 metres long [chunk_1]. It was opened in 1931 [chunk_2]. It is made of steel [chunk_1]."
+    "The Halden bridge is 120 metres long [chunk_1]. It was opened in 1931 [chunk_2]. It is made of"
+    " steel [chunk_1]."
 )
 
 
 def claims(prompt: Prompt) -> dict[str, Any]:
     """The clauses of each sentence that was sent, and a verdict on each, by what it says."""
     lines = prompt.task.partition("<<<ANSWER ")[2].splitlines()[1:]
-    rows = [json.loads(line) for line in itertools.takewhile(lambda line: line.startswith("{"), lines)]
+    rows = [
+        json.loads(line) for line in itertools.takewhile(lambda line: line.startswith("{"), lines)
+    ]
     clauses = [
-        (row, words) for row in rows for words in (row["text"].split(" and ") if "1931" in row["text"] else [""])
+        (row, words)
+        for row in rows
+        for words in (row["text"].split(" and ") if "1931" in row["text"] else [""])
     ]
     return {
         "claims": [
-            judged(row["sentence"], words, words or row["text"], row.get("cites", [])) for row, words in clauses
+            judged(row["sentence"], words, words or row["text"], row.get("cites", []))
+            for row, words in clauses
         ],
         "missing": [],
     }
@@ -70,12 +81,18 @@ def judged(sentence: int, words: str, claim: str, cited: list[str]) -> dict[str,
     if "90 metres" in claim:
         denied = canned.supporting("chunk_1", "contradicts", "120 metres", "90 metres")
         return canned.judged(
-            sentence, words, verdict="contradicted", reasoning="It is 120 metres.", evidence=[*others, denied]
+            sentence,
+            words,
+            verdict="contradicted",
+            reasoning="It is 120 metres.",
+            evidence=[*others, denied],
         )
     if "1931" in claim:
         says = canned.supporting("chunk_2", quote="opened to traffic in 1931")
     else:
-        says = canned.supporting("chunk_1", quote="made of steel" if "steel" in claim else "120 metres long")
+        says = canned.supporting(
+            "chunk_1", quote="made of steel" if "steel" in claim else "120 metres long"
+        )
     return canned.judged(sentence, words, evidence=[*others, says])
 
 
@@ -85,7 +102,10 @@ def replies() -> dict[str, Any]:
     return {
         "drafter": {"reasoning_steps": ["chunk_1 gives the length."], "answer": WRONG},
         "claims": claims,
-        "critic": [canned.critique(issues=[objection], overall_quality_score=0.4), canned.critique()],
+        "critic": [
+            canned.critique(issues=[objection], overall_quality_score=0.4),
+            canned.critique(),
+        ],
         "reviser": canned.revision(RIGHT),
         "evaluator": canned.evaluation(),
     }
@@ -107,9 +127,14 @@ def mixed(with_model: frozenset[str], answer: str | None) -> Run:
         "reviser": ModelReviser(asker),
         "evaluator": ModelEvaluator(asker, settings),
     }
-    filled: dict[str, Any] = {role: asked[role] if role in with_model else offline[role] for role in MIXED_ROLES}
+    filled: dict[str, Any] = {
+        role: asked[role] if role in with_model else offline[role] for role in MIXED_ROLES
+    }
     case = Case(
-        id="bridge", query="How long is the Halden bridge, and when was it opened?", answer=answer, evidence=EVIDENCE
+        id="bridge",
+        query="How long is the Halden bridge, and when was it opened?",
+        answer=answer,
+        evidence=EVIDENCE,
     )
     return run_to_completion(loop.audit(case, Roles(**filled, models={}), settings, run_id="r"))
 
@@ -119,10 +144,14 @@ MIXES = [frozenset(mix) for size in range(6) for mix in itertools.combinations(M
 
 @pytest.mark.parametrize("mix", MIXES, ids=lambda mix: "+".join(sorted(mix)) or "offline")
 @pytest.mark.parametrize("answer", [WRONG, None], ids=["answer", "draft"])
-def test_every_mix_of_roles_audits_a_case_to_its_end(mix: frozenset[str], answer: str | None) -> None:
+def test_every_mix_of_roles_audits_a_case_to_its_end(
+    mix: frozenset[str], answer: str | None
+) -> None:
     run = mixed(mix, answer)
     assert run.termination_reason in ("no_issues", "convergence", "max_iterations")
-    assert all(each.code == "CRITIC-ERR-004" or each.message == NOTHING_SAFE for each in run.warnings)
+    assert all(
+        each.code == "CRITIC-ERR-004" or each.message == NOTHING_SAFE for each in run.warnings
+    )
     assert run.final_quality_score is not None
     for iteration in run.iterations:
         for check in iteration.claims:
@@ -137,7 +166,8 @@ def test_every_mix_of_roles_audits_a_case_to_its_end(mix: frozenset[str], answer
         assert "90 metres" not in run.final_answer
 
 
-# The depth of an audit: what it asks for, what it leaves out, and that a quick one certifies nothing
+# The depth of an audit: what it asks for, what it leaves out, and that a quick one certifies
+# nothing
 
 
 def audited_at(depth: str, **changes: object) -> tuple[Run, Counter[str]]:
@@ -157,19 +187,25 @@ def test_a_quick_audit_asks_for_claims_alone_and_is_never_auto_accepted() -> Non
     assert (first.quality_score, first.evaluation, first.revision) == (None, None, None)
     assert (run.termination_reason, run.warnings) == ("no_issues", ())
     assert run.needs_review
-    assert [(reason.code, reason.tier) for reason in run.review_reasons] == [("critic_not_run", "not_certified")]
+    assert [(reason.code, reason.tier) for reason in run.review_reasons] == [
+        ("critic_not_run", "not_certified")
+    ]
     assert Run.model_validate_json(run.model_dump_json()) == run
 
 
 def test_a_quick_audit_that_finds_a_fault_says_so_and_revises_nothing() -> None:
-    run = run_audit(CASE.model_copy(update={"answer": "The bridge is long [9]."}), Settings(depth="quick"))
+    run = run_audit(
+        CASE.model_copy(update={"answer": "The bridge is long [9]."}), Settings(depth="quick")
+    )
     assert {"critic_not_run", "invalid_reference"} <= {reason.code for reason in run.review_reasons}
     assert (run.total_iterations, run.iterations[0].revision) == (1, None)
     assert run.iterations[0].critique.hallucination_detected
 
 
 @pytest.mark.parametrize("context", [300, 512])
-def test_an_audit_by_a_server_that_cuts_every_prompt_accepts_nothing_and_accuses_nobody(context: int) -> None:
+def test_an_audit_by_a_server_that_cuts_every_prompt_accepts_nothing_and_accuses_nobody(
+    context: int,
+) -> None:
     with ModelServer(cutting(context)) as server:
         run = run_audit(CASE, settings_for(server, "openai"))
     (first,) = run.iterations
@@ -197,7 +233,9 @@ def test_a_standard_audit_asks_every_role_once() -> None:
     assert not run.needs_review
 
 
-def test_a_thorough_audit_asks_judges_three_times_and_the_critics_model_for_doubtful_claims() -> None:
+def test_a_thorough_audit_asks_judges_three_times_and_the_critics_model_for_doubtful_claims() -> (
+    None
+):
     run, asked = audited_at("thorough")
     assert asked == {"checked_claims_reply": 1, "critique_reply": 3, "evaluation_reply": 3}
     assert audited_at("thorough", judge_samples=5)[1]["critique_reply"] == 5
@@ -210,7 +248,8 @@ def test_the_settings_of_a_depth_are_those_of_the_depth_again(depth: str) -> Non
     assert settings.at_depth() == settings
 
 
-# What a whole run with models leaves in logs, records and errors: never a key, and at INFO never a text
+# What a whole run with models leaves in logs, records and errors: never a key, and at INFO never a
+# text
 
 QUESTION, MARKED_EVIDENCE, ANSWER = (
     "quisling-question",
@@ -220,7 +259,10 @@ QUESTION, MARKED_EVIDENCE, ANSWER = (
 REPLY = "yodel-reasoning"
 WORDS = ("quisling", "zebra", "walrus", "yodel", "umbrella")
 MARKED = case_of(
-    f"The {ANSWER}", {"1": f"The {MARKED_EVIDENCE}."}, case_id="umbrella-id", query=f"How long is the {QUESTION}?"
+    f"The {ANSWER}",
+    {"1": f"The {MARKED_EVIDENCE}."},
+    case_id="umbrella-id",
+    query=f"How long is the {QUESTION}?",
 )
 
 
@@ -228,7 +270,9 @@ def audited(tmp_path: Path, script: object, events: list[Event] | None = None) -
     with ModelServer(script, issues="always") as server:
         bench = Workbench.open(tmp_path / "masis.db", settings_here(server))
         bench.cases.add(ADA, [MARKED])
-        return bench.audits.audit(ADA, MARKED, on_event=events.append if events is not None else None)
+        return bench.audits.audit(
+            ADA, MARKED, on_event=events.append if events is not None else None
+        )
 
 
 def sound(request: Request) -> Behaviour | None:
@@ -239,12 +283,16 @@ def sound(request: Request) -> Behaviour | None:
 def failing(request: Request) -> Behaviour | None:
     """A server that repeats the question and the key in its errors."""
     if request.schema_name in ("critique_reply", "evaluation_reply"):
-        return Behaviour(status=500, error={"message": f"{REPLY}: {request.text[:3000]} {request.headers}"})
+        return Behaviour(
+            status=500, error={"message": f"{REPLY}: {request.text[:3000]} {request.headers}"}
+        )
     return faulty("prose", request) if request.schema_name == "verdicts_reply" else None
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-003", "REQ-CRITIC-OBS-004")
-@pytest.mark.parametrize(("script", "level"), [(sound, logging.INFO), (failing, logging.INFO), (sound, logging.DEBUG)])
+@pytest.mark.parametrize(
+    ("script", "level"), [(sound, logging.INFO), (failing, logging.INFO), (sound, logging.DEBUG)]
+)
 def test_unless_texts_are_asked_for_the_log_of_a_whole_run_holds_none_and_no_key(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, script: object, level: int
 ) -> None:
@@ -255,7 +303,8 @@ def test_unless_texts_are_asked_for_the_log_of_a_whole_run_holds_none_and_no_key
     said = caplog.text.lower()
     assert not [word for word in WORDS if word in said.replace("umbrella-id", "")]
     naming = [record for record in caplog.records if "umbrella-id" in record.getMessage()]
-    assert all(record.levelno >= logging.WARNING for record in naming)  # who looks for what failed needs its case
+    # who looks for what failed needs its case
+    assert all(record.levelno >= logging.WARNING for record in naming)
     assert KEY not in caplog.text
 
 

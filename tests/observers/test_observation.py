@@ -113,7 +113,9 @@ def test_a_draft_is_reported_around_its_audit(seen: Seen) -> None:
 
 
 def test_a_screening_is_reported(seen: Seen) -> None:
-    found = masis.screen_abstracts("Does it help?", [Abstract(id="1", title="It helps", text="A trial.")])
+    found = masis.screen_abstracts(
+        "Does it help?", [Abstract(id="1", title="It helps", text="A trial.")]
+    )
     assert seen.started == [observation.ScreeningStart()]
     assert seen.ended == [(found, None)]
 
@@ -164,7 +166,9 @@ def test_without_an_observer_nothing_is_retained() -> None:
 
 # What the log tells of the loop, at which level, in words and as JSON (the critic-loop spec, 6.2)
 
-LOGGED_CASE = case_of("The bridge is 120 metres long [chunk_1].", {"chunk_1": "The bridge is 120 metres long."})
+LOGGED_CASE = case_of(
+    "The bridge is 120 metres long [chunk_1].", {"chunk_1": "The bridge is 120 metres long."}
+)
 TEXTS = ("metres", "How long", "It is wrong.")
 
 
@@ -180,7 +184,8 @@ class Kept(logging.Handler):
         line = self.format(record)
         assert "\n" not in line
         found = json.loads(line)
-        if found.get("run") == "r1":  # calls that another test left under way may still report their end
+        # calls that another test left under way may still report their end
+        if found.get("run") == "r1":
             self.lines.append(found)
 
     def at(self, level: str) -> list[dict[str, Any]]:
@@ -202,21 +207,34 @@ def kept() -> Iterator[Kept]:
 
 
 def run(*, log_texts: bool = False, **given: Any) -> Run:
-    work = loop.audit(LOGGED_CASE, roles(**given), Settings(log_texts=log_texts), run_id="r1", case_digest="abc")
+    work = loop.audit(
+        LOGGED_CASE, roles(**given), Settings(log_texts=log_texts), run_id="r1", case_digest="abc"
+    )
     return run_to_completion(work)
 
 
 def improved() -> dict[str, Any]:
     """Quality 0.4, then 0.8."""
-    return {"critic": ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)]), "reviser": ScriptedReviser()}
+    return {
+        "critic": ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)]),
+        "reviser": ScriptedReviser(),
+    }
 
 
 def test_a_warning_names_a_place_only_where_it_has_one(kept: Kept) -> None:
     always = ScriptedCritic([said(quality, objections=(MAJOR,)) for quality in (0.4, 0.6, 0.8)])
-    run(critic=always, reviser=ScriptedReviser([f"It is 120 metres long, version {n} [chunk_1]." for n in (2, 3)]))
-    assert [line["message"] for line in kept.at("WARNING")] == ["run r1 of case 'bridge': CRITIC-ERR-004"]
+    run(
+        critic=always,
+        reviser=ScriptedReviser([f"It is 120 metres long, version {n} [chunk_1]." for n in (2, 3)]),
+    )
+    assert [line["message"] for line in kept.at("WARNING")] == [
+        "run r1 of case 'bridge': CRITIC-ERR-004"
+    ]
     run(critic=ScriptedCritic([CriticFailed("down")]))
-    assert kept.at("ERROR")[0]["message"] == "run r1 of case 'bridge': CRITIC-ERR-001 in step critique, iteration 1"
+    assert (
+        kept.at("ERROR")[0]["message"]
+        == "run r1 of case 'bridge': CRITIC-ERR-001 in step critique, iteration 1"
+    )
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-002", "REQ-CRITIC-025")
@@ -233,7 +251,10 @@ def test_info_tells_start_and_end_scores_deltas_and_convergence(kept: Kept) -> N
     assert (end["event"], end["total_iterations"], end["converged"]) == ("run_finished", 2, False)
     assert end["termination_reason"] == found.termination_reason == "no_issues"
     assert end["improvement_percentage"] == pytest.approx(100)
-    words = "run r1: ends after 2 iterations: no_issues, not converged, quality 0.800, improvement 100.0 %"
+    words = (
+        "run r1: ends after 2 iterations: no_issues, not converged, quality 0.800, improvement"
+        " 100.0 %"
+    )
     assert end["message"].startswith(words)
     assert all(line["run"] == "r1" for line in told)
 
@@ -284,11 +305,17 @@ def test_no_text_is_in_the_log_unless_asked_for(kept: Kept) -> None:
 
 
 def test_a_line_of_json_is_one_line_whatever_is_in_it() -> None:
-    record = logging.LogRecord("masis.x", logging.WARNING, "f", 1, "a\nline %s", ("\u2028“x”",), None)
+    record = logging.LogRecord(
+        "masis.x", logging.WARNING, "f", 1, "a\nline %s", ("\u2028“x”",), None
+    )
     line = formatter("json").format(record)
     assert "\n" not in line
     read = json.loads(line)
-    assert (read["level"], read["logger"], read["message"]) == ("WARNING", "masis.x", "a\nline \u2028“x”")
+    assert (read["level"], read["logger"], read["message"]) == (
+        "WARNING",
+        "masis.x",
+        "a\nline \u2028“x”",
+    )
     assert read["at"].endswith("+00:00")
 
 
@@ -296,5 +323,7 @@ def test_a_fault_is_reported_with_its_traceback() -> None:
     try:
         raise ValueError("no")
     except ValueError as error:
-        record = logging.LogRecord("masis", 40, "f", 1, "it broke", (), (ValueError, error, error.__traceback__))
+        record = logging.LogRecord(
+            "masis", 40, "f", 1, "it broke", (), (ValueError, error, error.__traceback__)
+        )
     assert "ValueError: no" in json.loads(JsonLine().format(record))["traceback"]

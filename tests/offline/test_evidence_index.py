@@ -7,7 +7,13 @@ from masis.offline.matching.evidence_index import ALWAYS_JUDGED, TOO_LONG, Asses
 FIRM = "The firm grew by 12% in 2021. It had 67 million users. The dose is 0.002 mg a day."
 OTHERS = [
     ("2", "Paris is the capital of France. The brands will not be merged before 2026."),
-    ("3", "Peter Okonjo will chair the board. Permission is granted to trap mink from 1 September to 30 April."),
+    (
+        "3",
+        (
+            "Peter Okonjo will chair the board. Permission is granted to trap mink from 1 September"
+            " to 30 April."
+        ),
+    ),
 ]
 
 
@@ -17,7 +23,8 @@ def index() -> EvidenceIndex:
 
 
 @pytest.mark.parametrize(
-    "claim", ["The firm grew by 12% in 2021.", "It had 67 million users.", "The dose is 0.002 mg a day."]
+    "claim",
+    ["The firm grew by 12% in 2021.", "It had 67 million users.", "The dose is 0.002 mg a day."],
 )
 def test_what_the_evidence_says_is_supported(index: EvidenceIndex, claim: str) -> None:
     assessment = index.assess(claim)
@@ -59,18 +66,25 @@ def test_an_altered_fact_is_contradicted_and_the_right_one_named(
         "Zebras migrate across dusty plains in great herds.",
     ],
 )
-def test_what_is_no_copy_and_has_no_figure_of_its_own_is_left_open(index: EvidenceIndex, claim: str) -> None:
+def test_what_is_no_copy_and_has_no_figure_of_its_own_is_left_open(
+    index: EvidenceIndex, claim: str
+) -> None:
     assessment = index.assess(claim)
     assert assessment.verdict == "unverifiable"
     assert assessment.signals == assessment.absent == ()
 
 
 def test_words_that_mean_the_same_come_nearer_than_words_that_do_not(index: EvidenceIndex) -> None:
-    near, far = (index.assess(claim).support for claim in ("The company expanded quickly.", "The choir sang loudly."))
+    near, far = (
+        index.assess(claim).support
+        for claim in ("The company expanded quickly.", "The choir sang loudly.")
+    )
     assert near > far + 0.05
 
 
-def test_a_claim_is_confirmed_only_where_each_of_its_sentences_is_a_copy(index: EvidenceIndex) -> None:
+def test_a_claim_is_confirmed_only_where_each_of_its_sentences_is_a_copy(
+    index: EvidenceIndex,
+) -> None:
     both = "The firm grew by 12% in 2021. Paris is the capital of France."
     assert index.assess(both).verdict == "supported"
     assert {passage.evidence_id for passage in index.assess(both).supporting} == {"chunk_1", "2"}
@@ -107,8 +121,12 @@ def test_a_title_that_ends_in_a_question_mark_is_no_question() -> None:
 
 
 @pytest.mark.parametrize("evidence", [[], [("1", "")], [("1", " \n ")]])
-def test_nothing_to_check_against_is_unverifiable_and_has_no_support(evidence: list[tuple[str, str]]) -> None:
-    assert EvidenceIndex(evidence).assess("The firm grew by 12%.") == Assessment(None, "unverifiable", 1.0)
+def test_nothing_to_check_against_is_unverifiable_and_has_no_support(
+    evidence: list[tuple[str, str]],
+) -> None:
+    assert EvidenceIndex(evidence).assess("The firm grew by 12%.") == Assessment(
+        None, "unverifiable", 1.0
+    )
 
 
 def test_a_claim_can_be_held_against_some_of_the_evidence_alone(index: EvidenceIndex) -> None:
@@ -135,20 +153,31 @@ def test_evidence_far_into_a_long_text_still_counts() -> None:
     text = "Nothing of note was said on that day. " * 3000 + "The bridge was opened on 4 June 1911."
     assessment = EvidenceIndex([("long", text)]).assess("The bridge was opened on 4 June 1911.")
     assert assessment.verdict == "supported"
-    assert text[assessment.supporting[0].start : assessment.supporting[0].end].startswith("The bridge")
+    assert text[assessment.supporting[0].start : assessment.supporting[0].end].startswith(
+        "The bridge"
+    )
 
 
 @pytest.mark.soak(smoke=2_000, full=10_000)
 def test_ten_thousand_chunks_are_indexed_and_asked_in_seconds(rounds: int) -> None:
-    chunks = [(str(k), f"Plant {k} made {k} tonnes in {1900 + k % 120}. The mayor was pleased.") for k in range(rounds)]
+    chunks = [
+        (str(k), f"Plant {k} made {k} tonnes in {1900 + k % 120}. The mayor was pleased.")
+        for k in range(rounds)
+    ]
     assert EvidenceIndex(chunks).assess("Plant 77 made 77 tonnes in 1977.").verdict == "supported"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", ["The bridge is 120 metres long. It was opened in 1931. ", "1.5 million ", "A B C. "])
-def test_a_claim_too_long_to_be_compared_with_long_evidence_is_left_open_as_a_whole(unit: str) -> None:
+@pytest.mark.parametrize(
+    "unit", ["The bridge is 120 metres long. It was opened in 1931. ", "1.5 million ", "A B C. "]
+)
+def test_a_claim_too_long_to_be_compared_with_long_evidence_is_left_open_as_a_whole(
+    unit: str,
+) -> None:
     text = (unit * 50_000)[:50_000]
     index = EvidenceIndex([("1", text)])
     judged = index.assess(text)
     assert (judged.verdict, judged.support, judged.vetoes) == ("unverifiable", None, (TOO_LONG,))
-    assert index.assess(text[: ALWAYS_JUDGED // 4]).vetoes != (TOO_LONG,), "a claim that people write is judged"
+    assert index.assess(text[: ALWAYS_JUDGED // 4]).vetoes != (TOO_LONG,), (
+        "a claim that people write is judged"
+    )

@@ -1,4 +1,6 @@
-"""Certain faults are planted in sound answers, the same for the same seed, and never where there is a doubt."""
+"""Certain faults are planted in sound answers, the same for the same seed, and never where there is
+a doubt.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def chunks(*texts: str) -> tuple[Evidence, ...]:
     return tuple(Evidence(id=str(number), text=text) for number, text in enumerate(texts, 1))
 
 
-def planted(answer: str, texts: Sequence[str], kind: FaultKind, seed: int = 0, question: str = "") -> FaultyAnswer:
+def planted(
+    answer: str, texts: Sequence[str], kind: FaultKind, seed: int = 0, question: str = ""
+) -> FaultyAnswer:
     found = plant_fault(answer, chunks(*texts), kind, seed=seed, question=question)
     assert isinstance(found, FaultyAnswer), found.reason
     return found
@@ -39,7 +43,9 @@ def refused(answer: str, texts: Sequence[str], kind: FaultKind, question: str = 
 
 @pytest.mark.parametrize("kind", [kind for kind in FAULT_KINDS if kind != "negation"])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_fault_changes_the_words_it_says_it_changed_and_nothing_else(kind: FaultKind, seed: int) -> None:
+def test_a_fault_changes_the_words_it_says_it_changed_and_nothing_else(
+    kind: FaultKind, seed: int
+) -> None:
     found = planted(SOUND, ORCHARD, kind, seed)
     fault = found.fault
     assert SOUND[fault.original_start : fault.original_end] == fault.before != fault.after
@@ -52,13 +58,26 @@ def test_a_fault_changes_the_words_it_says_it_changed_and_nothing_else(kind: Fau
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_planted_figure_is_one_that_the_evidence_neither_has_nor_gives(seed: int) -> None:
-    texts = ("In 2014 the ferry carried 30 cars and 12 lorries a day, and 4,200 people.", "It makes 6 crossings.")
+    texts = (
+        "In 2014 the ferry carried 30 cars and 12 lorries a day, and 4,200 people.",
+        "It makes 6 crossings.",
+    )
     found = planted(
-        "In 2014 the ferry carried 30 cars and 12 lorries a day, and 4,200 people [1].", texts, "figure", seed
+        "In 2014 the ferry carried 30 cars and 12 lorries a day, and 4,200 people [1].",
+        texts,
+        "figure",
+        seed,
     )
     check = index_of(chunks(*texts)).assess(found.answer.replace(" [1]", ""))
     assert check.verdict != "supported"
-    assert found.fault.after not in {"18", "42", "360", "180", "72", "6"}, "a sum, difference or product"
+    assert found.fault.after not in {
+        "18",
+        "42",
+        "360",
+        "180",
+        "72",
+        "6",
+    }, "a sum, difference or product"
 
 
 def test_a_figure_of_the_question_or_in_a_reference_is_left_alone() -> None:
@@ -73,8 +92,13 @@ def test_a_figure_that_the_cited_chunk_lacks_is_left_alone() -> None:
 
 
 def test_a_negation_is_removed_where_the_evidence_negates_and_added_where_it_does_not() -> None:
-    negated = ("The west door was not repaired after the second storm.", "Tickets are sold in the shop.")
-    found = planted("The west door was not repaired after the second storm [1].", negated, "negation")
+    negated = (
+        "The west door was not repaired after the second storm.",
+        "Tickets are sold in the shop.",
+    )
+    found = planted(
+        "The west door was not repaired after the second storm [1].", negated, "negation"
+    )
     assert (found.fault.before, found.fault.after) == ("was not", "was")
     plain = (negated[0].replace(" not", ""), negated[1])
     found = planted("The west door was repaired after the second storm [1].", plain, "negation")
@@ -84,7 +108,10 @@ def test_a_negation_is_removed_where_the_evidence_negates_and_added_where_it_doe
 @pytest.mark.parametrize(
     ("answer", "texts"),
     [
-        ("All doors were repaired after the second storm [1].", ("All doors were repaired after the second storm.",)),
+        (
+            "All doors were repaired after the second storm [1].",
+            ("All doors were repaired after the second storm.",),
+        ),
         (
             "If it rains, the west door is closed by the guard [1].",
             ("If it rains, the west door is closed by the guard.",),
@@ -96,19 +123,30 @@ def test_a_negation_is_removed_where_the_evidence_negates_and_added_where_it_doe
                 "The west door was never repaired after that storm.",
             ),
         ),
-        ("The west door was repaired by masons of the town [1].", ("Masons worked in the town that year.",)),
+        (
+            "The west door was repaired by masons of the town [1].",
+            ("Masons worked in the town that year.",),
+        ),
     ],
     ids=["a quantity", "a condition", "sources that disagree", "no near copy"],
 )
-def test_a_negation_that_would_leave_a_doubt_is_not_made(answer: str, texts: tuple[str, ...]) -> None:
+def test_a_negation_that_would_leave_a_doubt_is_not_made(
+    answer: str, texts: tuple[str, ...]
+) -> None:
     assert refused(answer, texts, "negation")
 
 
 @pytest.mark.parametrize(
     ("text", "after"),
     [
-        ("Die Brücke wurde nach dem zweiten Sturm von den Maurern der Stadt erneuert.", "wurde nicht"),
-        ("Le pont de la vieille ville est long de plusieurs centaines de mètres environ.", "n'est pas"),
+        (
+            "Die Brücke wurde nach dem zweiten Sturm von den Maurern der Stadt erneuert.",
+            "wurde nicht",
+        ),
+        (
+            "Le pont de la vieille ville est long de plusieurs centaines de mètres environ.",
+            "n'est pas",
+        ),
         ("El puente de la ciudad vieja fue inaugurado por el alcalde de la provincia.", "no fue"),
         ("Il ponte della vecchia città era stato costruito con pietre della valle.", "non era"),
         ("De brug over de oude rivier werd door de metselaars van de stad hersteld.", "werd niet"),
@@ -157,7 +195,9 @@ def test_a_name_of_which_the_evidence_says_it_too_is_not_taken() -> None:
 def test_text_from_outside_neither_breaks_it_nor_takes_long(kind: FaultKind) -> None:
     draw = random.Random(kind)
     for _ in range(40):
-        text = "".join(draw.choice("ab1 .,[]()%-–’'\"\n\x0bÄé漢 not is 12 [1]A") for _ in range(300))
+        text = "".join(
+            draw.choice("ab1 .,[]()%-–’'\"\n\x0bÄé漢 not is 12 [1]A") for _ in range(300)
+        )
         found = plant_fault(text, chunks(text, text[::-1]), kind, seed=1, question=text[:50])
         assert isinstance(found, FaultyAnswer | NoCertainFault)
     assert isinstance(plant_fault("1 " * 20_000, chunks("1"), kind), NoCertainFault)

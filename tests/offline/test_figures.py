@@ -18,7 +18,10 @@ from masis.schema.run import MUST_LOOK
 from masis.views.answer import answer_view
 from masis.views.headline import headline
 
-REVENUE = "Revenue for 2023 was NOK 2,184 million (2022: NOK 1,912 million), up 14.2%. The chair praised the staff."
+REVENUE = (
+    "Revenue for 2023 was NOK 2,184 million (2022: NOK 1,912 million), up 14.2%. The chair praised"
+    " the staff."
+)
 
 
 def verdict(evidence: str, claim: str, question: str = "") -> str:
@@ -35,32 +38,51 @@ def verdict(evidence: str, claim: str, question: str = "") -> str:
         ("The staff of 4,100 was praised by the chair.", "4,100"),
     ],
 )
-def test_a_figure_that_the_evidence_lacks_is_marked_and_nothing_is_called_wrong(claim: str, figure: str) -> None:
+def test_a_figure_that_the_evidence_lacks_is_marked_and_nothing_is_called_wrong(
+    claim: str, figure: str
+) -> None:
     [check] = masis.verify_claims([claim], [Evidence(id="1", text=REVENUE)])
     assert check.verdict == "unverifiable"
     assert check.contradictions == ()
     assert [each.claim_text for each in check.figures] == [figure]
-    assert all(check.claim.text[each.claim_start : each.claim_end] == each.claim_text for each in check.figures)
+    assert all(
+        check.claim.text[each.claim_start : each.claim_end] == each.claim_text
+        for each in check.figures
+    )
     assert check.issue == f"{figure} isn't in the evidence; it may be calculated."
 
 
 def test_several_figures_that_the_evidence_lacks_are_named_in_one_sentence() -> None:
-    claim = "The staff got 350,000 euros, 2,500 shares, 36 flats and 14 days of leave on 4 March 2019."
+    claim = (
+        "The staff got 350,000 euros, 2,500 shares, 36 flats and 14 days of leave on 4 March 2019."
+    )
     [check] = masis.verify_claims([claim], [Evidence(id="1", text=REVENUE)])
-    assert check.issue == "350,000 euros, 2,500 and 3 more figures aren't in the evidence; they may be calculated."
+    assert (
+        check.issue
+        == "350,000 euros, 2,500 and 3 more figures aren't in the evidence; they may be calculated."
+    )
 
 
 def test_a_quotation_that_the_evidence_lacks_is_unsupported_with_its_words_and_a_reason() -> None:
     claim = "The chair said that “nobody expected such a good year”."
     [check] = masis.verify_claims([claim], [Evidence(id="1", text=REVENUE)])
     assert check.verdict == "unsupported"
-    assert [check.claim.text[start:end] for start, end in check.uncovered] == ["nobody expected such a good year"]
+    assert [check.claim.text[start:end] for start, end in check.uncovered] == [
+        "nobody expected such a good year"
+    ]
     assert "“nobody expected such a good year” isn't in the evidence" in (check.issue or "")
 
 
-def test_an_answer_with_a_figure_that_the_evidence_lacks_goes_to_a_person_without_an_accusation() -> None:
+def test_an_answer_with_a_figure_that_the_evidence_lacks_goes_to_a_person_without_an_accusation() -> (
+    None
+):
     answer = "The chair praised the staff [1]. The staff got a bonus of 350,000 euros [1]."
-    case = Case(id="c", query="What did the chair do?", answer=answer, evidence=(Evidence(id="1", text=REVENUE),))
+    case = Case(
+        id="c",
+        query="What did the chair do?",
+        answer=answer,
+        evidence=(Evidence(id="1", text=REVENUE),),
+    )
     run = masis.run_audit(case, Settings(max_iterations=2, strictness="strict"))
     issue = next(each for each in run.iterations[0].issues if "350,000" in each.description)
     assert (issue.severity, issue.suggestion) == ("low", "See how 350,000 euros was calculated.")
@@ -68,11 +90,17 @@ def test_an_answer_with_a_figure_that_the_evidence_lacks_goes_to_a_person_withou
     assert reasons["figure_not_in_evidence"] == "not_certified"
     assert not MUST_LOOK & reasons.keys()
     assert run.final_answer == answer
-    assert headline(run).text == (
-        "350,000 euros isn't in the evidence; it may be calculated: “The staff got a bonus of 350,000 euros”"
+    assert (
+        headline(run).text
+        == "350,000 euros isn't in the evidence; it may be calculated: “The staff got a bonus of"
+        " 350,000 euros”"
     )
     [piece] = [piece for piece in answer_view(case, run, 0)["pieces"] if piece.get("fact")]
-    assert (piece["text"], piece["fact"], piece["verdict"]) == ("350,000 euros", "figure", "unverifiable")
+    assert (piece["text"], piece["fact"], piece["verdict"]) == (
+        "350,000 euros",
+        "figure",
+        "unverifiable",
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +115,9 @@ def test_a_figure_in_the_place_of_another_is_contradicted_and_both_are_named(
 ) -> None:
     [check] = masis.verify_claims([claim], [Evidence(id="1", text=REVENUE)])
     assert check.verdict == "contradicted"
-    assert [(found.claim_text, found.evidence_text) for found in check.contradictions] == [(wrong, right)]
+    assert [(found.claim_text, found.evidence_text) for found in check.contradictions] == [
+        (wrong, right)
+    ]
     assert wrong in (check.issue or "")
     assert right in (check.issue or "")
 
@@ -95,13 +125,20 @@ def test_a_figure_in_the_place_of_another_is_contradicted_and_both_are_named(
 @pytest.mark.parametrize(
     ("claim", "evidence", "expected"),
     [
-        ("The service had an uptime of 99.99%.", "The service had an uptime of 99.9 per cent.", "contradicted"),
+        (
+            "The service had an uptime of 99.99%.",
+            "The service had an uptime of 99.9 per cent.",
+            "contradicted",
+        ),
         ("The ticket costs 99.99 euros.", "The ticket costs 99.90 euros.", "contradicted"),
-        ("Ethanol boils at 78.15°C.", "Ethanol boils at 78.1°C.", "unverifiable"),  # the evidence may have rounded it
+        # the evidence may have rounded it
+        ("Ethanol boils at 78.15°C.", "Ethanol boils at 78.1°C.", "unverifiable"),
         ("Ethanol boils at 78.1°C.", "Ethanol boils at 78.15°C.", "unverifiable"),
     ],
 )
-def test_digits_that_no_rounding_accounts_for_contradict(claim: str, evidence: str, expected: str) -> None:
+def test_digits_that_no_rounding_accounts_for_contradict(
+    claim: str, evidence: str, expected: str
+) -> None:
     assert verdict(evidence, claim) == expected
 
 
@@ -127,7 +164,9 @@ def test_a_figure_that_stands_elsewhere_is_contradicted_where_the_rest_is_copied
         ("The chair praised the staff 24/7/365 and more.", ""),
     ],
 )
-def test_what_counts_nothing_or_is_asked_or_follows_is_not_accused(claim: str, question: str) -> None:
+def test_what_counts_nothing_or_is_asked_or_follows_is_not_accused(
+    claim: str, question: str
+) -> None:
     assert verdict(REVENUE, claim, question) == "unverifiable"
 
 
@@ -151,40 +190,80 @@ def test_what_counts_nothing_or_is_asked_or_follows_is_not_accused(claim: str, q
         ("It lasts three years.", "It lasts 36 months."),
     ],
 )  # fmt: skip
-def test_what_follows_by_arithmetic_rounding_or_another_unit_is_not_accused(evidence: str, claim: str) -> None:
+def test_what_follows_by_arithmetic_rounding_or_another_unit_is_not_accused(
+    evidence: str, claim: str
+) -> None:
     assert verdict(evidence, claim) == "unverifiable"
 
 
 @pytest.mark.parametrize(
     ("evidence", "quoted", "expected"),
     [
-        ("He said: “We did not expect such a turn of events.”", "We did not expect such a turn", "unverifiable"),
-        ('He said: "We didn\'t expect it, not in the least."', "We did not expect it", "unverifiable"),
-        ("We did not, at that time, expect such a turn.", "We did not ... expect such a turn", "unverifiable"),
-        ("We did not, at that time, expect such a turn.", "We did not ... await such a turn", "unsupported"),
+        (
+            "He said: “We did not expect such a turn of events.”",
+            "We did not expect such a turn",
+            "unverifiable",
+        ),
+        (
+            'He said: "We didn\'t expect it, not in the least."',
+            "We did not expect it",
+            "unverifiable",
+        ),
+        (
+            "We did not, at that time, expect such a turn.",
+            "We did not ... expect such a turn",
+            "unverifiable",
+        ),
+        (
+            "We did not, at that time, expect such a turn.",
+            "We did not ... await such a turn",
+            "unsupported",
+        ),
         ("We did not expect such a turn of events.", "We did expect such a turn", "unsupported"),
     ],
 )
-def test_a_quotation_stands_word_for_word_or_is_accused(evidence: str, quoted: str, expected: str) -> None:
+def test_a_quotation_stands_word_for_word_or_is_accused(
+    evidence: str, quoted: str, expected: str
+) -> None:
     assert verdict(evidence, f"He told the paper: “{quoted}”, and left.") == expected
 
 
 @pytest.mark.parametrize(
     ("evidence", "quoted"),
     [
-        ("They said that the ve\u0301lodrome was built too fast.", "the v\u00e9lodrome was built too fast"),
-        ("They said that the velo\u00addrome was built too fast.", "the velodrome was built too fast"),
-        ("They said that the velodrome was built too fast.", "the velo\u00addrome was built too fast"),
+        (
+            "They said that the ve\u0301lodrome was built too fast.",
+            "the v\u00e9lodrome was built too fast",
+        ),
+        (
+            "They said that the velo\u00addrome was built too fast.",
+            "the velodrome was built too fast",
+        ),
+        (
+            "They said that the velodrome was built too fast.",
+            "the velo\u00addrome was built too fast",
+        ),
         ("They said that the o\ufb03ce was built too fast.", "the office was built too fast"),
-        ("They said that the velo-\ndrome was built\u00a0too\nfast.", "the velodrome was built too fast"),
-        ("They said that the half-\nopen roof was built too fast.", "the half-open roof was built too fast"),
+        (
+            "They said that the velo-\ndrome was built\u00a0too\nfast.",
+            "the velodrome was built too fast",
+        ),
+        (
+            "They said that the half-\nopen roof was built too fast.",
+            "the half-open roof was built too fast",
+        ),
         ("They said that the **roof** was _built_ too fast.", "The roof was built too fast"),
         ("They said that the roof [3] was built [4, 5] too fast.", "the roof was built too fast"),
-        ("They said that the roof was, in all, built too fast.", "The Roof was in all built too fast"),
+        (
+            "They said that the roof was, in all, built too fast.",
+            "The Roof was in all built too fast",
+        ),
         ("They said that it's the roof, built in twelve days.", "it is the roof built in 12 days"),
     ],
 )
-def test_a_quotation_is_not_accused_of_how_its_source_is_typeset(evidence: str, quoted: str) -> None:
+def test_a_quotation_is_not_accused_of_how_its_source_is_typeset(
+    evidence: str, quoted: str
+) -> None:
     assert verdict(evidence, f"He told the paper: “{quoted}”, and left.") == "unverifiable"
 
 
@@ -198,7 +277,10 @@ def test_a_quotation_is_not_accused_of_how_its_source_is_typeset(evidence: str, 
     ],
 )
 def test_a_quotation_of_something_else_is_accused(evidence: str, quoted: str) -> None:
-    assert verdict(evidence, f"He told the paper: “{quoted}”, and left.") in ("unsupported", "contradicted")
+    assert verdict(evidence, f"He told the paper: “{quoted}”, and left.") in (
+        "unsupported",
+        "contradicted",
+    )
 
 
 @pytest.mark.parametrize(
@@ -304,40 +386,77 @@ def test_a_figure_written_in_another_way_is_the_same_figure(frame: str, written:
         ("The town has 14,250 inhabitants.", "The town has 15,240 inhabitants."),
         ("Upload limit: 20 MB", "The upload limit is 25 MB."),
         ("The call began at 14:30 on Friday.", "The call began at 15:20 on Friday."),
-        ("The mill was sold on 05.11.2019 to a baker.", "The mill was sold on 11 May 2019 to a baker."),
-        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long and was painted red."),
-        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long, which few people know."),
+        (
+            "The mill was sold on 05.11.2019 to a baker.",
+            "The mill was sold on 11 May 2019 to a baker.",
+        ),
+        (
+            "The old bridge is 120 metres long.",
+            "The old bridge is 90 metres long and was painted red.",
+        ),
+        (
+            "The old bridge is 120 metres long.",
+            "The old bridge is 90 metres long, which few people know.",
+        ),
     ],
 )
-def test_a_copy_with_another_figure_is_contradicted_however_alike_the_two_are(evidence: str, claim: str) -> None:
+def test_a_copy_with_another_figure_is_contradicted_however_alike_the_two_are(
+    evidence: str, claim: str
+) -> None:
     assert verdict(evidence, claim) == "contradicted"
 
 
 @pytest.mark.parametrize(
     ("evidence", "claim"),
     [
-        ("The rent of the hall was 900 euros, then 1,000 from May.", "The rent of the hall was 1,000 euros."),
-        ("It bought the hall for $ 1. 7 million were paid at once.", "It bought the hall for $1.7 million."),
-        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long, and 120 metres with its ramps."),
+        (
+            "The rent of the hall was 900 euros, then 1,000 from May.",
+            "The rent of the hall was 1,000 euros.",
+        ),
+        (
+            "It bought the hall for $ 1. 7 million were paid at once.",
+            "It bought the hall for $1.7 million.",
+        ),
+        (
+            "The old bridge is 120 metres long.",
+            "The old bridge is 90 metres long, and 120 metres with its ramps.",
+        ),
         ("Membership stood at 3,000 in 2019.", "In 2021 membership stood at 2,400."),
         ("Alder employs 700 people in the city.", "Birch employs 500 people in the city."),
-        ("The fund holds 20 million. It got another 5 million in May.", "The fund holds 25 million."),
+        (
+            "The fund holds 20 million. It got another 5 million in May.",
+            "The fund holds 25 million.",
+        ),
         ("The clinic closes at the end of 2025.", "The clinic is closed from 2026."),
         ("A third of the parish, 33%, came.", "33.3% of the parish came."),
         ("The barrels hold 1.234 litres each.", "The barrels hold 1,234 litres each."),
         ("It was sold on 04/05/2020 at noon.", "It was sold on 5 April 2020 at noon."),
         ("The flat costs 900 a month.", "The flat costs 10,800 a year."),
-        ("Seats went from 40 in the first hall to 60 in the second.", "Seats went to 60 in the second hall."),
-        ("The nursery has the first floor and the school the second.", "The school is on the second floor."),
+        (
+            "Seats went from 40 in the first hall to 60 in the second.",
+            "Seats went to 60 in the second hall.",
+        ),
+        (
+            "The nursery has the first floor and the school the second.",
+            "The school is on the second floor.",
+        ),
         ("She finished 4 minutes behind the winner.", "She finished in 127 minutes."),
         ("Seven pairs of gulls nest there.", "Fourteen gulls nest there."),
         ("Power came to 90 GWh in the 30 days of June.", "Power came to 3 GWh a day."),
-        ("The writ was served on 27 February 2020 and answered 3 days later.", "It was answered on 1 March 2020."),
-        ("Sales were 4.2 million, after 3.9 million the year before.", "Sales rose by about 0.3 million."),
+        (
+            "The writ was served on 27 February 2020 and answered 3 days later.",
+            "It was answered on 1 March 2020.",
+        ),
+        (
+            "Sales were 4.2 million, after 3.9 million the year before.",
+            "Sales rose by about 0.3 million.",
+        ),
         ("The run starts at 19:45 and takes 40 minutes.", "The run is over at 20:25."),
     ],
 )
-def test_what_is_calculated_or_of_something_else_or_unclear_is_not_called_wrong(evidence: str, claim: str) -> None:
+def test_what_is_calculated_or_of_something_else_or_unclear_is_not_called_wrong(
+    evidence: str, claim: str
+) -> None:
     assert verdict(evidence, claim) == "unverifiable"
 
 
@@ -367,7 +486,9 @@ def test_a_date_is_read_with_the_month_names_of_seven_more_languages(text: str, 
     assert only(text, "date").day == day
 
 
-@pytest.mark.parametrize("text", ["There were 2 Mars missions.", "It takes 5 mayo jars.", "He won 3 Augustus medals."])
+@pytest.mark.parametrize(
+    "text", ["There were 2 Mars missions.", "It takes 5 mayo jars.", "He won 3 Augustus medals."]
+)
 def test_words_of_english_that_are_months_elsewhere_make_no_date(text: str) -> None:
     assert [fact.kind for fact in extract(text)] == ["number"]
 
@@ -384,11 +505,15 @@ def test_words_of_english_that_are_months_elsewhere_make_no_date(text: str) -> N
         ("A fraction of 0.07 seconds is enough.", False),
     ],
 )
-def test_a_decimal_that_the_text_calls_a_share_agrees_with_its_percentage(text: str, percent: bool) -> None:
+def test_a_decimal_that_the_text_calls_a_share_agrees_with_its_percentage(
+    text: str, percent: bool
+) -> None:
     stated, seven = only(text, "number"), only("It is 7%.", "number")
     assert (agree(seven, stated), agree(stated, seven)) == (percent, percent)
     assert not agree(only("It is 8%.", "number"), stated)
-    assert not agree(only("It is 0.07%.", "number"), stated) or not percent, "it is a hundredth of it"
+    assert not agree(only("It is 0.07%.", "number"), stated) or not percent, (
+        "it is a hundredth of it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -405,7 +530,9 @@ def test_a_share_is_held_against_percentages_and_shares(
     evidence: str, claim: str, lacking: list[str], contradictions: int
 ) -> None:
     said = "The share of faulty parts was {}."
-    [check] = masis.verify_claims([said.format(claim)], [Evidence(id="1", text=said.format(evidence))])
+    [check] = masis.verify_claims(
+        [said.format(claim)], [Evidence(id="1", text=said.format(evidence))]
+    )
     assert [each.claim_text for each in check.figures] == lacking
     assert len(check.contradictions) == contradictions
 
@@ -439,12 +566,16 @@ def test_a_number_is_read_with_magnitude_and_unit(text: str, value: float, dimen
 
 
 def test_the_unit_behind_a_range_belongs_to_both_ends() -> None:
-    low, high = (fact for fact in extract("profit of $205 to $215 million") if fact.kind == "number")
+    low, high = (
+        fact for fact in extract("profit of $205 to $215 million") if fact.kind == "number"
+    )
     assert (low.value, high.value) == (205e6, 215e6)
     assert [fact.dimension for fact in extract("from 6 to 8%")] == ["percent", "percent"]
 
 
-@pytest.mark.parametrize("text", ["on 5 May 2021", "on May 5, 2021.", "on 2021-05-05", "on the 5th of May 2021"])
+@pytest.mark.parametrize(
+    "text", ["on 5 May 2021", "on May 5, 2021.", "on 2021-05-05", "on the 5th of May 2021"]
+)
 def test_a_date_is_the_same_however_it_is_written(text: str) -> None:
     fact = only(text, "date")
     assert fact.day == Day(2021, 5, 5)
@@ -452,7 +583,9 @@ def test_a_date_is_the_same_however_it_is_written(text: str) -> None:
 
 
 def test_dates_agree_as_far_as_both_are_given() -> None:
-    full, month, year, other = (only(text, "date") for text in ("5 May 2021", "May 2021", "in 2021", "5 May 2020"))
+    full, month, year, other = (
+        only(text, "date") for text in ("5 May 2021", "May 2021", "in 2021", "5 May 2020")
+    )
     assert agree(month, full)
     assert agree(year, full)
     assert not agree(other, full)
@@ -512,7 +645,9 @@ def test_decimals_stay_whole_and_offsets_point_at_the_text() -> None:
 
 
 def test_numbers_weigh_more_than_words_and_function_words_nothing() -> None:
-    assert weight("67") > weight("Paris") > weight("capital") > weight("include") > weight("the") == 0
+    assert (
+        weight("67") > weight("Paris") > weight("capital") > weight("include") > weight("the") == 0
+    )
 
 
 def test_words_of_one_meaning_share_a_group() -> None:
@@ -539,7 +674,9 @@ def test_as_many_words_are_read_as_make_one_number(text: str, value: int, words:
 
 def test_a_scale_alone_counts_only_where_the_caller_says_so() -> None:
     assert read_cardinal(["hundred", "patients"], 0) is None
-    assert read_cardinal(["hundred", "patients"], 0, bare_scales={"hundred"}) == NumberWords(100, 1, scaled=True)
+    assert read_cardinal(["hundred", "patients"], 0, bare_scales={"hundred"}) == NumberWords(
+        100, 1, scaled=True
+    )
 
 
 def test_shares_and_ordinals_need_what_they_count() -> None:

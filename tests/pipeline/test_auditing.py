@@ -1,4 +1,6 @@
-"""A function's answers are audited, and what becomes of one that is flagged is what was asked for."""
+"""A function's answers are audited, and what becomes of one that is flagged is what was
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_a_function_answers_as_before_and_its_audit_is_reported() -> None:
     assert list(inspect.signature(answer).parameters) == ["question", "evidence", "tone"]
 
 
-@pytest.mark.parametrize(("given", "code"), [(WRONG, "contradicted_claim"), (INVENTED, "invalid_reference")])
+@pytest.mark.parametrize(
+    ("given", "code"), [(WRONG, "contradicted_claim"), (INVENTED, "invalid_reference")]
+)
 def test_a_flagged_answer_is_rejected_where_that_is_asked(given: str, code: str) -> None:
     with pytest.raises(AnswerRejected) as raised:
         answering(given, on_flag="raise")(QUESTION, CHUNKS)
@@ -69,7 +73,9 @@ def test_a_flagged_answer_is_rejected_where_that_is_asked(given: str, code: str)
 
 def test_a_sound_answer_is_not_rejected_and_the_flags_are_ones_own_choice() -> None:
     assert answering(RIGHT, on_flag="raise")(QUESTION, CHUNKS) == RIGHT
-    assert answering(WRONG, on_flag="raise", flag_on={"invalid_reference"})(QUESTION, CHUNKS) == WRONG
+    assert (
+        answering(WRONG, on_flag="raise", flag_on={"invalid_reference"})(QUESTION, CHUNKS) == WRONG
+    )
 
 
 def test_by_default_an_answer_is_flagged_for_what_must_be_looked_at_and_for_nothing_else() -> None:
@@ -223,11 +229,16 @@ def test_nobody_waits_for_an_audit_that_is_not_waited_for() -> None:
     ("given", "told"),
     [
         ({"on_flag": "rais"}, "on_flag: is 'rais'. Give one of record, revise, raise"),
-        ({"flag_on": ["halucination"]}, "flag_on: has no reason 'halucination'. There are: hallucination, "),
+        (
+            {"flag_on": ["halucination"]},
+            "flag_on: has no reason 'halucination'. There are: hallucination, ",
+        ),
         ({"flag_on": "hallucination"}, "flag_on: is the text 'hallucination', not a list"),
     ],
 )
-def test_a_gate_with_a_typing_error_in_it_does_not_let_everything_pass(given: dict[str, Any], told: str) -> None:
+def test_a_gate_with_a_typing_error_in_it_does_not_let_everything_pass(
+    given: dict[str, Any], told: str
+) -> None:
     with pytest.raises(InputError, match=re.escape(told)):
         masis.audited(**given)
 
@@ -267,7 +278,12 @@ def test_what_can_not_go_together_is_reported_where_it_stands() -> None:
 
 ASKED = "How long is the bridge, and when was it opened?"
 FOUND = [
-    {"id": "1", "content": "The bridge is 120 metres long and made of steel.", "score": 0.9, "path": "bridges.md"},
+    {
+        "id": "1",
+        "content": "The bridge is 120 metres long and made of steel.",
+        "score": 0.9,
+        "path": "bridges.md",
+    },
     {"id": "2", "content": "The bridge was opened in 1931 by the mayor.", "score": 0.4},
 ]
 WRONG_ANSWER = "The bridge is 180 metres long [1]. It was opened in 1931 [2]."
@@ -279,7 +295,10 @@ def retriever(query: str) -> list[dict[str, Any]]:
 
 def ways(*args: Any, **kwargs: Any) -> list[PipelineResult]:
     """The same question asked both ways."""
-    return [query_with_critique(*args, **kwargs), asyncio.run(query_with_critique_async(*args, **kwargs))]
+    return [
+        query_with_critique(*args, **kwargs),
+        asyncio.run(query_with_critique_async(*args, **kwargs)),
+    ]
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE", "REQ-CRITIC-026", "REQ-CRITIC-027")
@@ -317,7 +336,9 @@ def test_a_draft_may_be_a_message_or_a_coroutine() -> None:
     async def draft(query: str, context: str) -> Message:
         return Message()
 
-    assert asyncio.run(query_with_critique_async(ASKED, retriever, draft=draft)).draft == WRONG_ANSWER
+    assert (
+        asyncio.run(query_with_critique_async(ASKED, retriever, draft=draft)).draft == WRONG_ANSWER
+    )
     assert query_with_critique(ASKED, retriever, draft=lambda *_: Message()).draft == WRONG_ANSWER
     with pytest.raises(InputError, match="draft: is async"):
         query_with_critique(ASKED, retriever, draft=draft)
@@ -348,19 +369,31 @@ def test_only_what_is_asked_for_is_done() -> None:
     for found in ways(ASKED, retriever, {"enableCritique": True}, Settings(draft_critique=False)):
         assert found.critique
     for found in ways(ASKED, retriever, draft=lambda *_: "It is 120 metres long [1]."):
-        assert (found.critique, found.not_critiqued) == (None, "The draft is shorter than 50 characters.")
+        assert (found.critique, found.not_critiqued) == (
+            None,
+            "The draft is shorter than 50 characters.",
+        )
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
 def test_nothing_found_is_said_and_nothing_is_drafted() -> None:
     for found in ways(ASKED, lambda query: [], draft=lambda *_: pytest.fail("drafted")):
-        assert (found.context, found.search_results, found.draft, found.critique) == ("", (), None, None)
+        assert (found.context, found.search_results, found.draft, found.critique) == (
+            "",
+            (),
+            None,
+            None,
+        )
         assert found.not_critiqued == "Nothing was found that a draft could be written from."
 
 
 def test_a_model_that_can_not_be_asked_is_reported_before_anything_is_searched() -> None:
     with pytest.raises(SettingsError):
-        query_with_critique(ASKED, lambda query: pytest.fail("searched"), settings=Settings(verifier="openai:gpt-4o"))
+        query_with_critique(
+            ASKED,
+            lambda query: pytest.fail("searched"),
+            settings=Settings(verifier="openai:gpt-4o"),
+        )
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -370,7 +403,9 @@ EXAMPLES = ROOT / "examples" / "pipeline"
 @pytest.mark.slow
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
 def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
-    done = subprocess.run([sys.executable, str(EXAMPLES / "ask.py")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "ask.py")], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "valid: False" in done.stdout
     assert "draft: Uploads on the free tier are limited to 10 MB [manual]." in done.stdout
@@ -381,7 +416,16 @@ def test_a_question_is_asked_and_a_wrong_answer_is_rejected() -> None:
 @pytest.mark.slow
 def test_a_gate_of_ones_own_answers(tmp_path: Path) -> None:
     report = tmp_path / "answers.jsonl"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:langsmith_plugin", "--rootdir", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:langsmith_plugin",
+        "--rootdir",
+        str(tmp_path),
+    ]
     command += ["-c", "/dev/null", str(EXAMPLES / "test_answers.py"), "--masis-report", str(report)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stdout

@@ -84,7 +84,12 @@ def test_a_score_of_another_library_is_read_as_a_number() -> None:
 
 def test_duplicates_keep_one_document_and_the_better_score() -> None:
     found = documents(
-        [("a b", 0.1), {"id": "1", "text": "x", "score": 0.2}, {"id": "1", "text": "x", "score": 0.7}, "a b"]
+        [
+            ("a b", 0.1),
+            {"id": "1", "text": "x", "score": 0.2},
+            {"id": "1", "text": "x", "score": 0.7},
+            "a b",
+        ]
     )
     assert [(each.id, each.content, each.relevance_score) for each in found] == [
         ("chunk_1", "a b", 0.1),
@@ -94,14 +99,21 @@ def test_duplicates_keep_one_document_and_the_better_score() -> None:
 
 def test_the_same_id_over_another_text_gets_a_name_of_its_own() -> None:
     found = documents(
-        [{"id": "1", "text": "x"}, {"id": "1", "text": "y"}, {"id": "1#2", "text": "z"}, {"id": "1", "text": "w"}]
+        [
+            {"id": "1", "text": "x"},
+            {"id": "1", "text": "y"},
+            {"id": "1#2", "text": "z"},
+            {"id": "1", "text": "w"},
+        ]
     )
     assert [each.id for each in found] == ["1", "1#2", "1#2#2", "1#3"]
     assert [each.content for each in found] == ["x", "y", "z", "w"]
 
 
 def test_the_same_text_under_two_ids_stays_two_sources() -> None:
-    assert [each.id for each in documents([{"id": "a", "text": "x"}, {"id": "b", "text": "x"}])] == ["a", "b"]
+    assert [
+        each.id for each in documents([{"id": "a", "text": "x"}, {"id": "b", "text": "x"}])
+    ] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -146,10 +158,15 @@ async def awaited(query: str) -> list[Any]:
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
 @pytest.mark.parametrize("retriever", [Invoked(), Retrieved(), lambda query: [query], generated])
 def test_any_retriever_is_asked_by_what_it_can_do(retriever: Any) -> None:
-    assert query_with_critique("How long?", retriever, ONLY_SEARCH).search_results[0].content == "How long?"
+    assert (
+        query_with_critique("How long?", retriever, ONLY_SEARCH).search_results[0].content
+        == "How long?"
+    )
 
 
-@pytest.mark.parametrize("retriever", [Invoked(), Retrieved(), Awaited(), awaited, lambda query: [query], generated])
+@pytest.mark.parametrize(
+    "retriever", [Invoked(), Retrieved(), Awaited(), awaited, lambda query: [query], generated]
+)
 def test_any_retriever_is_asked_from_a_coroutine(retriever: Any) -> None:
     found = asyncio.run(query_with_critique_async("How long?", retriever, ONLY_SEARCH))
     assert found.search_results[0].content == "How long?"
@@ -192,7 +209,10 @@ CHUNKS = [
     {"id": "1", "text": "The bridge is 120 metres long and made of steel."},
     {"id": "2", "text": "The bridge was opened in 1931 by the mayor."},
 ]
-RIGHT = "The bridge is 120 metres long and made of steel [1]. The bridge was opened in 1931 by the mayor [2]."
+RIGHT = (
+    "The bridge is 120 metres long and made of steel [1]. The bridge was opened in 1931 by the"
+    " mayor [2]."
+)
 
 CONFLICT = conflict("120", "1931", evidence_id="2", reason="Another number stands there")
 
@@ -213,7 +233,10 @@ def test_an_answer_that_is_supported_passes_and_what_was_found_comes_back() -> N
 
 def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
     with pytest.raises(AssertionError) as raised:
-        assert_grounded("The bridge is 180 metres long [1]. The bridge was opened in 1931 by the mayor [9].", CHUNKS)
+        assert_grounded(
+            "The bridge is 180 metres long [1]. The bridge was opened in 1931 by the mayor [9].",
+            CHUNKS,
+        )
     text = str(raised.value)
     assert text.startswith("The answer is not grounded in its evidence: 2 issues.")
     assert "invalid reference  cites [9]" in text
@@ -224,10 +247,16 @@ def test_the_message_shows_sentence_reference_verdict_and_evidence() -> None:
 
 
 def test_an_uncited_sentence_passes_unless_it_may_not() -> None:
-    answer = "The bridge is 120 metres long and made of steel. The bridge was opened in 1931 by the mayor [2]."
+    answer = (
+        "The bridge is 120 metres long and made of steel. The bridge was opened in 1931 by the"
+        " mayor [2]."
+    )
     assert assert_grounded(answer, CHUNKS).grounded
     (issue,) = failed(answer, allow_uncited=False).issues
-    assert (issue.what, issue.sentence) == ("uncited", "The bridge is 120 metres long and made of steel.")
+    assert (issue.what, issue.sentence) == (
+        "uncited",
+        "The bridge is 120 metres long and made of steel.",
+    )
 
 
 def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_passes(
@@ -242,7 +271,10 @@ def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_
         patched.setattr(module, "build_roles", lambda settings: roles(verifier=Partly()))
         assert assert_grounded(RIGHT, CHUNKS, min_support=0.5).grounded
         assert not grounding(RIGHT, CHUNKS, bounds=Bounds(min_support=0.51)).grounded
-    assert failed("The bridge is 180 metres long [1].", min_support=0.0).issues[0].what == "contradicted"
+    assert (
+        failed("The bridge is 180 metres long [1].", min_support=0.0).issues[0].what
+        == "contradicted"
+    )
 
 
 def test_a_bound_catches_half_a_sentence_that_the_verifier_lets_pass() -> None:
@@ -253,7 +285,9 @@ def test_a_bound_catches_half_a_sentence_that_the_verifier_lets_pass() -> None:
 def test_evidence_without_text_verifies_nothing_unless_that_is_allowed() -> None:
     empty = [{"id": "1", "text": ""}]
     assert not grounding("The bridge is 120 metres long [1].", empty).grounded
-    assert grounding("The bridge is 120 metres long [1].", empty, bounds=Bounds(allow_unverifiable=True)).grounded
+    assert grounding(
+        "The bridge is 120 metres long [1].", empty, bounds=Bounds(allow_unverifiable=True)
+    ).grounded
 
 
 @pytest.mark.parametrize(
@@ -274,7 +308,9 @@ def test_a_claim_passes_exactly_where_acceptance_lets_it_pass(
     class Verdict(ContentVerifier):
         def judged(self, claim: Claim) -> ClaimCheck:
             conflicts = (CONFLICT,) if contradicted else ()
-            return ClaimCheck(claim=claim, verdict=verdict, support=0.9, confidence=0.9, contradictions=conflicts)
+            return ClaimCheck(
+                claim=claim, verdict=verdict, support=0.9, confidence=0.9, contradictions=conflicts
+            )
 
     module = importlib.import_module("masis.pipeline.grounding")
     monkeypatch.setattr(module, "build_roles", lambda settings: roles(verifier=Verdict()))
@@ -282,7 +318,9 @@ def test_a_claim_passes_exactly_where_acceptance_lets_it_pass(
     assert [issue.what for issue in found.issues] == ([what] if what else [])
     assert bool(claim_reasons(found.claims)) == (what not in (None, "unscored"))
     lenient = grounding(
-        "The bridge is 120 metres long [1].", CHUNKS, bounds=Bounds(min_support=0.5, allow_unverifiable=True)
+        "The bridge is 120 metres long [1].",
+        CHUNKS,
+        bounds=Bounds(min_support=0.5, allow_unverifiable=True),
     )
     assert lenient.grounded == (what not in ("contradicted", "unscored"))
 
@@ -317,7 +355,9 @@ def test_a_record_is_one_line_of_json() -> None:
         (RIGHT, "text", "not a list of documents"),
     ],
 )
-def test_what_can_not_be_checked_is_an_error_not_a_failure(answer: Any, evidence: Any, why: str) -> None:
+def test_what_can_not_be_checked_is_an_error_not_a_failure(
+    answer: Any, evidence: Any, why: str
+) -> None:
     with pytest.raises(InputError, match=why):
         assert_grounded(answer, evidence)
     with pytest.raises(InputError, match="min_support"):

@@ -1,4 +1,6 @@
-"""The pages of the docs: links and anchors lead somewhere, commands and code run as written, the site builds."""
+"""The pages of the docs: links and anchors lead somewhere, commands and code run as written, the
+site builds.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,10 @@ def blocks(*pages: Path) -> list[Block]:
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub and Sphinx name them."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title) for title in re.findall(r"^#+ (.+)$", text, re.M)]
+    titles = [
+        re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", title)
+        for title in re.findall(r"^#+ (.+)$", text, re.M)
+    ]
     return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
 
 
@@ -74,11 +79,15 @@ def test_every_link_and_anchor_leads_somewhere() -> None:
         for target in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
             path, _, anchor = target.partition("#")
             if target.startswith(("http://", "https://", "mailto:")):
-                if not re.fullmatch(r"(?:https?://[\w.-]+(?::\d+)?(?:/\S*)?|mailto:\S+@\S+)", target):
+                if not re.fullmatch(
+                    r"(?:https?://[\w.-]+(?::\d+)?(?:/\S*)?|mailto:\S+@\S+)", target
+                ):
                     broken.append(f"{page.name}: {target}")
                 continue
             there = (page.parent / path) if path else page
-            if not there.exists() or (anchor and there.suffix == ".md" and anchor not in anchors(there)):
+            if not there.exists() or (
+                anchor and there.suffix == ".md" and anchor not in anchors(there)
+            ):
                 broken.append(f"{page.name}: {target}")
     assert not broken, "\n".join(broken)
 
@@ -103,7 +112,11 @@ def test_every_page_stands_in_the_contents() -> None:
 def test_every_public_name_command_and_setting_has_an_entry() -> None:
     pages = {page.stem: page.read_text(encoding="utf-8") for page in PAGES}
     guides = "\n".join(text for name, text in pages.items() if name not in GENERATED)
-    missing = [name for name in masis.__all__ if name != "__version__" and not re.search(rf"\b{name}\b", guides)]
+    missing = [
+        name
+        for name in masis.__all__
+        if name != "__version__" and not re.search(rf"\b{name}\b", guides)
+    ]
 
     def walk(command: click.Command, path: str) -> Iterator[str]:
         if isinstance(command, click.Group):
@@ -112,18 +125,28 @@ def test_every_public_name_command_and_setting_has_an_entry() -> None:
         elif not command.hidden:
             yield path
 
-    missing += [path for path in walk(main, "masis") if not re.search(rf"^#+ `?{path}`?$", pages["cli"], re.MULTILINE)]
+    missing += [
+        path
+        for path in walk(main, "masis")
+        if not re.search(rf"^#+ `?{path}`?$", pages["cli"], re.MULTILINE)
+    ]
     missing += [name for name in Settings.model_fields if f"`{name}`" not in pages["configuration"]]
     assert not missing
 
 
 def test_every_measured_figure_is_that_of_its_file() -> None:
     stated = [
-        (page.name, *each) for page in [*PAGES, *OTHERS] for each in figures.LINK.findall(page.read_text("utf-8"))
+        (page.name, *each)
+        for page in [*PAGES, *OTHERS]
+        for each in figures.LINK.findall(page.read_text("utf-8"))
     ]
-    assert not [each for each in stated if each[1] != figures.figure(*each[2:])], "run: python tools/figures.py --docs"
+    assert not [each for each in stated if each[1] != figures.figure(*each[2:])], (
+        "run: python tools/figures.py --docs"
+    )
     assert len(stated) > 50
-    files = {file.stem: json.loads(file.read_text("utf-8")) for file in figures.RESULTS.glob("*.json")}
+    files = {
+        file.stem: json.loads(file.read_text("utf-8")) for file in figures.RESULTS.glob("*.json")
+    }
     assert {each[2] for each in stated} == set(files)
     for name, made in files.items():
         assert all(made[key] for key in ("command", "date", "commit", "machine", "figures")), name
@@ -134,13 +157,17 @@ def test_the_docs_are_short_enough_to_be_read() -> None:
     words = 0
     for page in PAGES:
         if page.stem not in GENERATED:
-            text = re.sub(r"<!-- \w+.*?-->.*?<!-- end of.*?-->", "", page.read_text("utf-8"), flags=re.DOTALL)
+            text = re.sub(
+                r"<!-- \w+.*?-->.*?<!-- end of.*?-->", "", page.read_text("utf-8"), flags=re.DOTALL
+            )
             words += sum(bool(re.search(r"\w", word)) for word in FENCE.sub("", text).split())
     assert words <= MOST_WORDS
 
 
 def test_every_block_says_what_it_is() -> None:
-    for block in blocks(*(page for page in PAGES if page.stem not in GENERATED), ROOT / "README.md"):
+    for block in blocks(
+        *(page for page in PAGES if page.stem not in GENERATED), ROOT / "README.md"
+    ):
         assert block.language in LANGUAGES, f"{block.page}: {block.language} {block.text[:60]}"
 
 
@@ -183,26 +210,47 @@ def test_every_command_is_one_and_has_the_options_it_names() -> None:
 
 
 def test_what_else_a_block_of_shell_starts_is_there() -> None:
-    targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(
+            r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+        )
+    )
     missing = []
     for block in blocks(*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
         for line in block.text.splitlines() if block.language == "sh" else ():
-            for script in re.findall(r"\bpython ((?:tools|benchmarks|examples)/\S+)|\bcp ((?:deploy/\S+ ?)+)", line):
-                missing += [file for file in " ".join(script).split() if not (ROOT / file).exists() and file[0] != "/"]
-            missing += [name for name in re.findall(r"^make ([a-z-]+)", line) if name not in targets]
+            for script in re.findall(
+                r"\bpython ((?:tools|benchmarks|examples)/\S+)|\bcp ((?:deploy/\S+ ?)+)", line
+            ):
+                missing += [
+                    file
+                    for file in " ".join(script).split()
+                    if not (ROOT / file).exists() and file[0] != "/"
+                ]
+            missing += [
+                name for name in re.findall(r"^make ([a-z-]+)", line) if name not in targets
+            ]
     assert not missing
 
 
 TUTORIALS = ("first-case", "with-a-model", "as-a-team")
 PRESSED = re.compile(
-    r"(?:[Pp]ress|[Oo]pen|[Uu]nder|Back as Ada:|that|Search) \*\*([^*]+)\*\*|^- \*\*([^*]+)\*\*:", re.MULTILINE
+    r"(?:[Pp]ress|[Oo]pen|[Uu]nder|Back as Ada:|that|Search) \*\*([^*]+)\*\*|^- \*\*([^*]+)\*\*:",
+    re.MULTILINE,
 )
 """How the tutorials name a page, a button or a field."""
 
 
 RAGAS = [
-    {"user_input": "How long is it?", "response": "120 metres [1].", "retrieved_contexts": ["It is 120 metres long."]},
-    {"user_input": "When was it opened?", "response": "In 1931 [2].", "retrieved_contexts": ["It was opened in 1913."]},
+    {
+        "user_input": "How long is it?",
+        "response": "120 metres [1].",
+        "retrieved_contexts": ["It is 120 metres long."],
+    },
+    {
+        "user_input": "When was it opened?",
+        "response": "In 1931 [2].",
+        "retrieved_contexts": ["It was opened in 1913."],
+    },
 ]
 TRACE_EVIDENCE = ["The bridge is 120 metres long."]
 TRACE = {
@@ -223,14 +271,24 @@ ANNOTATED = {
         }
     ],
 }
-OWN = {"id": "a", "query": "How long is it?", "answer": "It is 210 metres long [1].", "evidence": TRACE_EVIDENCE}
-COLUMNS = "question,response,context\nHow long is it?,It is 210 metres long [1].,The bridge is 120 metres long.\n"
+OWN = {
+    "id": "a",
+    "query": "How long is it?",
+    "answer": "It is 210 metres long [1].",
+    "evidence": TRACE_EVIDENCE,
+}
+COLUMNS = (
+    "question,response,context\nHow long is it?,It is 210 metres long [1].,The bridge is 120 metres"
+    " long.\n"
+)
 STUDY = """TY  - JOUR
 TI  - Metformin and mortality in heart failure: a randomised trial
 AB  - We randomly assigned 400 adults with heart failure to metformin or placebo. Metformin reduced mortality.
 ER  -
 """
-MEASURED = OWN | {"labels": {"claims": [{"text": "It is 210 metres long [1].", "verdict": "contradicted"}]}}
+MEASURED = OWN | {
+    "labels": {"claims": [{"text": "It is 210 metres long [1].", "verdict": "contradicted"}]}
+}
 FILES = {
     "ragas.jsonl": RAGAS,
     "traces.jsonl": [TRACE],
@@ -241,17 +299,26 @@ FILES = {
 }
 """What the commands find beside them: the objects of each file, one a line."""
 ELSEWHERE = re.compile(
-    r"openai|anthropic|ollama|local:|s3:|--engine ray|audited/|^optimize|/(backups|secure|var|etc)\b"
+    r"openai|anthropic|ollama|local:|s3:|--engine"
+    r" ray|audited/|^optimize|/(backups|secure|var|etc)\b"
 )
-"""What a test does without: other machines, models, a cluster and its output, folders of a server."""
+"""What a test does without: other machines, models, a cluster and its output, folders
+of a server.
+"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({each.page for each in blocks(*PAGES) if each.language == "sh"} | {"README"}))
-def test_the_commands_of_a_page_run_as_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", sorted({each.page for each in blocks(*PAGES) if each.language == "sh"} | {"README"})
+)
+def test_the_commands_of_a_page_run_as_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
     for file, rows in FILES.items():
-        (tmp_path / file).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        (tmp_path / file).write_text(
+            "".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8"
+        )
     (tmp_path / "answers.csv").write_text(COLUMNS, encoding="utf-8")
     (tmp_path / "export.ris").write_text(STUDY, encoding="utf-8")
     with gzip.open(tmp_path / "traces.json.gz", "wt", encoding="utf-8") as packed:
@@ -272,10 +339,13 @@ def test_the_commands_of_a_page_run_as_written(name: str, tmp_path: Path, monkey
                 (tmp_path / output).parent.mkdir(exist_ok=True)
                 with (tmp_path / output).open("a", encoding="utf-8") as stream:
                     stream.write(done.stdout)
-        if name in TUTORIALS and block.text.startswith("case  "):  # what a command of the page printed
+        # what a command of the page printed
+        if name in TUTORIALS and block.text.startswith("case  "):
             for line in block.text.splitlines():
                 cells = [cell.rstrip("…") for cell in re.split(r"\s{2,}", line.strip())]
-                assert any(all(cell in printed for cell in cells) for printed in shown.splitlines()), line
+                assert any(
+                    all(cell in printed for cell in cells) for printed in shown.splitlines()
+                ), line
 
 
 def test_what_tutorials_say_to_press_is_on_the_pages() -> None:
@@ -285,22 +355,35 @@ def test_what_tutorials_say_to_press_is_on_the_pages() -> None:
         for file in (ROOT / folder).rglob("*")
         if file.suffix in {".py", ".js"}
     )
-    text = "\n".join(FENCE.sub("", (DOCS / f"{name}.md").read_text(encoding="utf-8")) for name in TUTORIALS)
+    text = "\n".join(
+        FENCE.sub("", (DOCS / f"{name}.md").read_text(encoding="utf-8")) for name in TUTORIALS
+    )
     named = {first or second for first, second in PRESSED.findall(text)}
     assert len(named) > 10
     assert not [each for each in named if each not in sources]
 
 
-TRIAL = "We randomly assigned 400 adults with migraine to aspirin or placebo. Aspirin relieved pain in 60% against 30%."
+TRIAL = (
+    "We randomly assigned 400 adults with migraine to aspirin or placebo. Aspirin relieved pain in"
+    " 60% against 30%."
+)
 
 
 def _names(page: str) -> dict[str, Any]:
     """What the code of a page takes for granted."""
-    columns = {"question": ["How long?"], "response": ["Ten metres [1]."], "contexts": [["It is ten metres long."]]}
+    columns = {
+        "question": ["How long?"],
+        "response": ["Ten metres [1]."],
+        "contexts": [["It is ten metres long."]],
+    }
     documents = [{"id": "manual", "text": "Uploads are limited to 10 MB."}]
     return {
         "README": {"frame": pandas.DataFrame(columns)},
-        "screening": {"abstracts": [{"id": "1", "title": "Aspirin for migraine: a randomised trial", "text": TRIAL}]},
+        "screening": {
+            "abstracts": [
+                {"id": "1", "title": "Aspirin for migraine: a randomised trial", "text": TRIAL}
+            ]
+        },
         "programs": {
             "bot": lambda question: "Uploads are limited to 10 MB [manual].",
             "documents": documents,
@@ -316,9 +399,16 @@ RUN_ELSEWHERE = (ROOT / "tests" / "integrations" / "test_guides.py").read_text(e
 
 
 @pytest.mark.parametrize("page", RUN_HERE)
-def test_the_code_of_a_page_runs_as_written(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_page_runs_as_written(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    case = {"id": "1", "query": "When?", "answer": "It opened in 1931 [1].", "evidence": ["It opened in 1913."]}
+    case = {
+        "id": "1",
+        "query": "When?",
+        "answer": "It opened in 1931 [1].",
+        "evidence": ["It opened in 1913."],
+    }
     (tmp_path / "cases.jsonl").write_text(json.dumps(case), encoding="utf-8")
     (tmp_path / "answers.csv").write_text(
         "frage,antwort,quelle\nWhen?,In 1931 [1].,It opened in 1913.\n", encoding="utf-8"
@@ -327,7 +417,8 @@ def test_the_code_of_a_page_runs_as_written(page: str, tmp_path: Path, monkeypat
     names = _names(page)
     for block in blocks(next(each for each in [*OTHERS, *PAGES] if each.stem == page)):
         if block.language == "python":
-            text = block.text.replace('critic="openai:gpt-4o"', 'critic="offline"')  # no call in tests
+            # no call in tests
+            text = block.text.replace('critic="openai:gpt-4o"', 'critic="offline"')
             exec(compile(text, f"{page}.md", "exec"), names | {"masis": masis}, names)
     for name, tested in list(names.items()):
         if name.startswith("test_"):
@@ -337,19 +428,27 @@ def test_the_code_of_a_page_runs_as_written(page: str, tmp_path: Path, monkeypat
 def test_code_that_runs_in_no_test_compiles_and_imports_what_is_there() -> None:
     for block in blocks(*PAGES):
         first = block.text.lstrip().splitlines()[0]
-        if block.language != "python" or block.page in RUN_HERE or f'"{first[:26]}' in RUN_ELSEWHERE:
+        if (
+            block.language != "python"
+            or block.page in RUN_HERE
+            or f'"{first[:26]}' in RUN_ELSEWHERE
+        ):
             continue
         for node in ast.walk(ast.parse(block.text)):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("masis"):
                 try:
                     module = importlib.import_module(str(node.module))
-                    assert all(hasattr(module, name.name) for name in node.names), f"{block.page}: {first}"
+                    assert all(hasattr(module, name.name) for name in node.names), (
+                        f"{block.page}: {first}"
+                    )
                 except MissingExtra:
                     continue
 
 
 class Built(HTMLParser):
-    """What a page of the built site holds: its anchors, what it leads to, its pictures and blocks."""
+    """What a page of the built site holds: its anchors, what it leads to, its pictures
+    and blocks.
+    """
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -371,8 +470,19 @@ class Built(HTMLParser):
 def test_the_built_site_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     pytest.importorskip("furo", reason="the extra docs is not installed")
     site = tmp_path / "site"
-    command = [sys.executable, "-m", "sphinx", "-W", "-q", "--keep-going", "-d", str(tmp_path / "trees")]
-    done = subprocess.run([*command, str(DOCS), str(site)], capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "-q",
+        "--keep-going",
+        "-d",
+        str(tmp_path / "trees"),
+    ]
+    done = subprocess.run(
+        [*command, str(DOCS), str(site)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     pages = {page.name: Built(page) for page in site.glob("*.html")}
     assert len(pages) > len(PAGES)
@@ -385,7 +495,9 @@ def test_the_built_site_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path
             there = pages.get(path or name)
             if there is None or (anchor and anchor not in there.ids):
                 broken.append(f"{name}: {lead}")
-        broken += [f"{name}: {picture}" for picture in page.pictures if not (site / picture).is_file()]
+        broken += [
+            f"{name}: {picture}" for picture in page.pictures if not (site / picture).is_file()
+        ]
     assert not broken, "\n".join(broken)
     for source in (page for page in PAGES if page.stem not in GENERATED):
         written = [each for each in blocks(source) if not each.language.startswith("{")]
@@ -401,4 +513,8 @@ def test_the_built_site_is_whole_and_loads_nothing_from_elsewhere(tmp_path: Path
     )
     assert not [name for name in pages if loads.search((site / name).read_text(encoding="utf-8"))]
     sheets = (site / "_static").rglob("*.css")
-    assert not [sheet.name for sheet in sheets if re.search(r"url\(['\"]?https?:|@import", sheet.read_text("utf-8"))]
+    assert not [
+        sheet.name
+        for sheet in sheets
+        if re.search(r"url\(['\"]?https?:|@import", sheet.read_text("utf-8"))
+    ]

@@ -103,7 +103,9 @@ def imports(file: Path) -> Iterator[Import]:
 
 
 def imported_by_name(call: ast.Call) -> str:
-    """The module of ``importlib.import_module("masis...")``, which is an import like any other; "" of other calls."""
+    """The module of ``importlib.import_module("masis...")``, which is an import like any other; ""
+    of other calls.
+    """
     if getattr(call.func, "attr", getattr(call.func, "id", "")) != "import_module" or not call.args:
         return ""
     return str(call.args[0].value) if isinstance(call.args[0], ast.Constant) else ""
@@ -130,13 +132,16 @@ def test_imports_run_one_way() -> None:
         here, there = part(module_name(each.file)), part(each.module)
         if each.module.split(".")[0] not in ("masis", "app", "pages") or here == there:
             continue
-        if RANK[there] > RANK[here] or (RANK[there] == RANK[here] and (here, there) not in SIDEWAYS):
+        if RANK[there] > RANK[here] or (
+            RANK[there] == RANK[here] and (here, there) not in SIDEWAYS
+        ):
             wrong.append(str(each))
     assert not wrong, "\n".join(wrong)
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    # A package's __init__ and its members know each other by nature; what counts is the circle between files' bodies.
+    # A package's __init__ and its members know each other by nature; what counts is the circle
+    # between files' bodies.
     graph: dict[str, set[str]] = {module_name(file): set() for file in sources()}
     for each in all_imports():
         if each.module in graph and each.module != module_name(each.file):
@@ -160,7 +165,8 @@ def test_libraries_stay_in_the_parts_they_are_for() -> None:
     wrong = [
         str(each)
         for each in all_imports()
-        if (allowed := ONLY_IN.get(each.module.split(".")[0])) and part(module_name(each.file)) not in allowed
+        if (allowed := ONLY_IN.get(each.module.split(".")[0]))
+        and part(module_name(each.file)) not in allowed
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -172,7 +178,11 @@ def test_only_settings_reads_the_environment() -> None:
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             name = node.attr if isinstance(node, ast.Attribute) else ""
-            owner = node.value.id if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
+            owner = (
+                node.value.id
+                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+                else ""
+            )
             if owner == "os" and name in ("environ", "getenv", "environb", "putenv"):
                 wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}")
     assert not wrong, "\n".join(wrong)
@@ -194,18 +204,24 @@ READS = {
     "screenings": {"events", "newest", "progress", "summary"},
     "team": {"assigned_among", "counted", "history", "in_force", "views"},
 }
-"""Reads of the store that need no service: nothing that others decided or the machine found is in them.
+"""Reads of the store that need no service: nothing that others decided or the machine found is in
+them.
 
-What a person may see only now and then (a summary, a run, an entry of the log) is read through a service, which checks.
+What a person may see only now and then (a summary, a run, an entry of the log) is read through a
+service, which checks.
 """
 
 
 WRITES_OF_RUNS = {
     name
     for name, method in inspect.getmembers(Runs, inspect.isfunction)
-    if not name.startswith("_") and "transaction(" in inspect.getsource(method) and name != "mark_lost"
+    if not name.startswith("_")
+    and "transaction(" in inspect.getsource(method)
+    and name != "mark_lost"
 }
-"""What ``Workbench.runs``, which is the store's part, has besides reads; that a process is gone is no decision."""
+"""What ``Workbench.runs``, which is the store's part, has besides reads; that a process is gone is
+no decision.
+"""
 
 
 def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:
@@ -227,7 +243,9 @@ def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, ast.unparse(method if named else node)
 
 
-def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_what_is_everybodys() -> None:
+def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_what_is_everybodys() -> (
+    None
+):
     wrong = [
         str(each)
         for each in all_imports()

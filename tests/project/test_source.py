@@ -23,7 +23,9 @@ TEXT_FILES = {".py", ".toml", ".md", ".txt", ".js", ".css", ".sh", ".yaml", ".js
 
 
 def python_files() -> list[Path]:
-    return sorted([*(ROOT / "masis").rglob("*.py"), ROOT / "app.py", *(ROOT / "pages").glob("*.py")])
+    return sorted(
+        [*(ROOT / "masis").rglob("*.py"), ROOT / "app.py", *(ROOT / "pages").glob("*.py")]
+    )
 
 
 def tracked_files(suffixes: set[str], *under: str) -> list[Path]:
@@ -34,7 +36,11 @@ def tracked_files(suffixes: set[str], *under: str) -> list[Path]:
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("not a git checkout")
     files = (ROOT / name for name in listed.stdout.split("\0") if name)
-    return [file for file in files if file.is_file() and file.suffix in suffixes and file != Path(__file__)]
+    return [
+        file
+        for file in files
+        if file.is_file() and file.suffix in suffixes and file != Path(__file__)
+    ]
 
 
 def lines_of(file: Path) -> list[tuple[int, str]]:
@@ -55,7 +61,9 @@ def public_without_docstring(tree: ast.Module) -> Iterator[str]:
     if tree.body and ast.get_docstring(tree) is None:
         yield "the module"
     for node in tree.body:
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name.startswith("_"):
+        if not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ) or node.name.startswith("_"):
             continue
         if ast.get_docstring(node) is None:
             yield node.name
@@ -79,7 +87,11 @@ def test_every_public_name_says_what_it_is() -> None:
 
 
 def test_no_file_name_hides_what_it_holds() -> None:
-    vague = [str(file) for file in python_files() if re.search(r"util|helper|manager|misc|common", file.stem)]
+    vague = [
+        str(file)
+        for file in python_files()
+        if re.search(r"util|helper|manager|misc|common", file.stem)
+    ]
     assert not vague
 
 
@@ -95,11 +107,15 @@ PINS = [
 
 
 @pytest.mark.parametrize("file", PINS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_constraints_and_requirements_pin_names_and_versions_and_name_no_address(file: Path) -> None:
+def test_constraints_and_requirements_pin_names_and_versions_and_name_no_address(
+    file: Path,
+) -> None:
     lines = file.read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     assert pins
-    assert not [line for line in pins if not re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.+!]*", line)]
+    assert not [
+        line for line in pins if not re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9][A-Za-z0-9.+!]*", line)
+    ]
     assert not [line for line in lines if "://" in line]
 
 
@@ -116,14 +132,22 @@ WORD_LISTS = {
 def test_no_code_and_no_page_uses_words_that_were_given_up() -> None:
     files = tracked_files({".py", ".md", ".js", ".toml", ".html"}, "masis", "docs", "README.md")
     assert len(files) > 300
-    assert lines_with(GIVEN_UP, [file for file in files if str(file.relative_to(ROOT)) not in WORD_LISTS]) == ""
+    assert (
+        lines_with(
+            GIVEN_UP, [file for file in files if str(file.relative_to(ROOT)) not in WORD_LISTS]
+        )
+        == ""
+    )
 
 
-# README and docs say what is true, name files that exist, and walk from a page to its rule in three openings
+# README and docs say what is true, name files that exist, and walk from a page to its rule in three
+# openings
 
 NAMING_FILES = {".py", ".md", ".toml", ".js", ".css", ".sh", ".yaml", ".html"}
 FOLDERS = "masis|docs|tests|tools|benchmarks|examples|pages|data|constraints"
-NAMED = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./-]*\w\.(?:py|md|toml|txt|json|jsonl|js|css|sh|npz|html|png))\b")
+NAMED = re.compile(
+    rf"(?<![\w/.-])((?:{FOLDERS})/[\w./-]*\w\.(?:py|md|toml|txt|json|jsonl|js|css|sh|npz|html|png))\b"
+)
 OUTSIDE = re.compile(r"\b(?:DESIGN|FIELD|LANGUAGE|PLATFORM|STYLE)\.md\b|(?<![\w/])specs/")
 PLACEHOLDER = re.compile(r"\b[A-Z]{4,}\.|^masis/_app/|/file\.py$")
 """Names that stand for any name, and what only the wheel has."""
@@ -194,7 +218,11 @@ def test_its_example_says_what_it_says() -> None:
 
 
 def test_every_variable_it_shows_is_understood() -> None:
-    shown = [line.strip() for line in configuration.INTRODUCTION.splitlines() if line.startswith("    MASIS_")]
+    shown = [
+        line.strip()
+        for line in configuration.INTRODUCTION.splitlines()
+        if line.startswith("    MASIS_")
+    ]
     environment = dict(line.split("=", 1) for line in shown)
     assert len(environment) == 5
     found = load(environment={name: value.strip("'") for name, value in environment.items()})
@@ -219,7 +247,9 @@ def walks() -> dict[str, list[Opening]]:
     """The files of each question, from the page to the rule."""
     found: dict[str, list[Opening]] = {}
     question = ""
-    for asked, file, hint in ROW.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")):
+    for asked, file, hint in ROW.findall(
+        (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    ):
         question = asked or question
         found.setdefault(question, []).append(Opening(file, tuple(re.findall(r"`([\w.]+)`", hint))))
     return found
@@ -234,7 +264,8 @@ def test_each_walk_is_short_and_each_file_names_the_next() -> None:
         for here, there in pairwise(openings):
             module = there.file.removesuffix(".py").replace("/", ".")
             if not re.search(
-                rf"{re.escape(there.file)}|\b{re.escape(module)}\b", (ROOT / here.file).read_text("utf-8")
+                rf"{re.escape(there.file)}|\b{re.escape(module)}\b",
+                (ROOT / here.file).read_text("utf-8"),
             ):
                 broken.append(f"{question} {here.file} does not name {there.file}")
     assert not broken, "\n".join(broken)

@@ -1,4 +1,6 @@
-"""What holds for the tests themselves: no clock, no fixed wait, no connection that leaves the machine, a true count."""
+"""What holds for the tests themselves: no clock, no fixed wait, no connection that leaves the
+machine, a true count.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,20 @@ def files() -> list[Path]:
 
 def calls(path: Path, name: str) -> Iterator[ast.Call]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == name
+        ):
             yield node
 
 
 def test_no_test_is_held_against_a_clock() -> None:
-    timed = [str(path.relative_to(TESTS)) for path in files() if CLOCKS.search(path.read_text(encoding="utf-8"))]
+    timed = [
+        str(path.relative_to(TESTS))
+        for path in files()
+        if CLOCKS.search(path.read_text(encoding="utf-8"))
+    ]
     assert not timed, f"speed is compared in benchmarks/: {timed}"
 
 
@@ -49,7 +59,10 @@ def test_no_browser_test_waits_for_a_fixed_time() -> None:
         for path in files()
         if path.name not in PEOPLE
         for call in calls(path, "wait_for_timeout")
-        if not (isinstance(call.args[0], ast.Constant) and int(str(call.args[0].value)) <= LONGEST_LOOK_MS)
+        if not (
+            isinstance(call.args[0], ast.Constant)
+            and int(str(call.args[0].value)) <= LONGEST_LOOK_MS
+        )
     ]
     assert not long, f"wait for what is needed instead: {long}"
 
@@ -92,16 +105,26 @@ def test_no_connection_leaves_the_machine(in_a_fixture_of_the_module: list[str])
     thread = threading.Thread(target=lambda: in_a_thread.extend(refusals()))
     thread.start()
     thread.join()
-    assert refusals() == in_a_thread == in_a_fixture_of_the_module == ["NetworkRefused", "NetworkRefused"]
+    assert (
+        refusals()
+        == in_a_thread
+        == in_a_fixture_of_the_module
+        == ["NetworkRefused", "NetworkRefused"]
+    )
 
 
 def test_this_machine_can_be_reached() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()[:2]):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()[:2]),
+    ):
         pass
 
 
 def test_no_key_and_no_setting_reaches_a_test() -> None:
-    assert not [name for name in os.environ if name.endswith("_API_KEY") or name.startswith("MASIS_")]
+    assert not [
+        name for name in os.environ if name.endswith("_API_KEY") or name.startswith("MASIS_")
+    ]
 
 
 REPORT = '<testsuites><testsuite tests="{}" failures="{}" errors="{}" skipped="{}"/></testsuites>'
@@ -151,7 +174,9 @@ def test_the_counts_are_those_of_a_real_run(tmp_path: Path) -> None:
     assert "test_outcomes.py::test_passes" in outcome.seconds
 
 
-def test_what_hangs_is_killed_with_all_that_it_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_hangs_is_killed_with_all_that_it_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(every_test, "LIMIT_S", 1)
     with (tmp_path / "log").open("w") as log:
         code = every_test.run([sys.executable, "-c", "import time; time.sleep(600)"], log)
@@ -162,19 +187,35 @@ def test_what_hangs_is_killed_with_all_that_it_started(monkeypatch: pytest.Monke
 def test_every_folder_of_an_integration_is_run() -> None:
     """In the main environment, whose extras hold its package, or in one of its own."""
     together = tomllib.loads((every_test.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    [ours] = [each for each in together["project"]["optional-dependencies"]["test"] if each.startswith("masis-")]
-    folders = {path.parent.name.removeprefix("with_") for path in every_test.FOLDER.glob("with_*/test_*.py")}
+    [ours] = [
+        each
+        for each in together["project"]["optional-dependencies"]["test"]
+        if each.startswith("masis-")
+    ]
+    folders = {
+        path.parent.name.removeprefix("with_")
+        for path in every_test.FOLDER.glob("with_*/test_*.py")
+    }
     assert folders - set(every_test.APART) <= set(re.findall(r"\w+", ours))
     assert set(every_test.APART) <= folders
-    assert all((every_test.ROOT / "constraints" / f"{extra}.txt").is_file() for extra in every_test.APART)
+    assert all(
+        (every_test.ROOT / "constraints" / f"{extra}.txt").is_file() for extra in every_test.APART
+    )
 
 
 def test_the_durations_of_all_environments_are_kept_longest_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(every_test, "DURATIONS", tmp_path / "run" / "durations.jsonl")
-    every_test.keep([Outcome(Count(), {"a.py::test": 0.5}), Outcome(Count(), {"b.py::test": 2.0, "c.py::test": 0.1})])
-    kept = [json.loads(line) for line in every_test.DURATIONS.read_text(encoding="utf-8").splitlines()]
+    every_test.keep(
+        [
+            Outcome(Count(), {"a.py::test": 0.5}),
+            Outcome(Count(), {"b.py::test": 2.0, "c.py::test": 0.1}),
+        ]
+    )
+    kept = [
+        json.loads(line) for line in every_test.DURATIONS.read_text(encoding="utf-8").splitlines()
+    ]
     assert [(each["test"], each["seconds"]) for each in kept] == [
         ("b.py::test", 2.0), ("a.py::test", 0.5), ("c.py::test", 0.1),
     ]  # fmt: skip
@@ -219,12 +260,17 @@ def test_docstrings_and_layout_are_no_tokens() -> None:
         'return """..."""': 2,
     }
     assert weight_of_file.tokens == sum(tokens_by_statement.values())
-    assert (weight_of_file.types, weight_of_file.longest) == (0, len("from masis.schema.case import ("))
+    assert (weight_of_file.types, weight_of_file.longest) == (
+        0,
+        len("from masis.schema.case import ("),
+    )
     assert weight_of_file.comments == pytest.approx(1000 / 22)
 
 
 def test_a_private_function_is_used_once_wherever_its_use_stands() -> None:
-    defines = read_file("def _helper() -> None: ...\ndef _shared() -> None: ...\n_shared()\n_shared()\n")
+    defines = read_file(
+        "def _helper() -> None: ...\ndef _shared() -> None: ...\n_shared()\n_shared()\n"
+    )
     uses = read_file("from masis.a import _helper\n")
     names = defines.names + uses.names
     assert combine([defines], names).one_use == 1
@@ -239,7 +285,8 @@ def test_the_slowest_tests_of_the_last_run_are_named(tmp_path: Path) -> None:
     durations = tmp_path / weight.DURATIONS
     durations.parent.mkdir()
     durations.write_text(
-        "".join(json.dumps({"test": f"a.py::test_{n}", "seconds": n}) + "\n" for n in (1, 3, 2)), encoding="utf-8"
+        "".join(json.dumps({"test": f"a.py::test_{n}", "seconds": n}) + "\n" for n in (1, 3, 2)),
+        encoding="utf-8",
     )
     assert [line.split() for line in weight.report(tmp_path, 2) if "::" in line] == [
         ["3.0", "a.py::test_3"],
@@ -248,17 +295,23 @@ def test_the_slowest_tests_of_the_last_run_are_named(tmp_path: Path) -> None:
 
 
 def test_the_page_is_current() -> None:
-    assert conformance.PAGE.read_text(encoding="utf-8") == conformance.page(), "run python tools/conformance.py"
+    assert conformance.PAGE.read_text(encoding="utf-8") == conformance.page(), (
+        "run python tools/conformance.py"
+    )
 
 
 def test_every_rule_that_is_here_has_a_test() -> None:
     tests = conformance.marked_tests()
-    assert [rule.id for rule in conformance.rules() if rule.state == "here" and not tests.get(rule.id)] == []
+    assert [
+        rule.id for rule in conformance.rules() if rule.state == "here" and not tests.get(rule.id)
+    ] == []
 
 
 def test_every_mark_names_a_rule() -> None:
     known = {rule.id for rule in conformance.rules()}
-    assert {mark: tests for mark, tests in conformance.marked_tests().items() if mark not in known} == {}
+    assert {
+        mark: tests for mark, tests in conformance.marked_tests().items() if mark not in known
+    } == {}
 
 
 def test_every_rule_has_an_id_of_its_own() -> None:
@@ -275,13 +328,19 @@ def test_the_code_named_for_a_rule_is_a_file_and_what_it_defines() -> None:
         for place in filter(None, (part.strip() for part in rule.code.split(","))):
             file, _, name = place.partition(":")
             path = conformance.ROOT / file
-            assert path.is_file(), f"{rule.id}: {file} is no file: name the one where a reader should begin"
+            assert path.is_file(), (
+                f"{rule.id}: {file} is no file: name the one where a reader should begin"
+            )
             if name:
-                assert name in _defined(ast.parse(path.read_text(encoding="utf-8"))), f"{rule.id}: {place}"
+                assert name in _defined(ast.parse(path.read_text(encoding="utf-8"))), (
+                    f"{rule.id}: {place}"
+                )
 
 
 def _defined(body: ast.AST, within: str = "") -> set[str]:
-    """Return what a module defines: classes, functions and names, members also as ``Class.member``."""
+    """Return what a module defines: classes, functions and names, members also as
+    ``Class.member``.
+    """
     names: set[str] = set()
     for node in ast.iter_child_nodes(body):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -311,7 +370,8 @@ def test_the_benchmark_of_a_million_cases_measures_import_and_export(tmp_path: P
     assert done.returncode == 0, done.stderr
     assert "What came out is what went in, byte for byte." in done.stdout
     rows = re.findall(
-        r"^(import|export cases) +2,000 cases +[\d.]+ s +[\d.]+ s CPU +memory: first tenth +(\d+) MB, "
+        r"^(import|export cases) +2,000 cases +[\d.]+ s +[\d.]+ s CPU +memory: first tenth +(\d+)"
+        r" MB, "
         r"last +(\d+) MB, peak +(\d+) MB$",
         done.stdout,
         re.MULTILINE,

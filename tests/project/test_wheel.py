@@ -37,7 +37,9 @@ def test_the_wheel_carries_pages_settings_and_demo_cases(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {"masis/_app/app.py", "masis/_app/.streamlit/config.toml", "masis/py.typed"}
     wanted |= {f"masis/_app/pages/{page.name}" for page in (ROOT / "pages").glob("*.py")}
-    wanted |= {f"masis/_app/data/cases/{file.name}" for file in (ROOT / "data" / "cases").glob("*.jsonl")}
+    wanted |= {
+        f"masis/_app/data/cases/{file.name}" for file in (ROOT / "data" / "cases").glob("*.jsonl")
+    }
     screening = (file for file in (ROOT / "data" / "screening").rglob("*") if file.is_file())
     wanted |= {f"masis/_app/{file.relative_to(ROOT).as_posix()}" for file in screening}
     wanted |= {
@@ -53,7 +55,9 @@ def test_the_wheel_carries_nothing_of_the_tests(wheel: Path) -> None:
     assert not [name for name in names if not name.startswith(("masis/", "masis_workbench-"))]
 
 
-def test_an_installed_workbench_finds_its_pages_wherever_it_is_started(wheel: Path, tmp_path: Path) -> None:
+def test_an_installed_workbench_finds_its_pages_wherever_it_is_started(
+    wheel: Path, tmp_path: Path
+) -> None:
     installed = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(installed)
     elsewhere = tmp_path / "elsewhere"
@@ -70,7 +74,11 @@ def test_an_installed_workbench_finds_its_pages_wherever_it_is_started(wheel: Pa
         "assert streamlit_settings(root)['server.address'] == '127.0.0.1'\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-I", "-c", script, str(installed)], cwd=elsewhere, capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-c", script, str(installed)],
+        cwd=elsewhere,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
 
@@ -85,7 +93,11 @@ def test_the_evidence_critic_runs_by_itself_from_the_wheel(wheel: Path, tmp_path
         "sys.exit(demo.main())\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-I", "-c", script, str(installed)], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-c", script, str(installed)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     assert "As expected" in ran.stdout

@@ -1,4 +1,6 @@
-"""Small inputs as public bug reports describe them, each with the value that must come out (README.md beside this)."""
+"""Small inputs as public bug reports describe them, each with the value that must come out
+(README.md beside this).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from masis.schema.case import Case
 from masis.settings import Settings
 
 CASES = (Path(__file__).parent / "cases.jsonl").read_text(encoding="utf-8")
-ROWS: list[dict[str, Any]] = [json.loads(line) for line in CASES.split("\n") if line]  # texts hold other line breaks
+# texts hold other line breaks
+ROWS: list[dict[str, Any]] = [json.loads(line) for line in CASES.split("\n") if line]
 NO_SPOT_CHECKS = Settings(spot_check_share=0.0)
 FLAGGED = ("contradicted", "unsupported")
 
@@ -62,7 +65,12 @@ def test_a_claim_is_a_copy_a_contradiction_or_left_open(row: dict[str, Any]) -> 
 
 @of_kind("accepted")
 def test_a_faulty_answer_never_passes_unread(row: dict[str, Any]) -> None:
-    case = {"id": "x", "query": row["query"], "answer": row.get("answer"), "evidence": row["evidence"]}
+    case = {
+        "id": "x",
+        "query": row["query"],
+        "answer": row.get("answer"),
+        "evidence": row["evidence"],
+    }
     assert masis.run_audit(case, settings=NO_SPOT_CHECKS).needs_review
 
 
@@ -77,14 +85,18 @@ def read(row: dict[str, Any], folder: Path) -> list[Case] | InputError:
 
 
 @of_kind("no_answer")
-def test_a_refusal_or_a_failed_call_is_no_answer_that_passes(row: dict[str, Any], tmp_path: Path) -> None:
+def test_a_refusal_or_a_failed_call_is_no_answer_that_passes(
+    row: dict[str, Any], tmp_path: Path
+) -> None:
     cases = read(row, tmp_path)
     if not isinstance(cases, InputError):
         assert masis.run_audit(cases[0], settings=NO_SPOT_CHECKS).needs_review
 
 
 @of_kind("import")
-def test_a_file_is_read_as_its_tool_meant_it_or_refused_with_a_hint(row: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_is_read_as_its_tool_meant_it_or_refused_with_a_hint(
+    row: dict[str, Any], tmp_path: Path
+) -> None:
     expect, cases = row["expect"], read(row, tmp_path)
     if isinstance(cases, InputError):
         must_be_read = {"cases", "evidence", "evidence_n", "answer"} & expect.keys()
@@ -97,7 +109,11 @@ def test_a_file_is_read_as_its_tool_meant_it_or_refused_with_a_hint(row: dict[st
     texts, ids = [chunk.text for chunk in first.evidence], [chunk.id for chunk in first.evidence]
     answer = first.answer or ""
     labels = first.labels.claims if first.labels else ()
-    valid = [found for found in masis.audit_citations(answer, first.evidence).citations if found.status == "valid"]
+    valid = [
+        found
+        for found in masis.audit_citations(answer, first.evidence).citations
+        if found.status == "valid"
+    ]
     found = {
         "cases": len(cases),
         "evidence": texts,
@@ -117,7 +133,9 @@ def test_a_file_is_read_as_its_tool_meant_it_or_refused_with_a_hint(row: dict[st
     assert not ("no_answer_nan" in expect and answer.lower() == "nan")
     assert len(first.given_citations) >= expect.get("given_least", 0)
     if "given_text" in expect:
-        assert expect["given_text"] in [answer[each.start : each.end].strip() for each in first.given_citations]
+        assert expect["given_text"] in [
+            answer[each.start : each.end].strip() for each in first.given_citations
+        ]
     if "label_text" in expect:
         assert any(
             label.text == expect["label_text"]

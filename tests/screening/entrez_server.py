@@ -1,4 +1,6 @@
-"""E-utilities on loopback: real HTTP, replies of our own in the shape of PubMed's, faults in the order given."""
+"""E-utilities on loopback: real HTTP, replies of our own in the shape of PubMed's, faults in the
+order given.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,9 @@ class Asked(NamedTuple):
 def article(pmid: int, title: str = "") -> str:
     """One record as efetch brings it."""
     return (
-        f"<PubmedArticle><MedlineCitation><PMID>{pmid}</PMID><Article><ArticleTitle>{title or f'Study {pmid}'}"
-        f"</ArticleTitle><Abstract><AbstractText>Text {pmid}.</AbstractText></Abstract></Article></MedlineCitation>"
-        "</PubmedArticle>"
+        f"<PubmedArticle><MedlineCitation><PMID>{pmid}</PMID><Article>"
+        f"<ArticleTitle>{title or f'Study {pmid}'}</ArticleTitle><Abstract><AbstractText>Text"
+        f" {pmid}.</AbstractText></Abstract></Article></MedlineCitation></PubmedArticle>"
     )
 
 
@@ -46,7 +48,8 @@ def hits(total: int, pmids: list[int]) -> bytes:
     """A whole reply of esearch."""
     ids = "".join(f"<Id>{pmid}</Id>" for pmid in pmids)
     return (
-        '<?xml version="1.0" encoding="UTF-8" ?><!DOCTYPE eSearchResult PUBLIC "-//NLM//DTD esearch 20060628//EN" '
+        '<?xml version="1.0" encoding="UTF-8" ?><!DOCTYPE eSearchResult PUBLIC "-//NLM//DTD esearch'
+        ' 20060628//EN" '
         '"https://dtd.example.org/esearch.dtd"><eSearchResult>'
         f"<Count>{total}</Count><RetMax>{len(pmids)}</RetMax><RetStart>0</RetStart><IdList>{ids}</IdList>"
         "<TranslationSet/></eSearchResult>"

@@ -1,4 +1,6 @@
-"""Graders and sources of the tests, which say what the test wrote and count what they are asked; tables of cases."""
+"""Graders and sources of the tests, which say what the test wrote and count what they are asked;
+tables of cases.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def table(name: str) -> list[tuple[str, ...]]:
 
 
 class Said(NamedTuple):
-    """What a scripted grader says of an abstract: relevance, methodology as given, design, whether large enough."""
+    """What a scripted grader says of an abstract: relevance, methodology as given, design, whether
+    large enough.
+    """
 
     relevance: float | None = 0.9
     methodology: float | None = 0.8
@@ -65,7 +69,9 @@ def grade_of(abstract_id: str, said: Said, model: str = "scripted") -> Grade:
 class ScriptedGrader:
     """Grades by id; remembers each abstract it was asked for."""
 
-    def __init__(self, says: Mapping[str, Said], default: Said = STRONG, model: str = "scripted") -> None:
+    def __init__(
+        self, says: Mapping[str, Said], default: Said = STRONG, model: str = "scripted"
+    ) -> None:
         self.says, self.default = says, default
         self.judged_by = JudgedBy(model=model, version="1")
         self.usage = Usage()
@@ -75,7 +81,8 @@ class ScriptedGrader:
         """What the script says of each."""
         self.asked.extend(abstract.id for abstract in abstracts)
         return tuple(
-            grade_of(each.id, self.says.get(each.id, self.default), self.judged_by.model) for each in abstracts
+            grade_of(each.id, self.says.get(each.id, self.default), self.judged_by.model)
+            for each in abstracts
         )
 
 
@@ -106,7 +113,9 @@ def abstracts(*ids: str) -> tuple[Abstract, ...]:
     """Abstracts of these ids, different in every way."""
     return tuple(
         Abstract(
-            id=each, title=f"Study {each} of aspirin for headache", text=f"Aspirin against headache, report {each}."
+            id=each,
+            title=f"Study {each} of aspirin for headache",
+            text=f"Aspirin against headache, report {each}.",
         )
         for each in ids
     )

@@ -1,4 +1,6 @@
-"""The concepts of a question as a person writes them: they take the place of what was read, everywhere."""
+"""The concepts of a question as a person writes them: they take the place of what was read,
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ QUESTION = "Do adults on long-term proton pump inhibitors develop vitamin B12 de
 TRIAL = Abstract(
     id="a",
     title="Early physiotherapy after stroke: a randomised trial",
-    text="We randomly assigned 200 patients with stroke to early physiotherapy or usual care. Walking improved more.",
+    text=(
+        "We randomly assigned 200 patients with stroke to early physiotherapy or usual care."
+        " Walking improved more."
+    ),
 )
 
 
@@ -41,7 +46,9 @@ def names(text: str, part: str) -> list[str]:
 def test_what_was_read_written_back_unchanged_is_read_the_same(question: str) -> None:
     shown = concepts_as_text(question)
     again = read_question(with_concepts(question, written_lines(shown)))
-    assert {concept.stems for concept in again.concepts} == {each.stems for each in read_question(question).concepts}
+    assert {concept.stems for concept in again.concepts} == {
+        each.stems for each in read_question(question).concepts
+    }
     assert changed_lines(question, shown) == "", "what nobody changed follows the question"
 
 
@@ -51,7 +58,9 @@ def test_a_line_takes_the_place_of_its_part_and_the_others_stay_as_read() -> Non
     assert names(text, "intervention") == ["proton pump inhibitors"]
     assert "vitamin B12" in names(text, "outcome")
     assert read_question(text).written == ("population", "intervention")
-    assert names(text, "outcome").count("proton pump inhibitors") == 0, "a concept stands in one part"
+    assert names(text, "outcome").count("proton pump inhibitors") == 0, (
+        "a concept stands in one part"
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +93,9 @@ def test_an_equals_sign_gives_another_name_for_one_concept() -> None:
     first, second = (each for each in read_question(text).concepts if each.part == "intervention")
     assert [other.text for other in first.others] == ["BLX-7"]
     assert "mobilisation" in [other.text for other in second.others]
-    met = relevance(read_question(text), Abstract(id="a", title="BLX-7 and mobilisation", text="BLX-7.")).met
+    met = relevance(
+        read_question(text), Abstract(id="a", title="BLX-7 and mobilisation", text="BLX-7.")
+    ).met
     assert [each.share for each in met] == [1.0, 1.0]
 
 
@@ -92,9 +103,21 @@ def test_an_equals_sign_gives_another_name_for_one_concept() -> None:
     ("lines", "relevant"),
     [
         ("population: stroke\nintervention: physiotherapy\noutcome: walking", True),
-        ("population: stroke = cerebral infarction\nintervention: physical therapy = physiotherapy\noutcome:", True),
-        ("population: asthma\nintervention: inhaled corticosteroids\noutcome: exacerbations", False),
-        ("population: children with epilepsy\nintervention: ketogenic diet\noutcome: seizures", False),
+        (
+            (
+                "population: stroke = cerebral infarction\nintervention: physical therapy ="
+                " physiotherapy\noutcome:"
+            ),
+            True,
+        ),
+        (
+            "population: asthma\nintervention: inhaled corticosteroids\noutcome: exacerbations",
+            False,
+        ),
+        (
+            "population: children with epilepsy\nintervention: ketogenic diet\noutcome: seizures",
+            False,
+        ),
     ],
 )
 def test_relevance_is_judged_by_what_a_person_wrote(lines: str, relevant: bool) -> None:
@@ -105,10 +128,26 @@ def test_relevance_is_judged_by_what_a_person_wrote(lines: str, relevant: bool) 
 
 
 @pytest.mark.parametrize(
-    "concept", ["高血压", "деменция", "ดื้อยา", "고혈압", "الصرع", "उच्च रक्तचाप", "υπέρταση", "血圧", "סוכרת", "☃☃"]
+    "concept",
+    [
+        "高血压",
+        "деменция",
+        "ดื้อยา",
+        "고혈압",
+        "الصرع",
+        "उच्च रक्तचाप",
+        "υπέρταση",
+        "血圧",
+        "סוכרת",
+        "☃☃",
+    ],
 )
-def test_a_concept_that_cannot_be_looked_for_leaves_the_abstract_open_with_the_reason(concept: str) -> None:
-    question = with_concepts("Does early physiotherapy improve walking after stroke?", f"population: {concept}, stroke")
+def test_a_concept_that_cannot_be_looked_for_leaves_the_abstract_open_with_the_reason(
+    concept: str,
+) -> None:
+    question = with_concepts(
+        "Does early physiotherapy improve walking after stroke?", f"population: {concept}, stroke"
+    )
     (grade,) = offline_grader().grade(question, [TRIAL])
     assert (grade.recommendation, grade.rule) == ("needs_more", "borderline_relevance")
     assert f"Not matched: {concept} (population)" in grade.reasons["relevance_score"].text
@@ -120,7 +159,9 @@ def test_a_concept_that_cannot_be_looked_for_leaves_the_abstract_open_with_the_r
 
 def test_searches_ask_for_the_concepts_that_a_person_wrote() -> None:
     assert searched_text(QUESTION) == QUESTION
-    asked = with_concepts(QUESTION, "population: adults\nintervention: omeprazole\noutcome: vitamin B12 deficiency")
+    asked = with_concepts(
+        QUESTION, "population: adults\nintervention: omeprazole\noutcome: vitamin B12 deficiency"
+    )
     (query,) = first_queries(asked)
     assert query.text == "omeprazole vitamin B12 deficiency in adults"
     assert "as a person set them" in query.why
@@ -129,7 +170,9 @@ def test_searches_ask_for_the_concepts_that_a_person_wrote() -> None:
 def screened(concepts: str) -> tuple[Screening, ScriptedSource]:
     source = ScriptedSource(abstracts("a", "b", "c"))
     settings = Settings(screening_max_rounds=1, screening_concepts=concepts)
-    found = run_to_completion(screen("aspirin", [source], ScriptedGrader({}), settings, screening_id="s"))
+    found = run_to_completion(
+        screen("aspirin", [source], ScriptedGrader({}), settings, screening_id="s")
+    )
     return found, source
 
 

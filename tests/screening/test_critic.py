@@ -18,10 +18,15 @@ from masis.settings import Settings
 QUESTION = "Does aspirin relieve acute migraine in adults?"
 TRIAL = {
     "id": "trial",
-    "title": "Aspirin for acute migraine in adults: a randomised, double-blind, placebo-controlled trial",
-    "text": "Adults with acute migraine were randomly assigned to aspirin 900 mg (n = 206) or placebo (n = 206). "
-    "Participants and assessors were blinded. The primary outcome was freedom from pain at 2 hours. Aspirin relieved "
-    "acute migraine more often than placebo (odds ratio 2.1, 95% CI 1.5 to 2.9; p < 0.001). NCT01234567.",
+    "title": (
+        "Aspirin for acute migraine in adults: a randomised, double-blind, placebo-controlled trial"
+    ),
+    "text": (
+        "Adults with acute migraine were randomly assigned to aspirin 900 mg (n = 206) or placebo"
+        " (n = 206). Participants and assessors were blinded. The primary outcome was freedom from"
+        " pain at 2 hours. Aspirin relieved acute migraine more often than placebo (odds ratio 2.1,"
+        " 95% CI 1.5 to 2.9; p < 0.001). NCT01234567."
+    ),
 }
 CASE = {
     "id": "case",
@@ -31,7 +36,10 @@ CASE = {
 AWAY = {
     "id": "away",
     "title": "Early walking after knee replacement: a randomised controlled trial",
-    "text": "We randomly assigned 240 adults after knee replacement to early walking or usual care. It was better.",
+    "text": (
+        "We randomly assigned 240 adults after knee replacement to early walking or usual care. It"
+        " was better."
+    ),
 }
 
 
@@ -39,8 +47,16 @@ AWAY = {
 def test_each_abstract_gets_a_grade_a_recommendation_and_reasons() -> None:
     found = masis.screen_abstracts(QUESTION, [TRIAL, CASE, AWAY])
     advice = {grade.abstract_id: (grade.recommendation, grade.rule) for grade in found.grades}
-    assert advice == {"trial": ("keep", "strong"), "case": ("discard", "weak_method"), "away": ("discard", "off_topic")}
-    assert (found.decision, found.consensus, found.kept) == ("retrieve_more", "retrieve_more", ("trial",))
+    assert advice == {
+        "trial": ("keep", "strong"),
+        "case": ("discard", "weak_method"),
+        "away": ("discard", "off_topic"),
+    }
+    assert (found.decision, found.consensus, found.kept) == (
+        "retrieve_more",
+        "retrieve_more",
+        ("trial",),
+    )
     assert [len(each.new) for each in found.rounds] == [3, 0]  # further rounds can't bring others
     trial = found.grade("trial")
     assert trial.study_size is not None
@@ -80,10 +96,16 @@ def test_strong_evidence_suffices() -> None:
 def test_every_abstract_of_a_large_set_is_graded_in_the_first_round(rounds: int) -> None:
     many = [{**AWAY, "id": str(i), "title": f"{AWAY['title']}, number {i}"} for i in range(rounds)]
     found = masis.screen_abstracts(QUESTION, many)
-    assert (len(found.grades), len(found.rounds[0].new), found.outcome) == (rounds, rounds, "evidence_insufficient")
+    assert (len(found.grades), len(found.rounds[0].new), found.outcome) == (
+        rounds,
+        rounds,
+        "evidence_insufficient",
+    )
 
 
-def test_every_abstract_given_is_graded_be_its_title_that_of_another_but_a_record_given_twice_is_one() -> None:
+def test_every_abstract_given_is_graded_be_its_title_that_of_another_but_a_record_given_twice_is_one() -> (
+    None
+):
     same = [{**TRIAL, "id": f"t{i}"} for i in range(3)]
     assert len(masis.screen_abstracts(QUESTION, same).grades) == 3
     twice = [{**TRIAL, "id": f"t{i}", "doi": "10.5555/one"} for i in range(3)]
@@ -104,7 +126,12 @@ def test_what_cannot_be_read_is_refused_with_its_place() -> None:
 
 
 def test_a_mapping_may_call_its_text_abstract_and_be_known_by_its_pubmed_id() -> None:
-    row = {"pmid": "31563227", "title": TRIAL["title"], "abstract": TRIAL["text"], "keywords": ["aspirin"]}
+    row = {
+        "pmid": "31563227",
+        "title": TRIAL["title"],
+        "abstract": TRIAL["text"],
+        "keywords": ["aspirin"],
+    }
     found = masis.screen_abstracts(QUESTION, [row])
     assert found.kept == ("pmid-31563227",)
 
@@ -125,7 +152,13 @@ def test_one_look_of_the_critic_is_a_node_that_keeps_no_state() -> None:
         return list(
             await asyncio.gather(
                 asyncio.to_thread(evaluate, QUESTION, abstracts, 2, grader=grader),
-                asyncio.to_thread(evaluate, "Does walking help after knee replacement?", abstracts, 0, grader=grader),
+                asyncio.to_thread(
+                    evaluate,
+                    "Does walking help after knee replacement?",
+                    abstracts,
+                    0,
+                    grader=grader,
+                ),
             )
         )
 
@@ -139,7 +172,10 @@ def test_a_coroutine_that_screens_leaves_the_event_loop_free() -> None:
     many = [{**TRIAL, "id": f"trial-{number}"} for number in range(300)]
 
     async def both() -> tuple[Screening, int]:
-        task, turns = asyncio.create_task(masis.screen_abstracts_async(QUESTION, many, on_event=seen.append)), 0
+        task, turns = (
+            asyncio.create_task(masis.screen_abstracts_async(QUESTION, many, on_event=seen.append)),
+            0,
+        )
         while not task.done():
             await asyncio.sleep(0)
             turns += 1
@@ -158,10 +194,15 @@ def test_graders_that_make_no_sense_are_refused(text: str) -> None:
 
 
 def test_several_graders_are_named_with_commas() -> None:
-    assert grader_names(Settings(screening_graders="offline, openai:gpt-4o")) == ("offline", "openai:gpt-4o")
+    assert grader_names(Settings(screening_graders="offline, openai:gpt-4o")) == (
+        "offline",
+        "openai:gpt-4o",
+    )
 
 
 @pytest.mark.parametrize("given", ["one text", [TRIAL, 7], [None]])
 def test_what_is_no_abstract_is_named_with_its_place(given: Any) -> None:
-    with pytest.raises(InputError, match=r"abstracts\[[01]\]: is no abstract but (str|int|NoneType)"):
+    with pytest.raises(
+        InputError, match=r"abstracts\[[01]\]: is no abstract but (str|int|NoneType)"
+    ):
         masis.screen_abstracts(QUESTION, given)

@@ -1,4 +1,6 @@
-"""The demo questions go as the demo says, in memory and in a corpus of the store; and the module runs by itself."""
+"""The demo questions go as the demo says, in memory and in a corpus of the store; and the module
+runs by itself.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,25 @@ import pytest
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Screening
 from masis.screening import demo
-from masis.screening.demo import CORPUS, DemoQuestion, as_expected, demo_abstracts, demo_questions, simulate
+from masis.screening.demo import (
+    CORPUS,
+    DemoQuestion,
+    as_expected,
+    demo_abstracts,
+    demo_questions,
+    simulate,
+)
 from masis.screening.grading.offline_grader import OfflineGrader, offline_grader
 from masis.screening.rounds import round_loop
 from masis.settings import Settings
 from masis.store import Store
 
 QUESTIONS = demo_questions()
-SURE = {"strong": "sufficient", "weak": "evidence_insufficient", "insufficient": "evidence_insufficient"}
+SURE = {
+    "strong": "sufficient",
+    "weak": "evidence_insufficient",
+    "insufficient": "evidence_insufficient",
+}
 each_question = pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked.id)
 
 
@@ -43,11 +56,15 @@ def in_memory(question: str) -> Screening:
 def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Screening:
     retriever = store.corpora.retriever(CORPUS)
     settings = Settings(screening_retrieve=asked.retrieve)
-    return run_to_completion(round_loop.screen(asked.question, [retriever], grader, settings, screening_id=asked.id))
+    return run_to_completion(
+        round_loop.screen(asked.question, [retriever], grader, settings, screening_id=asked.id)
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.spec("AESOP-STANDALONE", "AESOP-WEAK-REJECTED", "AESOP-BORDERLINE", "AESOP-CONVERGES", "AESOP-SERIES")
+@pytest.mark.spec(
+    "AESOP-STANDALONE", "AESOP-WEAK-REJECTED", "AESOP-BORDERLINE", "AESOP-CONVERGES", "AESOP-SERIES"
+)
 @each_question
 def test_a_demo_question_goes_as_expected_on_abstracts_in_memory(asked: DemoQuestion) -> None:
     screening = in_memory(asked.id)
@@ -55,7 +72,13 @@ def test_a_demo_question_goes_as_expected_on_abstracts_in_memory(asked: DemoQues
     if asked.kind in SURE:
         assert screening.outcome == SURE[asked.kind], [each.ruling.why for each in screening.rounds]
         designs = {grade.design for grade in screening.grades if grade.recommendation == "keep"}
-        assert not designs & {"case_series", "case_report", "animal_study", "in_vitro_study", "narrative_review"}
+        assert not designs & {
+            "case_series",
+            "case_report",
+            "animal_study",
+            "in_vitro_study",
+            "narrative_review",
+        }
 
 
 @each_question
@@ -73,12 +96,20 @@ def test_no_case_series_and_nothing_off_topic_is_kept_anywhere() -> None:
     for asked in QUESTIONS:
         for kept in in_memory(asked.id).kept:
             assert labels[kept]["topic"] == asked.id, kept
-            assert "case" not in labels[kept]["design"] or labels[kept]["design"] == "case-control study", kept
-            assert labels[kept]["study_type"] not in {"non_systematic_review", "clinical_study_protocol"}, kept
+            assert (
+                "case" not in labels[kept]["design"]
+                or labels[kept]["design"] == "case-control study"
+            ), kept
+            assert labels[kept]["study_type"] not in {
+                "non_systematic_review",
+                "clinical_study_protocol",
+            }, kept
 
 
 @pytest.mark.spec("AESOP-RCT-FAIR")
-def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report(grader: OfflineGrader) -> None:
+def test_every_demo_abstract_of_a_strong_trial_is_graded_above_every_case_report(
+    grader: OfflineGrader,
+) -> None:
     quality: dict[str, list[float]] = {"randomised trial": [], "case report": []}
     for asked in QUESTIONS:
         mine = [

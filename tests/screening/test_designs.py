@@ -16,7 +16,10 @@ from masis.screening.grading.designs import WEIGHTS, ReadText, load_classifier, 
 from masis.screening.grading.hierarchy import place_design
 from tests.screening.scripted import TABLES
 
-OURS = [json.loads(line) for line in (TABLES / "study_types.jsonl").read_text(encoding="utf-8").splitlines()]
+OURS = [
+    json.loads(line)
+    for line in (TABLES / "study_types.jsonl").read_text(encoding="utf-8").splitlines()
+]
 """Abstracts written for this test."""
 
 
@@ -44,14 +47,18 @@ def test_without_words_it_knows_nothing_is_recognised() -> None:
 
 
 def test_a_title_alone_is_enough_to_try() -> None:
-    assert recognise(abstract("A case report of stroke in a young man", "")).study_type == "human_case_report"
+    assert (
+        recognise(abstract("A case report of stroke in a young man", "")).study_type
+        == "human_case_report"
+    )
 
 
 @given(st.text(max_size=300))
 def test_words_and_their_places_agree(text: str) -> None:
     read = ReadText(text)
     assert all(
-        found.group().lower() == word or word == "0" for word, found in zip(read.words, read.matches, strict=True)
+        found.group().lower() == word or word == "0"
+        for word, found in zip(read.words, read.matches, strict=True)
     )
 
 
@@ -68,14 +75,21 @@ def test_the_weights_are_small_and_need_no_heavy_library() -> None:
 
 
 def test_study_types_are_recognised_as_well_as_the_page_says(public_data: Path) -> None:
-    rows = [json.loads(line) for line in (public_data / "study_types_val.jsonl").read_text("utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (public_data / "study_types_val.jsonl").read_text("utf-8").splitlines()
+    ]
     labels = [row["accepted_label"].lower().replace("-", "_") for row in rows]
-    guesses = [load_classifier().recognise(row["title"], row["abstract"]).study_type for row in rows]
+    guesses = [
+        load_classifier().recognise(row["title"], row["abstract"]).study_type for row in rows
+    ]
     assert weighted_f1(labels, guesses) >= 0.80
 
 
 def weighted_f1(labels: list[str], guesses: list[StudyType | None]) -> float:
-    """F1 of each label, weighted by how often it occurs; written out here, so that it checks the tool's."""
+    """F1 of each label, weighted by how often it occurs; written out here, so that it checks the
+    tool's.
+    """
     total = 0.0
     for label in set(labels):
         right = sum(one == other == label for one, other in zip(labels, guesses, strict=True))
@@ -84,8 +98,15 @@ def weighted_f1(labels: list[str], guesses: list[StudyType | None]) -> float:
     return total / len(labels)
 
 
-PLAIN = Abstract(id="1", title="On the matter", text="Something was looked at, and something else was seen.")
-WEAK: tuple[StudyType, ...] = ("human_case_report", "non_systematic_review", "animal_other", "in_vitro_study")
+PLAIN = Abstract(
+    id="1", title="On the matter", text="Something was looked at, and something else was seen."
+)
+WEAK: tuple[StudyType, ...] = (
+    "human_case_report",
+    "non_systematic_review",
+    "animal_other",
+    "in_vitro_study",
+)
 
 
 @pytest.mark.parametrize("study_type", WEAK)

@@ -9,11 +9,22 @@ from masis.schema.audit import JudgedBy
 from masis.schema.screening import Grade, Reason
 from masis.screening.grading.ensemble import Ensemble, join_grades, pair_agreement
 from masis.ui.screening.result import agreement_words
-from tests.screening.scripted import AWAY, SERIES, STRONG, UNREADABLE, Said, ScriptedGrader, abstracts, grade_of
+from tests.screening.scripted import (
+    AWAY,
+    SERIES,
+    STRONG,
+    UNREADABLE,
+    Said,
+    ScriptedGrader,
+    abstracts,
+    grade_of,
+)
 
 
 def graded(*says: Said) -> Grade:
-    graders = tuple(ScriptedGrader({}, default=said, model=f"grader {i}") for i, said in enumerate(says))
+    graders = tuple(
+        ScriptedGrader({}, default=said, model=f"grader {i}") for i, said in enumerate(says)
+    )
     (grade,) = Ensemble(graders).grade("aspirin for headache", abstracts("a"))
     return grade
 
@@ -28,7 +39,9 @@ def test_graders_who_agree_are_one_voice_and_each_opinion_stays() -> None:
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
-def test_one_grader_far_off_moves_neither_score_nor_recommendation_of_the_others_beyond_doubt() -> None:
+def test_one_grader_far_off_moves_neither_score_nor_recommendation_of_the_others_beyond_doubt() -> (
+    None
+):
     grade = graded(STRONG, STRONG, AWAY)
     assert (grade.relevance_score, grade.methodology_score) == (0.9, 0.8)
     assert (grade.recommendation, grade.rule) == ("needs_more", "disagreement")
@@ -48,7 +61,11 @@ def test_qualities_just_within_the_spread_are_agreement_and_just_beyond_are_not(
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_tie_asks_for_more_evidence() -> None:
     grade = graded(Said(0.6, 0.6), Said(0.45, 0.6))
-    assert (grade.recommendation, grade.rule, grade.agreement) == ("needs_more", "disagreement", 0.0)
+    assert (grade.recommendation, grade.rule, grade.agreement) == (
+        "needs_more",
+        "disagreement",
+        0.0,
+    )
     assert "don't agree" in grade.reasons["recommendation"].text
 
 
@@ -60,7 +77,9 @@ def test_a_tie_about_the_design_goes_to_the_lower_prior() -> None:
 def test_the_reasons_shown_are_those_of_the_grader_nearest_to_the_middle_quality() -> None:
     says = {"low": Said(0.7, 0.7), "middle": Said(0.85, 0.8), "high": Said(0.95, 0.9)}
     grades = [
-        grade_of("a", said, name).model_copy(update={"reasons": {"relevance_score": Reason(text=name)}})
+        grade_of("a", said, name).model_copy(
+            update={"reasons": {"relevance_score": Reason(text=name)}}
+        )
         for name, said in says.items()
     ]
     grade = join_grades(grades, "a", 3, JudgedBy(model="all", version="1"))
@@ -100,6 +119,8 @@ def test_the_agreement_of_a_screening_is_reported_over_what_two_or_more_scored()
     one, two = ScriptedGrader(says, model="one"), ScriptedGrader({**says, "c": AWAY}, model="two")
     found = Ensemble((one, two)).grade("aspirin for headache", abstracts("a", "b", "c", "d"))
     # two of three pairs alike; of 6 votes 3 keep and 3 discard, so 18 of 30 pairs differ by chance
-    assert agreement_words(found) == "2 graders agree on 67% of 3 abstracts, Krippendorff's alpha 0.44"
+    assert (
+        agreement_words(found) == "2 graders agree on 67% of 3 abstracts, Krippendorff's alpha 0.44"
+    )
     assert agreement_words(found[:1]) == "2 graders agree on 100% of 1 abstract"
     assert agreement_words(one.grade("aspirin for headache", abstracts("a"))) == ""

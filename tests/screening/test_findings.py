@@ -1,4 +1,6 @@
-"""What kept studies found: the sentence, its direction, whether they agree, and the draft made of them."""
+"""What kept studies found: the sentence, its direction, whether they agree, and the draft made of
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,24 @@ QUESTION = "Does velotarine reduce stroke in adults with atrial fibrillation?"
 
 
 @pytest.mark.parametrize(("expected", "statement"), table("directions"))
-def test_the_direction_of_a_statement_is_read_from_its_wording(expected: str, statement: str) -> None:
+def test_the_direction_of_a_statement_is_read_from_its_wording(
+    expected: str, statement: str
+) -> None:
     assert direction(QUESTION, statement) == expected
 
 
 def test_the_finding_is_a_sentence_of_the_conclusion_without_its_label() -> None:
     text = (
-        "OBJECTIVE: To test whether velotarine reduces stroke in adults with atrial fibrillation. METHODS: We "
-        "randomised 900 adults. RESULTS: Stroke occurred in 9 and 30 of them. CONCLUSIONS: Velotarine reduced stroke. "
-        "Larger trials are needed."
+        "OBJECTIVE: To test whether velotarine reduces stroke in adults with atrial fibrillation."
+        " METHODS: We randomised 900 adults. RESULTS: Stroke occurred in 9 and 30 of them."
+        " CONCLUSIONS: Velotarine reduced stroke. Larger trials are needed."
     )
     found = finding(QUESTION, Abstract(id="a", text=text))
-    assert found.words.text == "Velotarine reduced stroke." == text[found.words.start : found.words.end]
+    assert (
+        found.words.text
+        == "Velotarine reduced stroke."
+        == text[found.words.start : found.words.end]
+    )
     assert found.direction == "effect"
     assert finding(QUESTION, Abstract(id="a", title="Only a title")).words is None
 
@@ -49,7 +57,9 @@ def test_the_finding_is_a_sentence_of_the_conclusion_without_its_label() -> None
         ("Erratum to: A trial", "CONCLUSIONS: Velotarine reduced stroke.", "unclear"),
     ],
 )  # fmt: skip
-def test_a_direction_is_read_of_the_asked_outcome_alone_and_of_no_notice(title: str, text: str, expected: str) -> None:
+def test_a_direction_is_read_of_the_asked_outcome_alone_and_of_no_notice(
+    title: str, text: str, expected: str
+) -> None:
     assert finding(QUESTION, Abstract(id="a", title=title, text=text)).direction == expected
 
 
@@ -59,7 +69,9 @@ def directions(*named: str) -> bool | None:
         "none": "Velotarine did not reduce stroke.",
         "unclear": "Twelve centres took part.",
     }
-    return synthesis_of([finding(QUESTION, Abstract(id=str(i), text=said[name])) for i, name in enumerate(named)]).agree
+    return synthesis_of(
+        [finding(QUESTION, Abstract(id=str(i), text=said[name])) for i, name in enumerate(named)]
+    ).agree
 
 
 def test_studies_agree_where_three_quarters_of_those_with_a_direction_share_it() -> None:
@@ -72,18 +84,23 @@ def test_studies_agree_where_three_quarters_of_those_with_a_direction_share_it()
 
 def trial(number: int, conclusion: str) -> Abstract:
     text = (
-        "BACKGROUND: Stroke is common in adults with atrial fibrillation. METHODS: In this double-blind, "
-        "placebo-controlled trial 612 adults with atrial fibrillation were randomly assigned (1:1) by computer to "
-        "velotarine or placebo; the primary outcome was stroke, analysed by intention to treat (NCT99912345). RESULTS: "
-        f"Stroke occurred in 2{number} and 4{number} adults (hazard ratio 0.6, 95% CI 0.4 to 0.9). "
-        f"CONCLUSIONS: {conclusion}"
+        "BACKGROUND: Stroke is common in adults with atrial fibrillation. METHODS: In this"
+        " double-blind, placebo-controlled trial 612 adults with atrial fibrillation were randomly"
+        " assigned (1:1) by computer to velotarine or placebo; the primary outcome was stroke,"
+        f" analysed by intention to treat (NCT99912345). RESULTS: Stroke occurred in 2{number} and"
+        f" 4{number} adults (hazard ratio 0.6, 95% CI 0.4 to 0.9). CONCLUSIONS: {conclusion}"
     )
     return Abstract(
-        id=f"t{number}", title="Velotarine for stroke in atrial fibrillation: a randomised trial", text=text
+        id=f"t{number}",
+        title="Velotarine for stroke in atrial fibrillation: a randomised trial",
+        text=text,
     )
 
 
-REDUCED, UNCHANGED = "Velotarine reduced stroke in group {}.", "Velotarine did not reduce stroke in group {}."
+REDUCED, UNCHANGED = (
+    "Velotarine reduced stroke in group {}.",
+    "Velotarine did not reduce stroke in group {}.",
+)
 
 
 def screened(*conclusions: str) -> tuple[Screening, dict[str, Abstract]]:
@@ -113,7 +130,10 @@ def test_the_draft_of_a_hand_over_uses_and_cites_every_kept_abstract() -> None:
     answer = run.iterations[0].answer
     assert all(f"reduced stroke in group {number} [abstract_" in answer for number in range(1, 10))
     assert all(f"[abstract_{number}]" in answer for number in range(1, 10))
-    assert all("[abstract_" in answer[sentence.start : sentence.end] for sentence in split_sentences(answer))
+    assert all(
+        "[abstract_" in answer[sentence.start : sentence.end]
+        for sentence in split_sentences(answer)
+    )
     assert "CONCLUSIONS" not in answer
     assert CONFLICT not in answer
     assert not {"insufficient_evidence", "conflicting_evidence"} & codes(run)
@@ -148,9 +168,16 @@ def test_a_hand_over_of_insufficient_evidence_never_passes_without_a_person() ->
         {},
     ],
 )
-def test_a_mark_that_is_none_of_ours_leaves_the_draft_to_the_words_of_the_question(mark: dict[str, object]) -> None:
-    chunk = Evidence.model_validate({"id": "c1", "text": "Velotarine reduces stroke in adults.", **mark})
-    assert OfflineDrafter().draft(QUESTION, [chunk]).answer == "Velotarine reduces stroke in adults [c1]."
+def test_a_mark_that_is_none_of_ours_leaves_the_draft_to_the_words_of_the_question(
+    mark: dict[str, object],
+) -> None:
+    chunk = Evidence.model_validate(
+        {"id": "c1", "text": "Velotarine reduces stroke in adults.", **mark}
+    )
+    assert (
+        OfflineDrafter().draft(QUESTION, [chunk]).answer
+        == "Velotarine reduces stroke in adults [c1]."
+    )
 
 
 def test_a_finding_that_instructs_its_reader_is_left_out_of_the_draft() -> None:

@@ -1,4 +1,6 @@
-"""Relevance by meaning: other words discard nothing, another drug is another question, a language is left open."""
+"""Relevance by meaning: other words discard nothing, another drug is another question, a language
+is left open.
+"""
 
 from __future__ import annotations
 
@@ -11,40 +13,81 @@ from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 
 METHOD = (
-    "In this double-blind, placebo-controlled trial 412 adults were randomly assigned 1:1 by a computer-generated "
-    "sequence. The primary outcome was analysed by intention to treat (odds ratio 0.61, 95% CI 0.45 to 0.83; p=0.002). "
-    "Adverse events were rare. NCT01234567."
+    "In this double-blind, placebo-controlled trial 412 adults were randomly assigned 1:1 by a"
+    " computer-generated sequence. The primary outcome was analysed by intention to treat (odds"
+    " ratio 0.61, 95% CI 0.45 to 0.83; p=0.002). Adverse events were rare. NCT01234567."
 )
 
 
 def graded(question: str, title: str, text: str) -> Grade:
-    return offline_grader().grade(question, [Abstract(id="a", title=title, text=f"{text} {METHOD}")])[0]
+    return offline_grader().grade(
+        question, [Abstract(id="a", title=title, text=f"{text} {METHOD}")]
+    )[0]
 
 
 OTHER_WORDS = (
-    ("Does colchicine prevent recurrent MI?", "Colchicine after acute myocardial infarction", "Colchicine."),
-    ("Does exposure therapy help in OCD?", "Exposure and response prevention for obsessive-compulsive disorder", ""),
-    ("Does prone positioning lower mortality in ARDS?", "Prone position in acute respiratory distress syndrome", ""),
-    ("Does vaccination prevent shingles in older adults?", "A subunit vaccine against herpes zoster in the aged", ""),
-    ("Do SSRIs relieve premenstrual syndrome?", "Sertraline for premenstrual dysphoric disorder", ""),
+    (
+        "Does colchicine prevent recurrent MI?",
+        "Colchicine after acute myocardial infarction",
+        "Colchicine.",
+    ),
+    (
+        "Does exposure therapy help in OCD?",
+        "Exposure and response prevention for obsessive-compulsive disorder",
+        "",
+    ),
+    (
+        "Does prone positioning lower mortality in ARDS?",
+        "Prone position in acute respiratory distress syndrome",
+        "",
+    ),
+    (
+        "Does vaccination prevent shingles in older adults?",
+        "A subunit vaccine against herpes zoster in the aged",
+        "",
+    ),
+    (
+        "Do SSRIs relieve premenstrual syndrome?",
+        "Sertraline for premenstrual dysphoric disorder",
+        "",
+    ),
     ("Is CBT effective for insomnia?", "Cognitive behavioural therapy for chronic insomnia", ""),
     ("Does acupuncture relieve a stiff neck?", "Acupuncture needling in chronic cervical pain", ""),
-    ("Does screening prevent bowel cancer deaths?", "Colonoscopy screening and colorectal carcinoma mortality", ""),
-    ("Does CPAP improve sleepiness in OSA?", "Continuous positive airway pressure in obstructive sleep apnoea", ""),
+    (
+        "Does screening prevent bowel cancer deaths?",
+        "Colonoscopy screening and colorectal carcinoma mortality",
+        "",
+    ),
+    (
+        "Does CPAP improve sleepiness in OSA?",
+        "Continuous positive airway pressure in obstructive sleep apnoea",
+        "",
+    ),
 )
 
 
 @pytest.mark.spec("AESOP-GRADING")
 @pytest.mark.parametrize(("question", "title", "text"), OTHER_WORDS)
-def test_a_good_trial_in_other_words_is_never_off_topic(question: str, title: str, text: str) -> None:
+def test_a_good_trial_in_other_words_is_never_off_topic(
+    question: str, title: str, text: str
+) -> None:
     grade = graded(question, title, f"{text} {title}.")
     assert grade.recommendation != "discard", grade.reasons["relevance_score"].text
 
 
 AWAY = (
-    ("Does colchicine prevent recurrent myocardial infarction?", "Early walking after knee replacement"),
-    ("Does exposure therapy help in obsessive-compulsive disorder?", "Silver dressings for venous leg ulcers"),
-    ("Does prone positioning lower mortality in ARDS?", "Fluoride varnish against caries in schoolchildren"),
+    (
+        "Does colchicine prevent recurrent myocardial infarction?",
+        "Early walking after knee replacement",
+    ),
+    (
+        "Does exposure therapy help in obsessive-compulsive disorder?",
+        "Silver dressings for venous leg ulcers",
+    ),
+    (
+        "Does prone positioning lower mortality in ARDS?",
+        "Fluoride varnish against caries in schoolchildren",
+    ),
     ("Do SSRIs relieve premenstrual syndrome?", "Robotic surgery of the prostate and continence"),
     ("Is CBT effective for insomnia?", "Iron supplements for anaemia in pregnancy"),
 )
@@ -67,10 +110,15 @@ def test_a_good_trial_of_something_else_is_off_topic(question: str, title: str) 
             "In pharmacists, does resilience training reduce burnout?",
             "Resilience training reduced burnout in teachers. Pharmacists were excluded.",
         ),
-        ("Does folic acid prevent preeclampsia?", "Folic acid and the risk of childhood leukaemia. Folic acid helped."),
+        (
+            "Does folic acid prevent preeclampsia?",
+            "Folic acid and the risk of childhood leukaemia. Folic acid helped.",
+        ),
     ],
 )
-def test_what_names_neither_population_nor_outcome_of_the_question_is_not_kept(question: str, text: str) -> None:
+def test_what_names_neither_population_nor_outcome_of_the_question_is_not_kept(
+    question: str, text: str
+) -> None:
     grade = graded(question, text.split(".", maxsplit=1)[0], text)
     assert grade.recommendation != "keep"
     assert "says nothing of the" in grade.reasons["relevance_score"].text
@@ -78,14 +126,24 @@ def test_what_names_neither_population_nor_outcome_of_the_question_is_not_kept(q
 
 def test_who_dropped_out_is_what_a_study_is_about_and_who_was_excluded_is_not() -> None:
     question = "Does aspirin relieve headache in adults?"
-    dropped = graded(question, "A trial", "Of 300 adults with headache given aspirin, 12 were excluded. Pain fell.")
-    excluded = graded(question, "A trial", "Exclusion criteria: adults with headache who took aspirin. Pain fell.")
+    dropped = graded(
+        question,
+        "A trial",
+        "Of 300 adults with headache given aspirin, 12 were excluded. Pain fell.",
+    )
+    excluded = graded(
+        question, "A trial", "Exclusion criteria: adults with headache who took aspirin. Pain fell."
+    )
     assert (dropped.relevance_score or 0.0) >= 0.5 > (excluded.relevance_score or 0.0)
 
 
 def test_two_drugs_for_one_disease_are_two_questions() -> None:
     title = "Ramipril and mortality in heart failure"
-    grade = graded("Does metformin reduce mortality in patients with heart failure?", title, f"{title}. Ramipril.")
+    grade = graded(
+        "Does metformin reduce mortality in patients with heart failure?",
+        title,
+        f"{title}. Ramipril.",
+    )
     assert grade.recommendation == "needs_more"
     assert grade.relevance_score < 0.5
     assert "metformin" in grade.reasons["relevance_score"].text
@@ -97,26 +155,35 @@ def test_two_drugs_for_one_disease_are_two_questions() -> None:
         (
             "German",
             (
-                "In dieser doppelblinden Studie wurden die Patienten mit Migräne zufällig auf Acetylsalicylsäure "
-                "oder Placebo verteilt. Die Schmerzen waren nach zwei Stunden unter dem Wirkstoff deutlich geringer."
+                "In dieser doppelblinden Studie wurden die Patienten mit Migräne zufällig auf"
+                " Acetylsalicylsäure oder Placebo verteilt. Die Schmerzen waren nach zwei Stunden"
+                " unter dem Wirkstoff deutlich geringer."
             ),
         ),
         (
             "Chinese",
-            "本研究为随机双盲安慰剂对照试验 纳入四百例偏头痛患者 评估阿司匹林对急性发作的疗效 两小时后疼痛明显减轻",
+            (
+                "本研究为随机双盲安慰剂对照试验 纳入四百例偏头痛患者 评估阿司匹林对急性发作的疗效"
+                " 两小时后疼痛明显减轻"
+            ),
         ),
     ],
 )
 def test_another_language_is_left_open_and_does_not_vote(language: str, text: str) -> None:
     abstract = Abstract(id="a", text=text)
     grades, ruled = evaluate("Does aspirin relieve migraine?", [abstract], grader=offline_grader())
-    assert (grades[0].recommendation, grades[0].rule, grades[0].relevance_score) == ("needs_more", "unmatched", None)
+    assert (grades[0].recommendation, grades[0].rule, grades[0].relevance_score) == (
+        "needs_more",
+        "unmatched",
+        None,
+    )
     assert language in grades[0].reasons["recommendation"].text
     assert (ruled.tally.votes, ruled.tally.not_relevant) == (0, 1)
 
 
 @pytest.mark.parametrize(
-    ("asked", "met"), [("ARDS", True), ("ARDSs", True), ("RDS", True), ("AR", False), ("ARDX", False)]
+    ("asked", "met"),
+    [("ARDS", True), ("ARDSs", True), ("RDS", True), ("AR", False), ("ARDX", False)],
 )
 def test_initials_stand_for_an_abbreviation_from_three_letters_on(asked: str, met: bool) -> None:
     abstract = Abstract(id="a", text="An acute respiratory distress syndrome")

@@ -1,4 +1,6 @@
-"""The acceptance memory, and drift: noticed when people change grades more or less often than before."""
+"""The acceptance memory, and drift: noticed when people change grades more or less often than
+before.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ from masis.screening.rounds.memory import acceptances, adapted, shift, threshold
 from masis.screening.rounds.round_loop import screen
 from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
-from tests.screening.scripted import BORDERLINE, STRONG, Said, ScriptedGrader, ScriptedSource, abstracts
+from tests.screening.scripted import (
+    BORDERLINE,
+    STRONG,
+    Said,
+    ScriptedGrader,
+    ScriptedSource,
+    abstracts,
+)
 
 ON = Settings(screening_memory=True)
 
@@ -28,7 +37,8 @@ def entries(
     count: int, quality: float, required: float = 0.70, design: Design = "randomised_trial"
 ) -> list[Acceptance]:
     return [
-        Acceptance(study_type=None, design=design, quality=quality, round=0, required=required) for _ in range(count)
+        Acceptance(study_type=None, design=design, quality=quality, round=0, required=required)
+        for _ in range(count)
     ]
 
 
@@ -36,17 +46,21 @@ def entries(
 def test_a_sufficient_screening_leaves_its_kept_studies_with_quality_and_round() -> None:
     source = ScriptedSource(abstracts("a", "b"), abstracts("c", "d", "e", "f", "b"))
     grader = ScriptedGrader({"a": BORDERLINE, "b": BORDERLINE})
-    found = run_to_completion(screen("aspirin", [source], grader, Settings(), screening_id="s", now=lambda: "now"))
+    found = run_to_completion(
+        screen("aspirin", [source], grader, Settings(), screening_id="s", now=lambda: "now")
+    )
     entries = acceptances(found)
-    assert {(entry.design, round(entry.quality, 2), entry.round, entry.required) for entry in entries} == {
-        ("randomised_trial", 0.85, 1, 0.65)
-    }
+    assert {
+        (entry.design, round(entry.quality, 2), entry.round, entry.required) for entry in entries
+    } == {("randomised_trial", 0.85, 1, 0.65)}
     assert len(entries) == 4
 
 
 def test_an_insufficient_screening_leaves_nothing() -> None:
     grader = ScriptedGrader({}, default=BORDERLINE)
-    found = run_to_completion(screen("aspirin", [ScriptedSource(abstracts("a"))], grader, Settings(), screening_id="s"))
+    found = run_to_completion(
+        screen("aspirin", [ScriptedSource(abstracts("a"))], grader, Settings(), screening_id="s")
+    )
     assert acceptances(found) == ()
 
 
@@ -80,7 +94,9 @@ def test_however_extreme_the_past_a_threshold_moves_by_no_more_than_the_bound_an
 ) -> None:
     own = ruling.thresholds_of(ON).required_average
     found = adapted(ON, entries(500, quality)).required_average
-    assert all(abs(new - old) <= 0.05 + 1e-9 and new >= 0.55 for new, old in zip(found, own, strict=True))
+    assert all(
+        abs(new - old) <= 0.05 + 1e-9 and new >= 0.55 for new, old in zip(found, own, strict=True)
+    )
 
 
 @pytest.mark.spec("AESOP-MEMORY")
@@ -95,13 +111,17 @@ def test_only_the_newest_count() -> None:
 def judgements(seed: int, before: float, after: float, count: int = 150) -> list[float]:
     """Judgements of which a share disagrees, another one after the baseline."""
     draw = random.Random(seed)
-    return [float(draw.random() < (before if i < BASELINE else after)) for i in range(BASELINE + count)]
+    return [
+        float(draw.random() < (before if i < BASELINE else after)) for i in range(BASELINE + count)
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-DRIFT")
 @pytest.mark.parametrize("rate", [0.03, 0.08, 0.15, 0.25, 0.40])
-def test_of_stable_graders_under_one_in_twenty_raises_an_alarm_within_15_topics(rate: float) -> None:
+def test_of_stable_graders_under_one_in_twenty_raises_an_alarm_within_15_topics(
+    rate: float,
+) -> None:
     assert false_alarms(rate, BASELINE, LEAST_DEVIATION, LIMIT, series=300) < 0.05
 
 
@@ -149,12 +169,16 @@ def moved(by: float) -> Thresholds:
     """The thresholds as memory moves them."""
     own = ruling.DEFAULT
     averages = tuple(round(max(0.55, each + by), 6) for each in own.required_average)
-    return own.model_copy(update={"required_average": averages, "own_average": own.required_average, "adapted_by": by})
+    return own.model_copy(
+        update={"required_average": averages, "own_average": own.required_average, "adapted_by": by}
+    )
 
 
 @pytest.mark.soak(smoke=5, full=1)
 @pytest.mark.spec("AESOP-MEMORY", "AESOP-DECAY")
-def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_both_requirements(rounds: int) -> None:
+def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_both_requirements(
+    rounds: int,
+) -> None:
     votes = [
         Tally(keep=keep, discard=discard, needs_more=n - keep - discard)
         for n in range(9)
@@ -169,7 +193,11 @@ def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_bo
             own = ruling.decided(tally, percent / 100, number, ruling.DEFAULT)
             low, high = sorted((other.required(number), ruling.DEFAULT.required(number)))
             between = round(low * 100) <= percent < round(high * 100)
-            expected = own.consensus == "sufficient" and tally.keep >= ruling.DEFAULT.least_studies and between
+            expected = (
+                own.consensus == "sufficient"
+                and tally.keep >= ruling.DEFAULT.least_studies
+                and between
+            )
             if (mine.decision != own.decision) != expected:
                 wrong.append((hundredth, tally, number, percent))
             changed += expected
@@ -186,7 +214,9 @@ def test_on_the_demo_what_earlier_screenings_accepted_lets_a_later_one_suffice()
         name: str, thresholds: Thresholds | None = None
     ) -> tuple[str, tuple[str, ...], tuple[Acceptance, ...]]:
         source = InMemoryRetriever(pool, name="demo")
-        steps = screen(questions[name], (source,), grader, ON, screening_id=name, thresholds=thresholds)
+        steps = screen(
+            questions[name], (source,), grader, ON, screening_id=name, thresholds=thresholds
+        )
         found = run_to_completion(steps)
         return found.outcome, found.reasons, acceptances(found)
 
@@ -197,12 +227,15 @@ def test_on_the_demo_what_earlier_screenings_accepted_lets_a_later_one_suffice()
     assert (before[0], after[0]) == ("evidence_insufficient", "conflicting")
     assert not any("acceptance memory" in reason for reason in before[1])
     assert any(
-        "The acceptance memory decided round 1: the kept average 0.640 reaches 0.600; without memory 0.650" in reason
+        "The acceptance memory decided round 1: the kept average 0.640 reaches 0.600; without"
+        " memory 0.650" in reason
         for reason in after[1]
     )
 
 
-def screening_with(thresholds: Thresholds, *pages: tuple[str, ...], quality: float) -> tuple[str, tuple[str, ...]]:
+def screening_with(
+    thresholds: Thresholds, *pages: tuple[str, ...], quality: float
+) -> tuple[str, tuple[str, ...]]:
     """The outcome and reasons of a screening in which every abstract is kept with this quality."""
     grader = ScriptedGrader({}, default=Said(quality, quality, "cohort_study"))
     source = ScriptedSource(*(abstracts(*page) for page in pages))
@@ -216,8 +249,8 @@ def test_a_stricter_memory_says_what_would_have_sufficed_without_it() -> None:
     outcome, reasons = screening_with(moved(0.05), ("a", "b"), quality=0.72)
     assert outcome == "sufficient"  # in a later round, as the requirement falls
     assert (
-        "The acceptance memory decided round 0: the kept average 0.720 is under 0.750; without memory 0.700 would have "
-        "sufficed." in reasons
+        "The acceptance memory decided round 0: the kept average 0.720 is under 0.750; without"
+        " memory 0.700 would have sufficed." in reasons
     )
 
 
@@ -226,15 +259,19 @@ def test_the_falling_requirement_says_where_it_decided() -> None:
     outcome, reasons = screening_with(ruling.DEFAULT, ("a", "b"), ("c", "d"), quality=0.66)
     assert outcome == "sufficient"
     assert (
-        "The requirement that falls by round decided round 1: the kept average 0.660 reaches 0.650, not the 0.700 of "
-        "the first round." in reasons
+        "The requirement that falls by round decided round 1: the kept average 0.660 reaches 0.650,"
+        " not the 0.700 of the first round." in reasons
     )
 
 
 def test_nothing_is_said_where_neither_decided() -> None:
     rounds = run_to_completion(
         screen(
-            "aspirin", [ScriptedSource(abstracts("a", "b"))], ScriptedGrader({}, default=STRONG), ON, screening_id="s"
+            "aspirin",
+            [ScriptedSource(abstracts("a", "b"))],
+            ScriptedGrader({}, default=STRONG),
+            ON,
+            screening_id="s",
         )
     ).rounds
     assert threshold_effects(rounds, ruling.DEFAULT) == ()

@@ -1,4 +1,6 @@
-"""A person's word on a grade, an appraisal and a finding, and what follows from it for the round and the screening."""
+"""A person's word on a grade, an appraisal and a finding, and what follows from it for the round
+and the screening.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,12 @@ from masis.screening.grading.methodology import (
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.grading.recommendation import with_prior_floor
 from masis.screening.handover import case_from_screening
-from masis.screening.rounds.overrides import apply_overrides, apply_review, effective_overrides, validate_override
+from masis.screening.rounds.overrides import (
+    apply_overrides,
+    apply_review,
+    effective_overrides,
+    validate_override,
+)
 from masis.screening.rounds.round_loop import screen
 from masis.screening.synthesis.findings import finding_of, synthesise
 from masis.settings import Settings
@@ -51,15 +58,28 @@ from tests.screening.scripted import (
 
 
 def said(
-    field: OverrideField, value: float | bool | str | None, abstract_id: str = "a", why: str = "I read it."
+    field: OverrideField,
+    value: float | bool | str | None,
+    abstract_id: str = "a",
+    why: str = "I read it.",
 ) -> Override:
-    return Override(abstract_id=abstract_id, field=field, value=value, reason=why, reviewer="Ada", at="now")
+    return Override(
+        abstract_id=abstract_id, field=field, value=value, reason=why, reviewer="Ada", at="now"
+    )
 
 
-def screened(says: dict[str, Said], *rounds: tuple[Abstract, ...], question: str = "aspirin") -> Screening:
+def screened(
+    says: dict[str, Said], *rounds: tuple[Abstract, ...], question: str = "aspirin"
+) -> Screening:
     source = ScriptedSource(*rounds)
     return run_to_completion(
-        screen(question, [source], ScriptedGrader(says), Settings(screening_max_rounds=1), screening_id="s")
+        screen(
+            question,
+            [source],
+            ScriptedGrader(says),
+            Settings(screening_max_rounds=1),
+            screening_id="s",
+        )
     )
 
 
@@ -73,7 +93,10 @@ def test_one_override_flips_the_decision_of_the_round_and_names_who_and_why() ->
     person = apply_review(machine, [said("recommendation", "discard", "c", "Retracted.")])
     assert person.rounds[0].ruling.tally.keep == 2
     assert (person.outcome, person.kept) == ("evidence_insufficient", ("d", "e"))
-    assert person.reasons == ("With 1 value set by a person.", f"Round 0: {person.rounds[0].ruling.why}")
+    assert person.reasons == (
+        "With 1 value set by a person.",
+        f"Round 0: {person.rounds[0].ruling.why}",
+    )
     grade = person.grade("c")
     assert grade.rule == "person"
     assert grade.overridden == ("recommendation",)
@@ -91,12 +114,21 @@ def test_what_the_machine_said_stays() -> None:
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_taking_the_override_back_restores_the_machines_word() -> None:
     machine = screened({"a": WEAK, "b": WEAK}, FIVE)
-    assert apply_review(machine, [said("recommendation", "discard", "c"), said("recommendation", None, "c")]) == machine
+    assert (
+        apply_review(
+            machine, [said("recommendation", "discard", "c"), said("recommendation", None, "c")]
+        )
+        == machine
+    )
 
 
 def test_the_last_word_stands_and_other_fields_keep_theirs() -> None:
     found = effective_overrides(
-        [said("relevance_score", 0.2), said("relevance_score", 0.8), said("study_type", "remaining")]
+        [
+            said("relevance_score", 0.2),
+            said("relevance_score", 0.8),
+            said("study_type", "remaining"),
+        ]
     )
     assert {name: override.value for name, override in found["a"].items()} == {
         "relevance_score": 0.8,
@@ -108,18 +140,39 @@ def test_the_last_word_stands_and_other_fields_keep_theirs() -> None:
 @pytest.mark.parametrize(
     ("machine", "field", "value", "expected"),
     [
-        (AWAY, "relevance_score", 0.9, {"recommendation": "keep", "rule": "strong", "quality": 0.9}),
+        (
+            AWAY,
+            "relevance_score",
+            0.9,
+            {"recommendation": "keep", "rule": "strong", "quality": 0.9},
+        ),
         (
             Said(0.9, 0.3, "cohort_study", None),
             "study_type",
             "human_rct_drug_intervention",
-            {"design": "randomised_trial", "prior": 0.65, "methodology_score": 0.65, "methodology_raw": 0.3},
+            {
+                "design": "randomised_trial",
+                "prior": 0.65,
+                "methodology_score": 0.65,
+                "methodology_raw": 0.3,
+            },
         ),
         (STRONG, "methodology_score", 0.1, {"methodology_score": 0.1, "recommendation": "discard"}),
-        (STRONG, "sample_size_adequate", False, {"recommendation": "needs_more", "rule": "underpowered"}),
+        (
+            STRONG,
+            "sample_size_adequate",
+            False,
+            {"recommendation": "needs_more", "rule": "underpowered"},
+        ),
         (Said(None, None), "recommendation", "keep", {"recommendation": "keep", "unscored": None}),
     ],
-    ids=["a score is weighed", "a type has its floor", "a method goes under it", "too few keep it out", "unscored"],
+    ids=[
+        "a score is weighed",
+        "a type has its floor",
+        "a method goes under it",
+        "too few keep it out",
+        "unscored",
+    ],
 )
 def test_a_value_set_by_a_person_is_weighed_by_the_same_rules(
     machine: Said, field: OverrideField, value: float | bool | str, expected: dict[str, object]
@@ -130,7 +183,9 @@ def test_a_value_set_by_a_person_is_weighed_by_the_same_rules(
 
 def test_the_words_of_the_abstract_place_a_type_set_by_a_person() -> None:
     text = Abstract(
-        id="a", title="A systematic review and meta-analysis", text="We searched MEDLINE. Results were pooled."
+        id="a",
+        title="A systematic review and meta-analysis",
+        text="We searched MEDLINE. Results were pooled.",
     )
     set_ = effective_overrides([said("study_type", "human_systematic_review")])["a"]
     assert apply_overrides(grade_of("a", STRONG), set_, abstract=text).design == "meta_analysis"
@@ -172,8 +227,12 @@ def test_the_flow_follows() -> None:
         ("blinding", "planned"),
     ],
 )
-def test_every_field_takes_the_values_that_it_can_have(field: OverrideField, value: float | bool | str) -> None:
-    override = Override(abstract_id="a", field=field, value=value, reason="It says so.", reviewer="Ada", at="")
+def test_every_field_takes_the_values_that_it_can_have(
+    field: OverrideField, value: float | bool | str
+) -> None:
+    override = Override(
+        abstract_id="a", field=field, value=value, reason="It says so.", reviewer="Ada", at=""
+    )
     assert validate_override(override) is override
 
 
@@ -196,7 +255,9 @@ def test_every_field_takes_the_values_that_it_can_have(field: OverrideField, val
         ("direction", 1.0),
     ],
 )
-def test_a_value_that_a_field_cannot_have_is_refused(field: OverrideField, value: float | bool | str) -> None:
+def test_a_value_that_a_field_cannot_have_is_refused(
+    field: OverrideField, value: float | bool | str
+) -> None:
     with pytest.raises(InputError, match=field.replace("_", " ")):
         validate_override(said(field, value))
 
@@ -213,8 +274,9 @@ COHORT = Abstract(
     id="c",
     title="Aspirin and headache: a cohort study",
     text=(
-        "We followed a cohort of 400 adults with headache who took aspirin. The odds ratio for relief was 1.4 "
-        "(95% CI 1.1 to 1.8). Assessors were not blinded. CONCLUSIONS: Aspirin relieved headache."
+        "We followed a cohort of 400 adults with headache who took aspirin. The odds ratio for"
+        " relief was 1.4 (95% CI 1.1 to 1.8). Assessors were not blinded. CONCLUSIONS: Aspirin"
+        " relieved headache."
     ),
 )
 
@@ -231,9 +293,13 @@ def with_items(grade: Grade, abstract: Abstract = COHORT, **states: ItemState) -
 
 
 @pytest.mark.parametrize(("state", "words", "text"), table("item_states"))
-def test_each_item_says_how_the_abstract_speaks_of_it_and_where(state: str, words: str, text: str) -> None:
+def test_each_item_says_how_the_abstract_speaks_of_it_and_where(
+    state: str, words: str, text: str
+) -> None:
     abstract = Abstract(id="a", title="Aspirin", text=f"Headache is common. {text} It hurts.")
-    found = next(each for each in appraise(abstract, "randomised_trial") if each.item == "randomisation")
+    found = next(
+        each for each in appraise(abstract, "randomised_trial") if each.item == "randomisation"
+    )
     assert found.state == state
     assert [each.text for each in found.words] == ([words] if words != "-" else [])
     if found.words:
@@ -262,7 +328,9 @@ def test_each_correction_is_worth_the_points_of_its_item_both_ways(item: Apprais
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_a_correction_grades_the_abstract_again_by_the_same_rules() -> None:
     machine = graded()
-    now = with_items(machine, model="stated", control="stated", outcome="stated", prospective="stated")
+    now = with_items(
+        machine, model="stated", control="stated", outcome="stated", prospective="stated"
+    )
     expected = score_items(
         "cohort_study",
         corrected(
@@ -301,7 +369,12 @@ def test_a_methodology_set_by_hand_stands_above_corrected_items() -> None:
     set_: dict[OverrideField, Override] = {
         "model": said("model", "stated", "c"),
         "methodology_score": Override(
-            abstract_id="c", field="methodology_score", value=0.2, reason="Flawed.", reviewer="Ada", at="now"
+            abstract_id="c",
+            field="methodology_score",
+            value=0.2,
+            reason="Flawed.",
+            reviewer="Ada",
+            at="now",
         ),
     }
     assert apply_overrides(graded(), set_, abstract=COHORT).methodology_score == 0.2
@@ -323,7 +396,9 @@ def test_every_item_has_a_label_and_no_item_is_a_field() -> None:
 
 
 def five_kept() -> tuple[Screening, dict[str, Abstract]]:
-    """A screening that keeps five abstracts, and these, which say that aspirin relieved headache."""
+    """A screening that keeps five abstracts, and these, which say that aspirin relieved
+    headache.
+    """
     said = "CONCLUSIONS: Aspirin relieved headache."
     held = {each.id: each.model_copy(update={"text": f"{each.text} {said}"}) for each in FIVE}
     return screened({}, tuple(held.values()), question=QUESTION), held
@@ -353,10 +428,16 @@ def test_corrected_directions_make_a_sufficient_screening_conflicting_and_back()
 
 
 def test_a_direction_does_not_grade_again() -> None:
-    """A grade of an earlier version's rules stays as it is where a person only says which way the finding goes."""
+    """A grade of an earlier version's rules stays as it is where a person only says which way the
+    finding goes.
+    """
     odd = graded().model_copy(update={"recommendation": "keep", "rule": "borderline_method"})
     now = apply_overrides(odd, {"direction": said("direction", "opposite", "c")}, abstract=COHORT)
-    assert (now.recommendation, now.rule, now.direction) == ("keep", "borderline_method", "opposite")
+    assert (now.recommendation, now.rule, now.direction) == (
+        "keep",
+        "borderline_method",
+        "opposite",
+    )
 
 
 def test_a_case_carries_corrected_directions_and_is_another_case() -> None:

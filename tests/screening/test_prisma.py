@@ -22,11 +22,15 @@ def screened(question: str = "Does aspirin help against headache?") -> Screening
     says = {"a": STRONG, "b": STRONG, "c": STRONG, "d": AWAY}
     source = ScriptedSource(abstracts("a", "b", "c", "d"), name="corpus:<mine> & yours")
     settings = Settings(screening_criteria=CRITERIA)
-    return run_to_completion(screen(question, [source], ScriptedGrader(says), settings, screening_id="s"))
+    return run_to_completion(
+        screen(question, [source], ScriptedGrader(says), settings, screening_id="s")
+    )
 
 
 def words(svg: str) -> str:
-    return "\n".join("".join(each.itertext()) for each in ElementTree.fromstring(svg).iter(f"{SVG}text"))
+    return "\n".join(
+        "".join(each.itertext()) for each in ElementTree.fromstring(svg).iter(f"{SVG}text")
+    )
 
 
 def test_the_picture_holds_every_count_of_the_flow() -> None:
@@ -91,9 +95,25 @@ def test_criteria_are_a_line_each_and_what_is_not_marked_excludes() -> None:
 def test_what_a_person_discards_for_a_criterion_is_counted_under_it() -> None:
     machine = screened()
     discarded = [
-        Override(abstract_id=each, field="recommendation", value="discard", reason=why, reviewer="Ada", at="")
-        for each, why in (("a", "no control group"), ("b", "not: adults"), ("c", "I doubt this: no control group"))
+        Override(
+            abstract_id=each,
+            field="recommendation",
+            value="discard",
+            reason=why,
+            reviewer="Ada",
+            at="",
+        )
+        for each, why in (
+            ("a", "no control group"),
+            ("b", "not: adults"),
+            ("c", "I doubt this: no control group"),
+        )
     ]
     reasons = {each.label: each.count for each in apply_review(machine, discarded).flow.excluded}
-    assert reasons == {"no control group": 1, "not: adults": 1, "a person's decision": 1, "about something else": 1}
+    assert reasons == {
+        "no control group": 1,
+        "not: adults": 1,
+        "a person's decision": 1,
+        "about something else": 1,
+    }
     assert "no control group (n = 1)" in words(prisma_svg(apply_review(machine, discarded)))

@@ -1,4 +1,6 @@
-"""What is no study to count: by the record's own types in every format, by its title, by a notice about it."""
+"""What is no study to count: by the record's own types in every format, by its title, by a notice
+about it.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ from tests.screening.scripted import ScriptedSource, table
 QUESTION = "Does aspirin relieve migraine in adults?"
 TITLE = "Aspirin for migraine in adults: a randomised trial"
 TRIAL = (
-    "412 adults with migraine were randomly assigned to aspirin or placebo. Patients and assessors were blinded. The "
-    "primary outcome was pain at 2 hours (odds ratio 2.1, 95% CI 1.5 to 2.9; p<0.001)."
+    "412 adults with migraine were randomly assigned to aspirin or placebo. Patients and assessors"
+    " were blinded. The primary outcome was pain at 2 hours (odds ratio 2.1, 95% CI 1.5 to 2.9;"
+    " p<0.001)."
 )
 
 
@@ -37,14 +40,18 @@ def pubmed(kind: str, links: str = "") -> str:
         "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>7</PMID><Article>"
         f"<ArticleTitle>{TITLE}</ArticleTitle>"
         f"<Abstract><AbstractText>{TRIAL.replace('<', '&lt;')}</AbstractText></Abstract>"
-        f"<PublicationTypeList><PublicationType>Journal Article</PublicationType>{kind}</PublicationTypeList></Article>"
+        "<PublicationTypeList><PublicationType>Journal"
+        f" Article</PublicationType>{kind}</PublicationTypeList></Article>"
         f"<CommentsCorrectionsList>{links}</CommentsCorrectionsList>"
         "</MedlineCitation></PubmedArticle></PubmedArticleSet>"
     )
 
 
 def link(kind: str) -> str:
-    return f'<CommentsCorrections RefType="{kind}"><RefSource>J</RefSource><PMID>8</PMID></CommentsCorrections>'
+    return (
+        "<CommentsCorrections"
+        f' RefType="{kind}"><RefSource>J</RefSource><PMID>8</PMID></CommentsCorrections>'
+    )
 
 
 MEDLINE = f"PMID- 7\nTI  - {TITLE}\nAB  - {TRIAL}\n"
@@ -110,13 +117,29 @@ def test_a_title_says_so_in_the_forms_of_publishers_and_databases(status: str, t
     ("title", "text", "status"),
     [
         ("Protocol for a randomised trial of aspirin", "The outcome is pain.", "protocol"),
-        ("Protocol for aspirin in migraine", "Adults will be enrolled. Pain will be measured.", "protocol"),
+        (
+            "Protocol for aspirin in migraine",
+            "Adults will be enrolled. Pain will be measured.",
+            "protocol",
+        ),
         ("Aspirin in migraine: a protocol", "We will randomise 400 adults.", "protocol"),
-        ("Aspirin in migraine (ASPIRE): study protocol for a randomised trial", "Background. Methods.", "protocol"),
+        (
+            "Aspirin in migraine (ASPIRE): study protocol for a randomised trial",
+            "Background. Methods.",
+            "protocol",
+        ),
         ("Protocol for aspirin in migraine shortens attacks", TRIAL, None),
         ("A weaning protocol for ventilated adults: a randomised trial", TRIAL, None),
-        ("Effects of a new fasting protocol", "Recovery was faster (3.1 vs 4.2 days, p = 0.02).", None),
-        ("Aspirin for migraine", f"{TRIAL} A further trial will be conducted, and costs will be compared.", None),
+        (
+            "Effects of a new fasting protocol",
+            "Recovery was faster (3.1 vs 4.2 days, p = 0.02).",
+            None,
+        ),
+        (
+            "Aspirin for migraine",
+            f"{TRIAL} A further trial will be conducted, and costs will be compared.",
+            None,
+        ),
     ],
 )
 def test_a_protocol_plans_and_has_no_result(title: str, text: str, status: str | None) -> None:
@@ -131,9 +154,15 @@ def test_a_protocol_plans_and_has_no_result(title: str, text: str, status: str |
         of(publication_types=["Retracted Publication"]),
         of(f"Erratum to: {TITLE}"),
         of(f"RETRACTED: {TITLE}", ""),
-        of("Aspirin for migraine", f"{TRIAL} This article has been retracted at the request of the editor."),
+        of(
+            "Aspirin for migraine",
+            f"{TRIAL} This article has been retracted at the request of the editor.",
+        ),
         of("Aspirin for migraine: study protocol", "400 adults will be randomised."),
-        of("[Retracted] Aspirin bei Migräne", "Eine Studie mit 400 Erwachsenen zeigte eine Wirkung bei Kopfschmerz."),
+        of(
+            "[Retracted] Aspirin bei Migräne",
+            "Eine Studie mit 400 Erwachsenen zeigte eine Wirkung bei Kopfschmerz.",
+        ),
     ],
     ids=["retracted", "erratum", "title only", "text", "protocol", "another language"],
 )
@@ -147,14 +176,20 @@ def test_it_is_left_out_with_its_reason_and_without_a_vote(record: Abstract) -> 
 
 
 def test_a_study_about_which_concern_was_expressed_asks_for_more_and_has_no_vote() -> None:
-    found = masis.screen_abstracts(QUESTION, [of(publication_types=["Expression of Concern Published"])])
+    found = masis.screen_abstracts(
+        QUESTION, [of(publication_types=["Expression of Concern Published"])]
+    )
     assert (found.grades[0].recommendation, found.grades[0].rule) == ("needs_more", "of_concern")
     assert found.rounds[0].ruling.tally.votes == 0
 
 
 STUDY = Abstract(id="pmid-7", title=TITLE, text=TRIAL, pmid="7", doi="10.1000/a.7", year=2009)
-NOTICE = Abstract(id="pmid-8", title=f"Retraction: {TITLE}", text="", pmid="8", doi="10.1000/a.8", year=2011)
-ERRATUM = Abstract(id="pmid-9", title="Erratum", publication_types=("Published Erratum",), notice_about=("7",))
+NOTICE = Abstract(
+    id="pmid-8", title=f"Retraction: {TITLE}", text="", pmid="8", doi="10.1000/a.8", year=2011
+)
+ERRATUM = Abstract(
+    id="pmid-9", title="Erratum", publication_types=("Published Erratum",), notice_about=("7",)
+)
 
 
 def screened(*answers: tuple[Abstract, ...]) -> Screening:
@@ -181,7 +216,12 @@ def test_a_study_and_the_notice_that_retracts_it_are_one_record_that_is_left_out
     assert [(grade.abstract_id, grade.rule, grade.publication) for grade in found.grades] == [
         ("pmid-7", "not_a_study", "retracted")
     ]
-    assert (found.flow.identified, found.flow.duplicates, found.flow.screened, found.kept) == (2, 1, 1, ())
+    assert (found.flow.identified, found.flow.duplicates, found.flow.screened, found.kept) == (
+        2,
+        1,
+        1,
+        (),
+    )
 
 
 def test_a_study_and_its_erratum_are_one_record_that_is_kept() -> None:
@@ -189,7 +229,9 @@ def test_a_study_and_its_erratum_are_one_record_that_is_kept() -> None:
     assert (found.kept, found.flow.duplicates) == (("pmid-7",), 1)
 
 
-def test_what_one_database_has_marked_as_retracted_is_retracted_whichever_record_came_first() -> None:
+def test_what_one_database_has_marked_as_retracted_is_retracted_whichever_record_came_first() -> (
+    None
+):
     marked = STUDY.model_copy(update={"id": "wos", "publication_types": ("Retracted Publication",)})
     for records in ((STUDY, marked), (marked, STUDY)):
         pool = Pool()
@@ -200,13 +242,17 @@ def test_what_one_database_has_marked_as_retracted_is_retracted_whichever_record
         assert named.status == "retracted"
 
 
-@pytest.mark.parametrize("records", [(STUDY, NOTICE), (NOTICE, STUDY)], ids=["study first", "notice first"])
+@pytest.mark.parametrize(
+    "records", [(STUDY, NOTICE), (NOTICE, STUDY)], ids=["study first", "notice first"]
+)
 def test_a_search_brings_a_retracted_study_as_such_though_its_notice_is_not_among_the_hits(
     records: tuple[Abstract, ...], tmp_path: Path
 ) -> None:
     with Store.open(tmp_path / "c.db") as store:
         store.corpora.add_many("c", records, source="f")
         for source in (InMemoryRetriever(records), store.corpora.retriever("c")):
-            hits = [each for each in source.search("aspirin migraine adults", 5) if each.id == STUDY.id]
+            hits = [
+                each for each in source.search("aspirin migraine adults", 5) if each.id == STUDY.id
+            ]
             named = publication_of(hits[0])
             assert named.status == "retracted"

@@ -1,4 +1,6 @@
-"""PubMed over real HTTP on loopback: what is asked, how it is paced, and every way in which it can go wrong."""
+"""PubMed over real HTTP on loopback: what is asked, how it is paced, and every way in which it can
+go wrong.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,14 @@ class Slept(list[float]):
 def pubmed(server: Server, slept: Slept | None = None, *, key: str | None = None) -> PubMed:
     waits = Slept() if slept is None else slept
     secret = SecretStr(key) if key else None
-    return PubMed("reviewer@example.org", server.address, secret, pause=waits.append, pace=Pace(1000))
+    return PubMed(
+        "reviewer@example.org", server.address, secret, pause=waits.append, pace=Pace(1000)
+    )
 
 
-def test_a_search_finds_by_words_and_brings_the_records_in_order_of_relevance(server: Server) -> None:
+def test_a_search_finds_by_words_and_brings_the_records_in_order_of_relevance(
+    server: Server,
+) -> None:
     server.pmids = [30, 10, 20, *range(1000, 1100)]
     found = pubmed(server).search("Does low-dose aspirin prevent stroke?", 3)
     assert [abstract.id for abstract in found] == ["pmid-30", "pmid-10", "pmid-20"]
@@ -78,7 +84,10 @@ def test_a_long_page_is_fetched_in_batches_and_pages_follow_each_other(server: S
 
 
 def test_records_that_the_server_found_and_can_not_bring_are_a_failure(server: Server) -> None:
-    gone = b"<?xml version='1.0'?><eFetchResult><ERROR>Unable to obtain the records</ERROR></eFetchResult>"
+    gone = (
+        b"<?xml version='1.0'?><eFetchResult><ERROR>Unable to obtain the"
+        b" records</ERROR></eFetchResult>"
+    )
     server.faults = [Reply(body=hits(50, [7, 8])), Reply(body=gone)]
     with pytest.raises(RetrievalFailed, match="could not bring them"):
         pubmed(server).search("aspirin", 2)
@@ -95,11 +104,15 @@ def test_nothing_found_is_nothing_and_asks_for_nothing_more(server: Server) -> N
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_passing_fault_is_tried_again_with_longer_and_longer_waits(server: Server, status: int) -> None:
+def test_a_passing_fault_is_tried_again_with_longer_and_longer_waits(
+    server: Server, status: int
+) -> None:
     slept = Slept()
     server.faults = [Reply(status=status)] * 3
     assert len(pubmed(server, slept).search("aspirin", 2)) == 2
-    assert [longest / 2 <= wait <= longest for wait, longest in zip(slept, (2, 4, 8), strict=True)] == [True] * 3
+    assert [
+        longest / 2 <= wait <= longest for wait, longest in zip(slept, (2, 4, 8), strict=True)
+    ] == [True] * 3
 
 
 def test_the_wait_that_the_server_asks_for_is_kept(server: Server) -> None:
@@ -136,7 +149,9 @@ def test_a_fault_that_stays_says_what_and_the_cure_and_never_the_key(
     server.faults = [Reply(status, body, (("Location", "http://127.0.0.1:9/elsewhere"),))] * 4
     with pytest.raises(RetrievalFailed, match=told) as raised:
         pubmed(server, key=key).search("aspirin", 2)
-    assert KEY not in str(raised.value) + repr(raised.value.__cause__) + repr(pubmed(server, key=key))
+    assert KEY not in str(raised.value) + repr(raised.value.__cause__) + repr(
+        pubmed(server, key=key)
+    )
     assert len(server.asked) == (1 if status in (302, 400, 404) else 4)
 
 
@@ -165,20 +180,27 @@ def test_a_reply_that_is_cut_off_or_garbled_is_asked_again_and_never_taken_for_l
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        (b"<eSearchResult><ERROR>Search Backend failed</ERROR></eSearchResult>", "Search Backend failed"),
+        (
+            b"<eSearchResult><ERROR>Search Backend failed</ERROR></eSearchResult>",
+            "Search Backend failed",
+        ),
         (b"<eSearchResult><Count>many</Count></eSearchResult>", "no count"),
         (b"<other/>", "not <eSearchResult>"),
         (b"not xml", "no XML"),
     ],
 )
-def test_a_search_that_is_no_result_is_a_failure_not_an_empty_result(server: Server, reply: bytes, told: str) -> None:
+def test_a_search_that_is_no_result_is_a_failure_not_an_empty_result(
+    server: Server, reply: bytes, told: str
+) -> None:
     server.faults = [Reply(body=reply)] * 4
     with pytest.raises(RetrievalFailed, match=told):
         pubmed(server).search("aspirin", 2)
 
 
 def test_a_record_that_can_not_be_read_is_left_out_and_the_others_come(server: Server) -> None:
-    server.fetches = lambda pmids: articles(pmids).replace(b"Study 102", b"").replace(b"Text 102.", b"")
+    server.fetches = lambda pmids: (
+        articles(pmids).replace(b"Study 102", b"").replace(b"Text 102.", b"")
+    )
     assert [abstract.pmid for abstract in pubmed(server).search("aspirin", 3)] == ["101", "103"]
 
 
@@ -226,10 +248,15 @@ def test_no_more_requests_a_second_than_the_rate_however_many_threads_ask() -> N
 
 def test_queries_that_look_like_a_search_language_are_words(server: Server) -> None:
     pubmed(server).search('aspirin[mesh] OR ("stroke"[tiab]) NOT 1:9999[uid] #1', 1)
-    assert server.asked[0].parameters["term"] == "aspirin AND mesh AND stroke AND tiab AND 1 AND 9999 AND uid"
+    assert (
+        server.asked[0].parameters["term"]
+        == "aspirin AND mesh AND stroke AND tiab AND 1 AND 9999 AND uid"
+    )
 
 
-def test_the_settings_name_who_asks_and_the_key_goes_to_ncbi_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_name_who_asks_and_the_key_goes_to_ncbi_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("NCBI_API_KEY", KEY)
     with pytest.raises(SettingsError, match="MASIS_SCREENING_PUBMED_EMAIL"):
         pubmed_of(Settings())
@@ -239,9 +266,18 @@ def test_the_settings_name_who_asks_and_the_key_goes_to_ncbi_only(monkeypatch: p
     own = pubmed_of(Settings(screening_pubmed_email="a@b.c"))
     assert own.key is not None
     assert KEY not in repr(own)
-    other = Settings(screening_pubmed_email="a@b.c", screening_pubmed_address="https://mirror.example.org/eutils/")
+    other = Settings(
+        screening_pubmed_email="a@b.c",
+        screening_pubmed_address="https://mirror.example.org/eutils/",
+    )
     assert pubmed_of(other).key is None
     assert pubmed_of(other).address == "https://mirror.example.org/eutils"
-    for wrong in ("http://example.org", "ftp://example.org", "file:///etc", "https://u:p@h/", "https://"):
+    for wrong in (
+        "http://example.org",
+        "ftp://example.org",
+        "file:///etc",
+        "https://u:p@h/",
+        "https://",
+    ):
         with pytest.raises(SettingsError, match="screening_pubmed_address"):
             pubmed_of(Settings(screening_pubmed_email="a@b.c", screening_pubmed_address=wrong))

@@ -1,4 +1,6 @@
-"""Queries made from what is missing: each names it, none is searched twice, and they end where none would help."""
+"""Queries made from what is missing: each names it, none is searched twice, and they end where none
+would help.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.screening.scripted import AWAY, BORDERLINE, SERIES, STRONG, Said, gra
 QUESTION = "Does aspirin prevent heart attack in older adults?"
 
 
-def seen(said: Said, title: str = "Aspirin and heart attack in older adults", text: str = "") -> GradedAbstract:
+def seen(
+    said: Said, title: str = "Aspirin and heart attack in older adults", text: str = ""
+) -> GradedAbstract:
     abstract = Abstract(id=title, title=title, text=text)
     return GradedAbstract(abstract, grade_of(abstract.id, said))
 
@@ -40,12 +44,15 @@ def test_nothing_found_looks_for_other_words() -> None:
 
 @pytest.mark.spec("AESOP-BORDERLINE")
 def test_a_part_of_the_question_that_few_name_is_looked_for_by_its_other_names() -> None:
-    found = [seen(BORDERLINE, "Aspirin in older adults"), seen(BORDERLINE, "Aspirin in older women")]
+    found = [
+        seen(BORDERLINE, "Aspirin in older adults"),
+        seen(BORDERLINE, "Aspirin in older women"),
+    ]
     assert what(*found)[:2] == [
         "Scope: none of 2 found is relevant.",
         "Concept: “heart attack” (outcome) is named in 0 of 2 related abstracts.",
     ]
-    (query, *_) = next_queries(QUESTION, find_gaps(QUESTION, found)[1:], first_queries(QUESTION), 20)
+    query, *_ = next_queries(QUESTION, find_gaps(QUESTION, found)[1:], first_queries(QUESTION), 20)
     assert "myocardial infarction" in query.text
     assert "heart attack" not in query.text
 
@@ -61,19 +68,30 @@ def test_a_part_without_other_names_is_asked_for_with_the_rarest_other_part_alon
 
 
 def test_too_much_about_something_else_is_a_gap() -> None:
-    near, away = [seen(STRONG), seen(STRONG)], [seen(AWAY, f"Knees of runners {i}") for i in range(4)]
-    assert "Scope: 4 of 6 are about something else." in [each.what for each in find_gaps(QUESTION, [*near, *away])]
+    near, away = (
+        [seen(STRONG), seen(STRONG)],
+        [seen(AWAY, f"Knees of runners {i}") for i in range(4)],
+    )
+    assert "Scope: 4 of 6 are about something else." in [
+        each.what for each in find_gaps(QUESTION, [*near, *away])
+    ]
 
 
 def test_missing_designs_are_named_and_asked_for_each() -> None:
-    found = find_gaps(QUESTION, [seen(SERIES), seen(SERIES, "Aspirin and heart attack in older adults again")])
+    found = find_gaps(
+        QUESTION, [seen(SERIES), seen(SERIES, "Aspirin and heart attack in older adults again")]
+    )
     designs = [each for each in found if each.what.startswith("Design")]
     assert [each.what for each in designs] == [
         "Design: no randomised controlled trial among 2 relevant abstracts.",
         "Design: no systematic review among 2 relevant abstracts.",
         "Design: no cohort study among 2 relevant abstracts.",
     ]
-    assert [each.design for each in designs] == ["randomised_trial", "systematic_review", "cohort_study"]
+    assert [each.design for each in designs] == [
+        "randomised_trial",
+        "systematic_review",
+        "cohort_study",
+    ]
 
 
 def test_cohorts_are_not_asked_for_where_there_are_trials_enough() -> None:
@@ -107,7 +125,10 @@ def test_only_old_studies_ask_for_later_ones() -> None:
 
 
 def test_a_source_without_a_field_for_the_year_leaves_older_records_out() -> None:
-    held = [Abstract(id=str(year), title="Aspirin and heart attack", year=year) for year in range(2000, 2026)]
+    held = [
+        Abstract(id=str(year), title="Aspirin and heart attack", year=year)
+        for year in range(2000, 2026)
+    ]
     query = Query(text="aspirin heart attack", why="", since=2023)
     found = search_source(InMemoryRetriever(held), query, 2)
     assert [each.year for each in found] == [2023, 2024]
@@ -138,7 +159,9 @@ def test_no_search_is_made_twice_and_they_end_where_no_further_query_would_help(
         assert len(asked) <= MOST_QUERIES
         tried.extend(asked)
     assert not next_queries(QUESTION, find_gaps(QUESTION, [seen(said)], 2026), tried, 20)
-    searches = [(frozenset(query.text.lower().split()), query.offset, query.since) for query in tried]
+    searches = [
+        (frozenset(query.text.lower().split()), query.offset, query.since) for query in tried
+    ]
     assert len(set(searches)) == len(searches)
 
 
@@ -164,9 +187,15 @@ def test_whether_a_list_goes_on_is_seen_at_the_end_of_what_it_brought() -> None:
 ABSTRACTS = (
     Abstract(id="knee", title="Knees", text="Walking after a knee replacement."),
     Abstract(
-        id="aside", title="Rest", text="Rest helped; aspirin was mentioned once among many other things said here."
+        id="aside",
+        title="Rest",
+        text="Rest helped; aspirin was mentioned once among many other things said here.",
     ),
-    Abstract(id="aspirin", title="Aspirin for headache", text="Aspirin relieved headaches. Aspirin was safe."),
+    Abstract(
+        id="aspirin",
+        title="Aspirin for headache",
+        text="Aspirin relieved headaches. Aspirin was safe.",
+    ),
     Abstract(id="empty"),
 )
 
@@ -177,7 +206,12 @@ def ids(found: tuple[Abstract, ...]) -> list[str]:
 
 def test_what_says_most_of_the_rare_words_comes_first_and_the_rest_after_it() -> None:
     source = InMemoryRetriever(ABSTRACTS)
-    assert ids(source.search("aspirin against headache", 10)) == ["aspirin", "aside", "knee", "empty"]
+    assert ids(source.search("aspirin against headache", 10)) == [
+        "aspirin",
+        "aside",
+        "knee",
+        "empty",
+    ]
     assert ids(source.search("walking", 1)) == ["knee"]
 
 
@@ -192,13 +226,18 @@ def test_a_short_text_says_more_with_a_word_than_a_long_one_and_repeating_it_win
         ]
     )
     assert ids(source.search("aspirin", 4))[-1] in ("long", "both")
-    assert ids(source.search("aspirin", 4)).index("short") < ids(source.search("aspirin", 4)).index("long")
+    assert ids(source.search("aspirin", 4)).index("short") < ids(source.search("aspirin", 4)).index(
+        "long"
+    )
     assert ids(source.search("aspirin migraine", 4))[0] == "both"
 
 
 def test_what_is_in_the_title_weighs_three_times() -> None:
     source = InMemoryRetriever(
-        [Abstract(id="text", text="Aspirin a b."), Abstract(id="title", title="Aspirin", text="c d.")]
+        [
+            Abstract(id="text", text="Aspirin a b."),
+            Abstract(id="title", title="Aspirin", text="c d."),
+        ]
     )
     assert ids(source.search("aspirin", 2)) == ["title", "text"]
 
@@ -206,7 +245,9 @@ def test_what_is_in_the_title_weighs_three_times() -> None:
 def test_reading_on_reaches_everything_once() -> None:
     source = InMemoryRetriever(ABSTRACTS)
     pages = [source.search("aspirin", 3, offset) for offset in (0, 3, 6)]
-    assert sorted(each for page in pages for each in ids(page)) == sorted(each.id for each in ABSTRACTS)
+    assert sorted(each for page in pages for each in ids(page)) == sorted(
+        each.id for each in ABSTRACTS
+    )
     assert pages[2] == ()
 
 

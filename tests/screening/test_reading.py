@@ -1,4 +1,6 @@
-"""What is read in an abstract without a model: what it is about, its design, its method, whether it is large enough."""
+"""What is read in an abstract without a model: what it is about, its design, its method, whether it
+is large enough.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,14 @@ def shown(reason: Reason, abstract: Abstract) -> list[str]:
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        (QUESTION, [("metformin", "intervention"), ("mortality", "outcome"), ("heart failure", "population")]),
+        (
+            QUESTION,
+            [
+                ("metformin", "intervention"),
+                ("mortality", "outcome"),
+                ("heart failure", "population"),
+            ],
+        ),
         (
             "What is the effect of exercise on low back pain?",
             [("exercise", "intervention"), ("low back pain", "outcome")],
@@ -48,12 +57,17 @@ def shown(reason: Reason, abstract: Abstract) -> list[str]:
                 ("depression", "population"),
             ],
         ),
-        ("Is the infection rate lower in rats?", [("infection", "intervention"), ("rats", "population")]),
+        (
+            "Is the infection rate lower in rats?",
+            [("infection", "intervention"), ("rats", "population")],
+        ),
         ("Does it work?", [("work", "intervention")]),
         ("???", []),
     ],
 )
-def test_a_question_is_read_as_concepts_in_their_parts(question: str, expected: list[tuple[str, str]]) -> None:
+def test_a_question_is_read_as_concepts_in_their_parts(
+    question: str, expected: list[tuple[str, str]]
+) -> None:
     assert parts(question) == expected
 
 
@@ -66,7 +80,8 @@ def score(text: str, title: str = "", question: str = QUESTION) -> float:
 @pytest.mark.spec("AESOP-GRADING")
 def test_an_abstract_that_meets_the_question_whole_is_relevant_and_shows_the_words() -> None:
     abstract = of(
-        "We followed people with heart failure given metformin. Metformin lowered mortality. Mortality was 3%.",
+        "We followed people with heart failure given metformin. Metformin lowered mortality."
+        " Mortality was 3%.",
         "Metformin in heart failure",
     )
     found = relevance(read_question(QUESTION), abstract)
@@ -76,8 +91,12 @@ def test_an_abstract_that_meets_the_question_whole_is_relevant_and_shows_the_wor
 
 
 def test_the_one_thing_that_is_missing_weighs_more_than_all_that_is_there() -> None:
-    whole = score("Metformin and mortality in heart failure. Metformin in heart failure: mortality.")
-    without_drug = score("Ramipril and mortality in heart failure. Mortality in heart failure fell.")
+    whole = score(
+        "Metformin and mortality in heart failure. Metformin in heart failure: mortality."
+    )
+    without_drug = score(
+        "Ramipril and mortality in heart failure. Mortality in heart failure fell."
+    )
     without_people = score("Metformin and mortality in diabetes. Metformin lowers mortality.")
     nothing = score("Knee surgery in athletes and its complications.")
     assert nothing == 0.0
@@ -86,7 +105,10 @@ def test_the_one_thing_that_is_missing_weighs_more_than_all_that_is_there() -> N
 
 
 def test_other_words_for_the_same_thing_meet_the_question() -> None:
-    assert score("Metformin and death in congestive cardiac failure. Deaths on metformin were fewer.") > 0.6
+    assert (
+        score("Metformin and death in congestive cardiac failure. Deaths on metformin were fewer.")
+        > 0.6
+    )
     question = "Do statins prevent heart attack in the elderly?"
     assert score("Atorvastatin and myocardial infarction in older adults.", question=question) > 0.6
 
@@ -103,7 +125,9 @@ def test_an_aside_counts_less_than_the_matter_of_the_study() -> None:
 
 def test_the_words_of_one_concept_count_less_where_they_stand_far_apart() -> None:
     question = "Does yellow bark help?"
-    between = "and many other things were said about quite different matters in between these two words "
+    between = (
+        "and many other things were said about quite different matters in between these two words "
+    )
     together = "A tea of yellow, dried bark. Yellow dried bark."
     apart = f"Yellow paint, {between}, and bark. Bark {between} and yellow."
     assert score(apart, question=question) == pytest.approx((0.8 - 0.12) / 0.88, abs=1e-4)
@@ -142,9 +166,10 @@ def test_a_question_about_animals_or_cells_is_known_as_such() -> None:
 
 
 FULL = of(
-    "We randomly assigned 412 adults (1:1, computer-generated sequence) to aspirin or placebo. Participants and "
-    "assessors were blinded. The primary outcome was pain at 2 weeks, analysed by intention to treat. Mean difference "
-    "-1.2 (95% CI -1.6 to -0.8; p<0.001). Adverse events were few. NCT01234567."
+    "We randomly assigned 412 adults (1:1, computer-generated sequence) to aspirin or placebo."
+    " Participants and assessors were blinded. The primary outcome was pain at 2 weeks, analysed by"
+    " intention to treat. Mean difference -1.2 (95% CI -1.6 to -0.8; p<0.001). Adverse events were"
+    " few. NCT01234567."
 )
 SPARSE = of("Aspirin was given to people who were randomly assigned to it. They felt better.")
 
@@ -155,7 +180,14 @@ def test_a_trial_that_reports_what_guards_against_bias_scores_high_and_shows_the
     assert full.score == pytest.approx(0.95)
     assert sparse.score < 0.3
     words = shown(full.reason, FULL)
-    assert {"randomly assigned", "blinded", "placebo", "primary outcome", "95% CI", "NCT01234567"} <= set(words)
+    assert {
+        "randomly assigned",
+        "blinded",
+        "placebo",
+        "primary outcome",
+        "95% CI",
+        "NCT01234567",
+    } <= set(words)
     assert "blinded" in sparse.reason.text.partition("Not reported:")[2]
 
 
@@ -229,7 +261,10 @@ def test_the_size_a_study_needs_follows_from_its_design(
 
 def test_a_letter_that_grows_when_lowered_moves_no_words() -> None:
     text = "İİİ Patients were Randomly Assigned to NCT01234567."
-    assert text[slice(*(Wording(r"\brandomly assigned\b").search(text) or (0, 0)))] == "Randomly Assigned"
+    assert (
+        text[slice(*(Wording(r"\brandomly assigned\b").search(text) or (0, 0)))]
+        == "Randomly Assigned"
+    )
     assert text[slice(*(Wording(r"\bNCT ?\d{6,8}\b").search(text) or (0, 0)))] == "NCT01234567"
     assert Wording(r"\bNCT ?\d{6,8}\b").search("nct0123456") == (0, 10)
 

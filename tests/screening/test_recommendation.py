@@ -83,13 +83,21 @@ def test_each_rule_decides_where_it_should(case: tuple[str, ...]) -> None:
 
 
 def test_every_rule_that_follows_from_scores_has_a_case() -> None:
-    assert {rule for *_, rule in CASES} == set(get_args(Rule)) - {"person", "disagreement", "unmatched", "of_concern"}
+    assert {rule for *_, rule in CASES} == set(get_args(Rule)) - {
+        "person",
+        "disagreement",
+        "unmatched",
+        "of_concern",
+    }
 
 
 @pytest.mark.spec("AESOP-RECOMMENDATION")
 def test_animals_are_no_indirect_evidence_for_a_question_about_animals() -> None:
     assert recommend(0.9, 0.5, "animal_study", True).rule == "weak_design"
-    assert recommend(0.9, 0.5, "animal_study", True, frozenset({"animal_study"})).recommendation == "keep"
+    assert (
+        recommend(0.9, 0.5, "animal_study", True, frozenset({"animal_study"})).recommendation
+        == "keep"
+    )
 
 
 @pytest.mark.spec("AESOP-RECOMMENDATION")
@@ -98,10 +106,15 @@ def test_more_is_never_worse() -> None:
     grid = [i / 20 for i in range(21)]
     for design in DESIGNS:
         for method in grid:
-            ranks = [order[recommend(relevance, method, design, True).recommendation] for relevance in grid]
+            ranks = [
+                order[recommend(relevance, method, design, True).recommendation]
+                for relevance in grid
+            ]
             assert ranks == sorted(ranks), (design, method)
         for relevance in grid:
-            ranks = [order[recommend(relevance, method, design, True).recommendation] for method in grid]
+            ranks = [
+                order[recommend(relevance, method, design, True).recommendation] for method in grid
+            ]
             assert ranks == sorted(ranks), (design, relevance)
 
 

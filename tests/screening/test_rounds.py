@@ -1,4 +1,6 @@
-"""The rounds: retrieve, grade, decide, retrieve again; what the specification calls correct behaviour."""
+"""The rounds: retrieve, grade, decide, retrieve again; what the specification calls correct
+behaviour.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def test_strong_evidence_converges_in_the_first_round() -> None:
 @pytest.mark.spec("AESOP-WEAK-REJECTED", "AESOP-ROUNDS")
 def test_weak_studies_are_rejected_and_the_limit_of_rounds_ends_honestly() -> None:
     source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(9)))
-    found, _ = screened(ScriptedGrader({}, default=WEAK), source, settings=Settings(screening_retrieve=5))
+    found, _ = screened(
+        ScriptedGrader({}, default=WEAK), source, settings=Settings(screening_retrieve=5)
+    )
     assert (found.outcome, len(found.rounds), found.kept) == ("evidence_insufficient", 4, ())
     assert "limit of 4 rounds" in " ".join(found.reasons)
     assert found.flow.excluded[0].rule == "weak_method"
@@ -66,7 +70,9 @@ def _ids(number: int) -> tuple[str, ...]:
 
 
 @pytest.mark.spec("AESOP-BORDERLINE")
-def test_borderline_studies_trigger_another_retrieval_with_queries_that_say_what_was_missing() -> None:
+def test_borderline_studies_trigger_another_retrieval_with_queries_that_say_what_was_missing() -> (
+    None
+):
     says = dict.fromkeys(ONE, BORDERLINE)
     source = ScriptedSource(abstracts(*ONE), abstracts("f", "g", "h", "i", "j"))
     found, _ = screened(ScriptedGrader(says), source)
@@ -81,10 +87,13 @@ def test_borderline_studies_trigger_another_retrieval_with_queries_that_say_what
 
 @pytest.mark.spec("AESOP-DECAY")
 def test_the_bar_comes_down_round_by_round_while_the_agreement_holds() -> None:
-    middling = Said(0.6, 0.62, "cohort_study", True)  # kept at quality 0.61: enough for 0.60, not for 0.65
+    # kept at quality 0.61: enough for 0.60, not for 0.65
+    middling = Said(0.6, 0.62, "cohort_study", True)
     source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
     small = Settings(screening_retrieve=5)
-    found, _ = screened(ScriptedGrader({}, default=middling), source, settings=small, thresholds=ruling.DEFAULT)
+    found, _ = screened(
+        ScriptedGrader({}, default=middling), source, settings=small, thresholds=ruling.DEFAULT
+    )
     assert [each.ruling.required_average for each in found.rounds] == [0.70, 0.65, 0.60]
     assert [each.ruling.consensus for each in found.rounds] == ["sufficient"] * 3
     assert found.outcome == "sufficient"
@@ -93,7 +102,9 @@ def test_the_bar_comes_down_round_by_round_while_the_agreement_holds() -> None:
 @pytest.mark.spec("AESOP-GRADING")
 def test_nothing_is_graded_twice_however_often_it_is_found() -> None:
     grader = ScriptedGrader(dict.fromkeys(ONE, BORDERLINE), default=BORDERLINE)
-    source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"), abstracts("f", "a"), abstracts("g", "b"))
+    source = ScriptedSource(
+        abstracts(*ONE), abstracts("a", "b", "f"), abstracts("f", "a"), abstracts("g", "b")
+    )
     found, _ = screened(grader, source)
     assert sorted(grader.asked) == sorted(set(grader.asked))
     assert {"a", "b", "f"} <= set(found.rounds[1].retrieved)
@@ -105,7 +116,10 @@ def test_every_relevant_abstract_found_so_far_votes_in_each_round() -> None:
     says = {"a": STRONG, "b": STRONG, "c": WEAK, "d": WEAK, "e": WEAK}
     source = ScriptedSource(abstracts(*ONE), abstracts("a", "b", "f"), abstracts("g", "h"))
     found, _ = screened(ScriptedGrader(says), source)
-    assert [(each.ruling.tally.keep, each.ruling.tally.votes) for each in found.rounds] == [(2, 5), (5, 8)]
+    assert [(each.ruling.tally.keep, each.ruling.tally.votes) for each in found.rounds] == [
+        (2, 5),
+        (5, 8),
+    ]
     assert (found.outcome, found.kept) == ("sufficient", ("a", "b", "g", "h", "f"))
 
 
@@ -118,7 +132,9 @@ def test_a_round_takes_no_more_than_its_limit_from_each_source_and_takes_them_in
 
 def test_the_same_record_from_two_sources_is_one_abstract_and_counts_as_a_duplicate() -> None:
     one = Abstract(id="pmid-7", title="Aspirin for headache in adults", text="A trial.", pmid="7")
-    two = Abstract(id="corpus-1", title="ASPIRIN FOR HEADACHE IN ADULTS.", text="A trial.", pmid="7")
+    two = Abstract(
+        id="corpus-1", title="ASPIRIN FOR HEADACHE IN ADULTS.", text="A trial.", pmid="7"
+    )
     grader = ScriptedGrader({})
     found, _ = screened(grader, ScriptedSource([one]), ScriptedSource([two]))
     assert grader.asked == ["pmid-7"]
@@ -128,10 +144,15 @@ def test_the_same_record_from_two_sources_is_one_abstract_and_counts_as_a_duplic
 @pytest.mark.spec("AESOP-FLOW")
 def test_the_flow_adds_up() -> None:
     says = {"a": STRONG, "b": WEAK, "c": AWAY, "d": BORDERLINE, "e": UNREADABLE}
-    found, _ = screened(ScriptedGrader(says, default=AWAY), ScriptedSource(abstracts(*ONE), abstracts("a", "x")))
+    found, _ = screened(
+        ScriptedGrader(says, default=AWAY), ScriptedSource(abstracts(*ONE), abstracts("a", "x"))
+    )
     flow = found.flow
-    assert flow.identified == flow.duplicates + flow.screened == 6  # found again by a later query, "a" counts once
-    assert flow.screened == sum(each.count for each in flow.excluded) + flow.undecided + flow.kept == 6
+    # found again by a later query, "a" counts once
+    assert flow.identified == flow.duplicates + flow.screened == 6
+    assert (
+        flow.screened == sum(each.count for each in flow.excluded) + flow.undecided + flow.kept == 6
+    )
     assert {each.rule: each.count for each in flow.excluded} == {"off_topic": 2, "weak_method": 1}
     assert flow.unscored == 1
 
@@ -143,16 +164,22 @@ def test_a_source_that_fails_leaves_a_warning_and_the_others_go_on() -> None:
     assert any(event.kind == "warning" for event in events)
 
 
-def test_where_every_source_fails_the_screening_ends_as_an_error_not_as_insufficient_evidence() -> None:
+def test_where_every_source_fails_the_screening_ends_as_an_error_not_as_insufficient_evidence() -> (
+    None
+):
     found, _ = screened(ScriptedGrader({}), BrokenSource())
     assert (found.outcome, found.rounds) == ("error", ())
     assert "No source could be asked." in found.reasons
 
 
 @pytest.mark.spec("AESOP-ROUNDS")
-def test_where_every_gap_has_been_asked_for_it_ends_and_says_that_no_further_query_would_help() -> None:
+def test_where_every_gap_has_been_asked_for_it_ends_and_says_that_no_further_query_would_help() -> (
+    None
+):
     source = ScriptedSource(abstracts(*ONE))
-    found, _ = screened(ScriptedGrader({}, default=SERIES), source, settings=Settings(screening_max_rounds=8))
+    found, _ = screened(
+        ScriptedGrader({}, default=SERIES), source, settings=Settings(screening_max_rounds=8)
+    )
     assert found.outcome == "evidence_insufficient"
     assert len(found.rounds) < 8
     assert NO_FURTHER_QUERY in found.reasons
@@ -168,11 +195,16 @@ def test_the_reasons_are_those_of_the_last_round_that_brought_anything_relevant(
 
 
 @pytest.mark.spec("AESOP-DECAY")
-def test_where_a_round_brings_nothing_relevant_what_was_found_before_is_held_to_the_lower_requirement() -> None:
-    middling = Said(0.6, 0.62, "cohort_study", True)  # quality 0.61: enough for the third round's 0.60
+def test_where_a_round_brings_nothing_relevant_what_was_found_before_is_held_to_the_lower_requirement() -> (
+    None
+):
+    # quality 0.61: enough for the third round's 0.60
+    middling = Said(0.6, 0.62, "cohort_study", True)
     source = ScriptedSource(abstracts(*ONE))  # every later search brings nothing
     small = Settings(screening_retrieve=5)
-    found, _ = screened(ScriptedGrader({}, default=middling), source, settings=small, thresholds=ruling.DEFAULT)
+    found, _ = screened(
+        ScriptedGrader({}, default=middling), source, settings=small, thresholds=ruling.DEFAULT
+    )
     assert [each.ruling.required_average for each in found.rounds] == [0.70, 0.65, 0.60]
     assert [each.ruling.tally.keep for each in found.rounds] == [5, 5, 5]
     assert found.outcome == "sufficient"
@@ -210,13 +242,20 @@ def test_an_interrupted_screening_goes_on_where_it_was_and_grades_nothing_again(
     assert again.asked == ["f", "g", "h"]
     assert [each.number for each in found.rounds] == [0, 1]
     straight, _ = screened(
-        ScriptedGrader(dict.fromkeys(ONE, BORDERLINE)), ScriptedSource(abstracts(*ONE), abstracts("a", "f", "g", "h"))
+        ScriptedGrader(dict.fromkeys(ONE, BORDERLINE)),
+        ScriptedSource(abstracts(*ONE), abstracts("a", "f", "g", "h")),
     )
-    assert (found.rounds, found.kept, found.outcome) == (straight.rounds, straight.kept, straight.outcome)
+    assert (found.rounds, found.kept, found.outcome) == (
+        straight.rounds,
+        straight.kept,
+        straight.outcome,
+    )
 
 
 def test_every_event_has_its_number_and_tells_of_the_work_as_it_goes() -> None:
-    _, events = screened(ScriptedGrader({}), ScriptedSource(abstracts(*_ids(1), *_ids(2), *_ids(3))))
+    _, events = screened(
+        ScriptedGrader({}), ScriptedSource(abstracts(*_ids(1), *_ids(2), *_ids(3)))
+    )
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert [event.kind for event in events] == [
         "screening_started",
@@ -235,11 +274,16 @@ def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
     def work(default: Said, screening_id: str) -> ScreeningSteps:
         source = ScriptedSource(*(abstracts(*_ids(n)) for n in range(4)))
         grader = ScriptedGrader({}, default=default)
-        return screen(QUESTION, [source], grader, Settings(), screening_id=screening_id, now=lambda: "now")
+        return screen(
+            QUESTION, [source], grader, Settings(), screening_id=screening_id, now=lambda: "now"
+        )
 
     async def both() -> tuple[Screening, Screening]:
         return await asyncio.gather(
-            *(asyncio.to_thread(run_to_completion, each) for each in (work(BORDERLINE, "one"), work(STRONG, "two")))
+            *(
+                asyncio.to_thread(run_to_completion, each)
+                for each in (work(BORDERLINE, "one"), work(STRONG, "two"))
+            )
         )
 
     one, two = asyncio.run(both())
@@ -248,7 +292,9 @@ def test_two_screenings_at_once_do_not_disturb_each_other() -> None:
 
 
 def test_the_thresholds_and_versions_used_are_on_the_record() -> None:
-    settings = Settings(screening_required_first=0.8, screening_max_rounds=2, screening_pubmed_email="a@example.org")
+    settings = Settings(
+        screening_required_first=0.8, screening_max_rounds=2, screening_pubmed_email="a@example.org"
+    )
     found, _ = screened(ScriptedGrader({}), ScriptedSource(abstracts(*ONE)), settings=settings)
     assert found.thresholds.required_average == (0.8, 0.75)
     assert found.versions.rubric
@@ -285,7 +331,9 @@ def test_what_could_not_be_graded_is_tried_again() -> None:
     assert grader.asked == ["a", "a"]
 
 
-def test_a_grade_is_of_one_question_one_text_one_grader_and_one_rubric(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grade_is_of_one_question_one_text_one_grader_and_one_rubric(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     abstract = Abstract(id="a", title="T", text="X")
     keys = {
         key_of("q", abstract, JUDGE),

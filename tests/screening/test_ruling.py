@@ -1,4 +1,6 @@
-"""Thresholds and consensus, checked against a second statement of the rules that shares no code with the first."""
+"""Thresholds and consensus, checked against a second statement of the rules that shares no code
+with the first.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def averages() -> list[Fraction]:
     """0 to 1 in hundredths, and a hair's breadth on each side of every edge."""
     edges = [Fraction(edge, 100) for edge in (55, 60, 65, 70)]
     hair = Fraction(1, 10_000)
-    return sorted({Fraction(i, 100) for i in range(101)} | {edge + sign * hair for edge in edges for sign in (-1, 1)})
+    return sorted(
+        {Fraction(i, 100) for i in range(101)}
+        | {edge + sign * hair for edge in edges for sign in (-1, 1)}
+    )
 
 
 def as_written(
@@ -62,24 +67,48 @@ def test_every_vote_and_average_is_decided_as_the_specification_says(least: int)
         votes = Tally(keep=keep, discard=discard, needs_more=more)
         for average in [*averages(), None]:
             for number in range(6):
-                found = ruling.decided(votes, None if average is None else float(average), number, thresholds)
-                if (found.consensus, found.decision) != as_written(keep, discard, more, average, number, least):
+                found = ruling.decided(
+                    votes, None if average is None else float(average), number, thresholds
+                )
+                if (found.consensus, found.decision) != as_written(
+                    keep, discard, more, average, number, least
+                ):
                     wrong.append((keep, discard, more, average, number, found.decision))
     assert not wrong, wrong[:5]
 
 
 @pytest.mark.spec("AESOP-DECAY")
 def test_the_required_average_falls_round_by_round_and_stays_at_the_last() -> None:
-    assert [ruling.DEFAULT.required(number) for number in range(6)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55]
+    assert [ruling.DEFAULT.required(number) for number in range(6)] == [
+        0.70,
+        0.65,
+        0.60,
+        0.55,
+        0.55,
+        0.55,
+    ]
 
 
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION", "AESOP-ROUNDS")
 def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
     found = ruling.thresholds_of(Settings())
     assert found == ruling.DEFAULT
-    assert (found.keep_share, found.discard_share, Settings().screening_max_rounds) == (0.60, 0.50, 4)
+    assert (found.keep_share, found.discard_share, Settings().screening_max_rounds) == (
+        0.60,
+        0.50,
+        4,
+    )
     longer = ruling.thresholds_of(Settings(screening_max_rounds=8))
-    assert [longer.required(number) for number in range(8)] == [0.70, 0.65, 0.60, 0.55, 0.55, 0.55, 0.55, 0.55]
+    assert [longer.required(number) for number in range(8)] == [
+        0.70,
+        0.65,
+        0.60,
+        0.55,
+        0.55,
+        0.55,
+        0.55,
+        0.55,
+    ]
 
 
 @pytest.mark.spec("AESOP-DECAY")
@@ -88,25 +117,41 @@ def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
     [(5, [0.70, 0.70, 0.70, 0.65]), (8, [0.70, 0.70, 0.65, 0.65]), (15, [0.70, 0.65, 0.60, 0.55]),
      (60, [0.70, 0.65, 0.60, 0.55])],
 )  # fmt: skip
-def test_small_pages_that_make_more_rounds_lower_the_bar_no_faster(page: int, required: list[float]) -> None:
+def test_small_pages_that_make_more_rounds_lower_the_bar_no_faster(
+    page: int, required: list[float]
+) -> None:
     found = ruling.thresholds_of(Settings(screening_retrieve=page))
     assert [found.required(number) for number in range(4)] == required
 
 
 def test_other_thresholds_can_be_asked_for() -> None:
-    strict = ruling.thresholds_of(Settings(screening_required_first=0.9, screening_required_step=0.0))
+    strict = ruling.thresholds_of(
+        Settings(screening_required_first=0.9, screening_required_step=0.0)
+    )
     assert [strict.required(number) for number in range(3)] == [0.9, 0.9, 0.9]
-    steep = ruling.thresholds_of(Settings(screening_required_step=0.1, screening_required_least=0.58))
+    steep = ruling.thresholds_of(
+        Settings(screening_required_step=0.1, screening_required_least=0.58)
+    )
     assert steep.required_average == (0.70, 0.60, 0.58)
 
 
 numbers = itertools.count()
 
 
-def graded(recommendation: Recommendation, quality: float | None = 0.8, relevance: float = 0.9) -> Grade:
+def graded(
+    recommendation: Recommendation, quality: float | None = 0.8, relevance: float = 0.9
+) -> Grade:
     said = Said(None if quality is None else relevance, quality)
-    given = {"methodology_score": quality, "quality": quality, "design": None, "unscored": None, "rule": "strong"}
-    return grade_of(f"a{next(numbers)}", said).model_copy(update={**given, "recommendation": recommendation})
+    given = {
+        "methodology_score": quality,
+        "quality": quality,
+        "design": None,
+        "unscored": None,
+        "rule": "strong",
+    }
+    return grade_of(f"a{next(numbers)}", said).model_copy(
+        update={**given, "recommendation": recommendation}
+    )
 
 
 @pytest.mark.spec("AESOP-CONSENSUS")
@@ -124,7 +169,9 @@ def test_one_strong_paper_does_not_override_poor_consensus() -> None:
 
 
 @pytest.mark.spec("AESOP-DECISION")
-def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_bar_has_come_down() -> None:
+def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_bar_has_come_down() -> (
+    None
+):
     votes = [graded("keep", 0.62) for _ in range(5)]
     assert [ruling.ruling(number, votes).decision for number in range(4)] == [
         "retrieve_more",
@@ -136,19 +183,25 @@ def test_agreement_on_evidence_that_is_not_good_enough_retrieves_more_until_the_
 
 @pytest.mark.spec("AESOP-CONSENSUS")
 def test_where_thresholds_overlap_discarding_comes_first() -> None:
-    # With the specification's shares both can't hold at once; with others they can, and the cautious one decides.
+    # With the specification's shares both can't hold at once; with others they can, and the
+    # cautious one decides.
     lax = ruling.DEFAULT.model_copy(update={"keep_share": 0.4, "discard_share": 0.4})
     assert ruling.consensus(Tally(keep=2, discard=2, needs_more=1), lax) == "retrieve_more"
     assert ruling.consensus(Tally(keep=2, discard=1, needs_more=2), lax) == "sufficient"
 
 
 def test_the_reason_says_which_of_the_rules_decided() -> None:
-    mixed = ruling.ruling(0, [graded("keep"), graded("needs_more"), graded("needs_more"), graded("discard")])
+    mixed = ruling.ruling(
+        0, [graded("keep"), graded("needs_more"), graded("needs_more"), graded("discard")]
+    )
     assert "mixed signals" in mixed.why
     rejected = ruling.ruling(0, [graded("keep"), graded("discard")])
     assert "at least 50% discard" in rejected.why
     agreed = ruling.ruling(0, [graded("keep", 0.70)])
-    assert "at least 60% keep: they agree; the kept average 0.700 reaches the required 0.70" in agreed.why
+    assert (
+        "at least 60% keep: they agree; the kept average 0.700 reaches the required 0.70"
+        in agreed.why
+    )
     assert "0.690 is under the required 0.70" in ruling.ruling(0, [graded("keep", 0.69)]).why
 
 
@@ -162,28 +215,43 @@ def test_nothing_found_is_never_sufficient() -> None:
 def test_what_a_person_keeps_without_a_score_counts_as_a_vote_and_not_in_the_average() -> None:
     found = ruling.ruling(0, [graded("keep", None), graded("keep", 0.9)])
     assert (found.average, found.decision) == (0.9, "sufficient")
-    assert ruling.ruling(3, [graded("keep", None), graded("keep", None)]).decision == "retrieve_more"
+    assert (
+        ruling.ruling(3, [graded("keep", None), graded("keep", None)]).decision == "retrieve_more"
+    )
 
 
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECISION")
 @pytest.mark.parametrize("beside", [0, 1, 4, 6, 14, 44, 94, 194])
 def test_what_a_search_brings_beside_the_relevant_abstracts_changes_nothing(beside: int) -> None:
-    relevant = [*(graded("keep") for _ in range(4)), graded("discard", 0.1), graded("needs_more", 0.5)]
+    relevant = [
+        *(graded("keep") for _ in range(4)),
+        graded("discard", 0.1),
+        graded("needs_more", 0.5),
+    ]
     alone = ruling.ruling(0, relevant)
     found = ruling.ruling(0, [*relevant, *[graded("discard", 0.4, relevance=0.1)] * beside])
-    assert (found.consensus, found.decision, found.average) == (alone.consensus, alone.decision, alone.average)
+    assert (found.consensus, found.decision, found.average) == (
+        alone.consensus,
+        alone.decision,
+        alone.average,
+    )
     assert (found.tally.votes, found.tally.not_relevant) == (6, beside)
     assert found.why.startswith(alone.why)
     assert ("without a vote" in found.why) is (beside > 0)
 
 
-def test_a_person_votes_on_what_the_machine_took_for_something_else_and_a_failure_asks_for_more() -> None:
+def test_a_person_votes_on_what_the_machine_took_for_something_else_and_a_failure_asks_for_more() -> (
+    None
+):
     person = graded("keep", 0.9, relevance=0.1).model_copy(update={"rule": "person"})
     assert ruling.ruling(0, [person]).tally.votes == 1
     failed = graded("needs_more", None).model_copy(update={"rule": "unscored"})
     assert ruling.ruling(0, [graded("keep"), failed, failed]).decision == "retrieve_more"
     foreign = failed.model_copy(update={"rule": "unmatched"})
-    assert ruling.ruling(0, [graded("keep"), graded("keep"), foreign, foreign]).decision == "sufficient"
+    assert (
+        ruling.ruling(0, [graded("keep"), graded("keep"), foreign, foreign]).decision
+        == "sufficient"
+    )
 
 
 def test_a_page_of_unrelated_abstracts_has_nothing_to_agree_on() -> None:
@@ -193,8 +261,14 @@ def test_a_page_of_unrelated_abstracts_has_nothing_to_agree_on() -> None:
 
 
 def trial(participants: int | None, **more: object) -> Grade:
-    size = None if participants is None else SampleSize(value=participants, unit="adults", kind="total", start=0, end=1)
-    return graded("keep", 0.9).model_copy(update={"design": "randomised_trial", "study_size": size, **more})
+    size = (
+        None
+        if participants is None
+        else SampleSize(value=participants, unit="adults", kind="total", start=0, end=1)
+    )
+    return graded("keep", 0.9).model_copy(
+        update={"design": "randomised_trial", "study_size": size, **more}
+    )
 
 
 @pytest.mark.spec("AESOP-DECISION")
@@ -215,7 +289,9 @@ def trial(participants: int | None, **more: object) -> Grade:
     ids=["one trial", "of unknown size", "just too small", "large", "two", "meta-analysis", "review", "one cohort",
          "two reports of one trial", "two registered trials"],
 )  # fmt: skip
-def test_a_verdict_needs_two_independent_studies_or_one_that_is_enough_alone(kept: list[Grade], enough: bool) -> None:
+def test_a_verdict_needs_two_independent_studies_or_one_that_is_enough_alone(
+    kept: list[Grade], enough: bool
+) -> None:
     found = ruling.ruling(0, kept)
     assert found.consensus == "sufficient"
     assert (found.decision == "sufficient", found.too_few) == (enough, not enough)
@@ -232,7 +308,9 @@ def test_the_least_number_of_studies_is_a_setting_that_the_thresholds_record() -
 
 
 @pytest.mark.spec("AESOP-CONSENSUS")
-@pytest.mark.parametrize("change", [{"design": "notice"}, {"design": "protocol"}, {"rule": "of_concern"}])
+@pytest.mark.parametrize(
+    "change", [{"design": "notice"}, {"design": "protocol"}, {"rule": "of_concern"}]
+)
 def test_what_is_no_study_or_in_doubt_has_no_vote(change: dict[str, str]) -> None:
     aside = [graded("discard", 0.1).model_copy(update=change) for _ in range(5)]
     found = ruling.ruling(0, [trial(120), trial(90), *aside])

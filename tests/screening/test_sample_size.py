@@ -1,4 +1,6 @@
-"""Sample sizes: what counts as one, of which kind, and how many of the hand-labelled ones are found."""
+"""Sample sizes: what counts as one, of which kind, and how many of the hand-labelled ones are
+found.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,38 @@ def found(text: str) -> set[tuple[int, str]]:
         ("Rats were divided into four groups (n = 8 per group).", {(8, "arm")}),
         ("The rats were given the drug or saline, 12 animals per group.", {(12, "arm")}),
         ("Adult day care clients (N = 48) were studied.", {(48, "total")}),
-        ("Patients with asthma (n = 31) and controls (n = 29) were compared.", {(31, "arm"), (29, "arm")}),
-        ("We compared 31 patients with asthma and 29 healthy controls.", {(31, "arm"), (29, "arm")}),
+        (
+            "Patients with asthma (n = 31) and controls (n = 29) were compared.",
+            {(31, "arm"), (29, "arm")},
+        ),
+        (
+            "We compared 31 patients with asthma and 29 healthy controls.",
+            {(31, "arm"), (29, "arm")},
+        ),
         ("We studied 60 patients. The rash healed in 42 of 50.", {(60, "total"), (50, "of")}),
         ("We treated 80 patients (45 drug, 35 placebo).", {(80, "total")}),
-        ("Thirty patients with migraine and 28 with headache were enrolled.", {(30, "arm"), (28, "arm")}),
+        (
+            "Thirty patients with migraine and 28 with headache were enrolled.",
+            {(30, "arm"), (28, "arm")},
+        ),
         ("The sample consisted of 219 university students.", {(219, "total")}),
         ("This study of 12 male Wistar rats lasted a year.", {(12, "total")}),
         ("Respondents were 282 14-year-olds.", {(282, "total")}),
         ("A 49-year-old woman presented with chest pain.", {(1, "total")}),
         ("A nine-year-old girl was referred with attacks of pain.", {(1, "total")}),
-        ("Male rats (n = 10 per group, 40 in all) were given vehicle.", {(10, "arm"), (40, "total")}),
+        (
+            "Male rats (n = 10 per group, 40 in all) were given vehicle.",
+            {(10, "arm"), (40, "total")},
+        ),
         ("A questionnaire was sent to the heads of the units; 57 answered.", {(57, "total")}),
-        ("Twenty-four knock-in mice and twelve littermates were studied.", {(24, "arm"), (12, "arm")}),
-        ("We describe five patients (three women, two men).", {(5, "total"), (3, "arm"), (2, "arm")}),
+        (
+            "Twenty-four knock-in mice and twelve littermates were studied.",
+            {(24, "arm"), (12, "arm")},
+        ),
+        (
+            "We describe five patients (three women, two men).",
+            {(5, "total"), (3, "arm"), (2, "arm")},
+        ),
     ],
 )
 def test_a_stated_size_is_found_with_its_kind(text: str, sizes: set[tuple[int, str]]) -> None:
@@ -71,14 +91,18 @@ def test_other_numbers_are_no_sample_sizes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome", ["Twelve patients died.", "A rash was seen in 12 patients.", "12 (10%) patients had a rash."]
+    "outcome",
+    ["Twelve patients died.", "A rash was seen in 12 patients.", "12 (10%) patients had a rash."],
 )
 def test_those_who_had_an_outcome_are_no_sample(outcome: str) -> None:
     assert found(f"We followed 120 patients. {outcome}") == {(120, "total")}
 
 
 def test_a_review_counts_its_studies_and_their_participants() -> None:
-    text = "In this systematic review we searched MEDLINE. We included 29 studies with 2599 participants."
+    text = (
+        "In this systematic review we searched MEDLINE. We included 29 studies with 2599"
+        " participants."
+    )
     assert found(text) == {(29, "total"), (2599, "total")}
     rests = study_size(text)
     assert (rests.value, rests.unit) == (2599, "participants")
@@ -89,7 +113,10 @@ def test_studies_that_are_only_mentioned_are_no_sample() -> None:
 
 
 def test_records_that_were_screened_are_what_the_sample_came_from() -> None:
-    assert found("Of 651 patients screened, 402 patients were included.") == {(651, "of"), (402, "total")}
+    assert found("Of 651 patients screened, 402 patients were included.") == {
+        (651, "of"),
+        (402, "total"),
+    }
 
 
 def test_the_study_rests_on_those_it_set_out_with() -> None:
@@ -125,7 +152,9 @@ class Counts(NamedTuple):
 
 
 def test_most_of_the_sizes_labelled_by_hand_are_found(public_data: Path) -> None:
-    rows = map(json.loads, (public_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines())
+    rows = map(
+        json.loads, (public_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     texts = {row["pmid"]: row["abstract"] for row in rows}
     right = stated = labelled = 0
     study: list[bool] = []
@@ -137,7 +166,11 @@ def test_most_of_the_sizes_labelled_by_hand_are_found(public_data: Path) -> None
         if row["study"] is not None:
             rests = study_size(text)
             study.append(rests is not None and rests.value == row["study"])
-        right, stated, labelled = right + len(values & gold), stated + len(values), labelled + len(gold)
+        right, stated, labelled = (
+            right + len(values & gold),
+            stated + len(values),
+            labelled + len(gold),
+        )
     counts = Counts(right, stated, labelled)
     assert counts.right / counts.found >= 0.92, counts
     assert counts.right / counts.labelled >= 0.80, counts
@@ -147,6 +180,8 @@ def test_most_of_the_sizes_labelled_by_hand_are_found(public_data: Path) -> None
 
 @pytest.mark.spec("AESOP-SIZE")
 @pytest.mark.parametrize(("participants", "text"), table("study_sizes"))
-def test_a_study_rests_on_its_participants_not_on_what_else_is_counted(participants: str, text: str) -> None:
+def test_a_study_rests_on_its_participants_not_on_what_else_is_counted(
+    participants: str, text: str
+) -> None:
     found = study_size(text)
     assert found.value == int(participants)

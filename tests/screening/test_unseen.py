@@ -1,8 +1,9 @@
-"""Sixty abstracts written by readers who had not seen the code, with traps and their opposites, and what they labelled.
+"""Sixty abstracts written by readers who had not seen the code, with traps and their opposites, and
+what they labelled.
 
-``unseen_abstracts.jsonl`` was measured whole before anything was learned from it (docs/screening.md has both figures);
-its odd rows have been learned from since, the even ones have not. Sample sizes are participants as randomised or
-enrolled; null labels are not scored.
+``unseen_abstracts.jsonl`` was measured whole before anything was learned from it (docs/screening.md
+has both figures); its odd rows have been learned from since, the even ones have not. Sample sizes
+are participants as randomised or enrolled; null labels are not scored.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ ITEMS: tuple[tuple[AppraisalItem, str], ...] = (
     ("randomisation", "randomised"),
     ("blinding", "blinded"),
 )
-DIRECTIONS = {"favours": "effect", "no difference": "no_clear_effect", "against": "opposite", "not stated": "unclear"}
+DIRECTIONS = {
+    "favours": "effect",
+    "no difference": "no_clear_effect",
+    "against": "opposite",
+    "not stated": "unclear",
+}
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -66,12 +72,18 @@ def participants(grade: Grade) -> int | None:
 def test_nothing_retracted_withdrawn_corrected_planned_or_commented_is_kept() -> None:
     aside = [(grade, label) for _, _, grade, label in read() if not label["usable"]]
     assert len(aside) == 16
-    assert [label["id"] for grade, label in aside if grade.rule not in ("not_a_study", "of_concern")] == []
+    assert [
+        label["id"] for grade, label in aside if grade.rule not in ("not_a_study", "of_concern")
+    ] == []
 
 
 @pytest.mark.spec("AESOP-SIZE")
 def test_nine_of_ten_sample_sizes_are_right() -> None:
-    stated = [(grade, label["sample_size"]) for *_, grade, label in studies() if label["sample_size"] is not None]
+    stated = [
+        (grade, label["sample_size"])
+        for *_, grade, label in studies()
+        if label["sample_size"] is not None
+    ]
     right = sum(participants(grade) == size for grade, size in stated)
     assert right >= 0.9 * len(stated), (right, len(stated))
 
@@ -79,7 +91,10 @@ def test_nine_of_ten_sample_sizes_are_right() -> None:
 @pytest.mark.spec("AESOP-METHODOLOGY")
 def test_of_what_a_study_denies_nineteen_of_twenty_earn_nothing() -> None:
     credited = [
-        next((each.state for each in appraise(abstract, "randomised_trial") if each.item == item), "") == "stated"
+        next(
+            (each.state for each in appraise(abstract, "randomised_trial") if each.item == item), ""
+        )
+        == "stated"
         for _, abstract, _, label in studies()
         for item, name in ITEMS
         if label[name] is False
@@ -88,14 +103,23 @@ def test_of_what_a_study_denies_nineteen_of_twenty_earn_nothing() -> None:
 
 
 def test_most_directions_that_are_read_are_right() -> None:
-    found = [(finding_of(question, grade, abstract).direction, label) for question, abstract, grade, label in studies()]
-    stated = [(direction, DIRECTIONS[label["direction"]]) for direction, label in found if direction != "unclear"]
+    found = [
+        (finding_of(question, grade, abstract).direction, label)
+        for question, abstract, grade, label in studies()
+    ]
+    stated = [
+        (direction, DIRECTIONS[label["direction"]])
+        for direction, label in found
+        if direction != "unclear"
+    ]
     assert sum(direction == label for direction, label in stated) >= 0.85 * len(stated), stated
 
 
 @cache
 def traps() -> tuple[tuple[dict[str, Any], Abstract, Grade], ...]:
-    """Ninety more by other writers; docs/screening.md has the figures from before anything was learned from them."""
+    """Ninety more by other writers; docs/screening.md has the figures from before anything was
+    learned from them.
+    """
     grader, found = offline_grader(), []
     for row in rows("trap_abstracts.jsonl"):
         abstract = Abstract(id=row["id"], title=row["title"], text=row["abstract"])
@@ -109,16 +133,28 @@ def is_notice(row: dict[str, Any]) -> bool:
 
 
 def test_ninety_abstracts_of_other_writers_are_read_as_well() -> None:
-    assert {grade.rule for row, _, grade in traps() if is_notice(row)} <= {"not_a_study", "of_concern"}
-    sized = [each for each in traps() if not is_notice(each[0]) and each[0]["sample_size"] is not None]
+    assert {grade.rule for row, _, grade in traps() if is_notice(row)} <= {
+        "not_a_study",
+        "of_concern",
+    }
+    sized = [
+        each for each in traps() if not is_notice(each[0]) and each[0]["sample_size"] is not None
+    ]
     assert len(sized) == 72
-    assert sum(participants(grade) == row["sample_size"] for row, _, grade in sized) >= 0.9 * len(sized)
+    assert sum(participants(grade) == row["sample_size"] for row, _, grade in sized) >= 0.9 * len(
+        sized
+    )
     denied = [
-        any(each.item == item and each.state == "stated" for each in appraise(abstract, "randomised_trial"))
+        any(
+            each.item == item and each.state == "stated"
+            for each in appraise(abstract, "randomised_trial")
+        )
         for row, abstract, _ in traps()
         if not is_notice(row) and "review" not in row["kind"]
         for item, name in zip(
-            ("control", "randomisation", "blinding"), ("controlled", "randomised", "blinded"), strict=True
+            ("control", "randomisation", "blinding"),
+            ("controlled", "randomised", "blinded"),
+            strict=True,
         )
         if not row[name]
     ]

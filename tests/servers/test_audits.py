@@ -1,7 +1,8 @@
-"""Audits through model servers of others, at their defaults and ours: every reply is read, no message misleads.
+"""Audits through model servers of others, at their defaults and ours: every reply is read, no
+message misleads.
 
-The model says nothing of its own (``tiny_model``), so that what is shown here is the way there and back: forms,
-contexts, slots, keys, and that nothing is scored which no reply says.
+The model says nothing of its own (``tiny_model``), so that what is shown here is the way there and
+back: forms, contexts, slots, keys, and that nothing is scored which no reply says.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from tests.servers import running
 from tests.servers.running import Served
 
 pytestmark = pytest.mark.timeout(600)
-STARTED = {"llamacpp": running.llamacpp, "llama-cpp-python": running.llama_cpp_python, "litellm": running.litellm}
+STARTED = {
+    "llamacpp": running.llamacpp,
+    "llama-cpp-python": running.llama_cpp_python,
+    "litellm": running.litellm,
+}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=list(STARTED))
-def served(request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(
+    request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
     with STARTED[request.param](model, tmp_path_factory.mktemp("server")) as found:
         yield found
 
@@ -40,7 +47,10 @@ def served(request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest
 def cases(public_data: Path, tmp_path: Path) -> Path:
     """Ten cases of ExpertQA, of up to 6,500 tokens."""
     expertqa, file = public_data / "expertqa_cases.jsonl", tmp_path / "cases.jsonl"
-    file.write_text("".join(expertqa.read_text(encoding="utf-8").splitlines(keepends=True)[:10]), encoding="utf-8")
+    file.write_text(
+        "".join(expertqa.read_text(encoding="utf-8").splitlines(keepends=True)[:10]),
+        encoding="utf-8",
+    )
     return file
 
 
@@ -49,11 +59,23 @@ def audited(
 ) -> tuple[subprocess.CompletedProcess[str], list[dict[str, Any]]]:
     """What ``masis audit`` says of the cases, and the runs that it writes."""
     folder = cases.parent
-    table = f'[providers.here]\naddress = "{served.address}"\n' + ('key_env = "HERE_KEY"\n' if served.key else "")
+    table = f'[providers.here]\naddress = "{served.address}"\n' + (
+        'key_env = "HERE_KEY"\n' if served.key else ""
+    )
     (folder / "masis.toml").write_text(table, encoding="utf-8")
     out = folder / "runs.jsonl"
     out.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "masis.cli", "audit", str(cases), "--model", "here:tiny", "--db", "audit.db"]
+    command = [
+        sys.executable,
+        "-m",
+        "masis.cli",
+        "audit",
+        str(cases),
+        "--model",
+        "here:tiny",
+        "--db",
+        "audit.db",
+    ]
     done = subprocess.run(
         [*command, "--out", str(out), *options],
         cwd=folder,
@@ -63,7 +85,11 @@ def audited(
         timeout=500,
         check=False,
     )
-    runs = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
+    runs = (
+        [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        if out.exists()
+        else []
+    )
     return done, runs
 
 
@@ -71,8 +97,12 @@ def calls(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [call for run in runs for iteration in run["iterations"] for call in iteration["calls"]]
 
 
-@pytest.mark.parametrize("options", [(), ("--concurrency", "4")], ids=["one at a time", "four at once"])
-def test_every_reply_is_read_at_the_first_try(served: Served, cases: Path, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "options", [(), ("--concurrency", "4")], ids=["one at a time", "four at once"]
+)
+def test_every_reply_is_read_at_the_first_try(
+    served: Served, cases: Path, options: tuple[str, ...]
+) -> None:
     done, runs = audited(served, cases, *options)
     assert len(runs) == 10, done.stderr
     asked = calls(runs)
@@ -82,7 +112,9 @@ def test_every_reply_is_read_at_the_first_try(served: Served, cases: Path, optio
 
 
 def test_nothing_is_scored_that_no_reply_says(served: Served, cases: Path) -> None:
-    """The model gives no verdicts: each claim is unscored with that reason, and nothing is accepted."""
+    """The model gives no verdicts: each claim is unscored with that reason, and nothing is
+    accepted.
+    """
     _, runs = audited(served, cases, "--limit", "3")
     for run in runs:
         assert run["needs_review"]
@@ -91,7 +123,9 @@ def test_nothing_is_scored_that_no_reply_says(served: Served, cases: Path) -> No
             assert "no verdict" in check["unscored"]["reason"]
 
 
-def test_the_test_of_a_connection_says_who_answers(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_of_a_connection_says_who_answers(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HERE_KEY", served.key)
     table = {"address": served.address} | ({"key_env": "HERE_KEY"} if served.key else {})
     found = probe("here:gpt-9", Settings.model_validate({"providers": {"here": table}}))
@@ -120,7 +154,10 @@ def test_evidence_beyond_the_context_is_windowed_and_the_cure_is_named(
         done, runs = audited(served, cases, "--set", "max_iterations=1")
     assert len(runs) == 10, done.stderr
     warned = [warning["message"] for run in runs for warning in run["warnings"]]
-    assert any("each claim was judged by the passages that share most words with it" in words for words in warned)
+    assert any(
+        "each claim was judged by the passages that share most words with it" in words
+        for words in warned
+    )
     full = [words for words in warned if "critique is unscored" in words]
     assert full
     assert all("llama-server -c 32768" in words for words in full)

@@ -1,9 +1,11 @@
-"""A language model of a few hundred kilobytes that says nothing of its own: a request's grammar forces its replies.
+"""A language model of a few hundred kilobytes that says nothing of its own: a request's grammar
+forces its replies.
 
-It is a Llama of one layer whose weights are zero but for one number a token: whatever stands before, the same tokens
-are likeliest, those that end something first (a text, a list, a record). Under a grammar that gives the shortest reply
-of the form asked for. Its tokens are letters, and the beginnings of the words of our own prompts, so that a prompt
-counts about as many tokens as it does with a real model.
+It is a Llama of one layer whose weights are zero but for one number a token: whatever stands
+before, the same tokens are likeliest, those that end something first (a text, a list, a record).
+Under a grammar that gives the shortest reply of the form asked for. Its tokens are letters, and the
+beginnings of the words of our own prompts, so that a prompt counts about as many tokens as it does
+with a real model.
 
 Needs ``gguf`` and ``numpy``: python -m tests.servers.tiny_model FILE
 """
@@ -22,7 +24,9 @@ PROMPTS = Path(__file__).resolve().parents[2] / "masis" / "llm" / "roles" / "pro
 WIDTH = 32
 CONTEXT = 131_072
 LIKELIEST = ('"', "}", "]", ",", ":", "0", "f", "n", "t", "a", "l", "s", "e", "u", "r", "{", "[")
-"""What the model would rather write than anything else, the likeliest first; then the rest, and last of all blanks."""
+"""What the model would rather write than anything else, the likeliest first; then the rest, and
+last of all blanks.
+"""
 TEMPLATE = (
     "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant:\n{% endif %}"
@@ -30,7 +34,9 @@ TEMPLATE = (
 
 
 def pieces(most: int = 3_000) -> list[str]:
-    """Return the beginnings of the words of our prompts, the commonest, each with every shorter one."""
+    """Return the beginnings of the words of our prompts, the commonest, each with every shorter
+    one.
+    """
     counts: Counter[str] = Counter()
     for file in sorted(PROMPTS.glob("*.md")):
         for word in re.findall(r"[A-Za-z]+", file.read_text(encoding="utf-8")):
@@ -79,13 +85,15 @@ def write(path: Path) -> Path:
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_unk_token_id(0)
-    writer.add_add_space_prefix(False)  # the grammar of llama.cpp's server begins with the end of the prompt
+    # the grammar of llama.cpp's server begins with the end of the prompt
+    writer.add_add_space_prefix(False)
     writer.add_chat_template(TEMPLATE)
 
     embedded = np.zeros((len(tokens), WIDTH), np.float16)
     embedded[:, 0] = 1.0
     out = np.zeros((len(tokens), WIDTH), np.float16)
-    out[:, 0] = likely / np.sqrt(WIDTH)  # the norm before it makes the first number the root of the width
+    # the norm before it makes the first number the root of the width
+    out[:, 0] = likely / np.sqrt(WIDTH)
     writer.add_tensor("token_embd.weight", embedded)
     writer.add_tensor("output.weight", out)
     writer.add_tensor("output_norm.weight", np.ones(WIDTH, np.float32))

@@ -1,4 +1,6 @@
-"""Who may do what, whatever page, callback or message asks: every use case that changes something, by every role."""
+"""Who may do what, whatever page, callback or message asks: every use case that changes something,
+by every role.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ from masis.settings import Settings
 from tests.store.factories import a_case, a_run, an_audited_case
 
 SIGNED_IN: dict[str, Actor] = {
-    role: Actor(name=f"{role}@example.org", roles=(role,), authenticated=True, signed_in_by="test") for role in ROLES
+    role: Actor(name=f"{role}@example.org", roles=(role,), authenticated=True, signed_in_by="test")
+    for role in ROLES
 }
 NOBODY = {
     "without a role": Actor(name="somebody@example.org", authenticated=True),
@@ -42,7 +45,9 @@ NOBODY = {
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Workbench]:
-    """A workbench that asks for sign-in, with three audited cases and a decision on the first by the admin."""
+    """A workbench that asks for sign-in, with three audited cases and a decision on the first by
+    the admin.
+    """
     opened = Workbench.open(tmp_path / "access.db", access=SIGN_IN_REQUIRED)
     for number in range(3):
         an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
@@ -74,14 +79,18 @@ TAKES: dict[str, Any] = {place: act.takes for act in ACTS for place in act.place
 CALLS: dict[str, Call] = {
     "reviews.submit": lambda desk, who: desk.reviews.submit(who, decision("case-1")),
     "reviews.undo": lambda desk, who: desk.reviews.undo(who, first_entry(desk)),  # another person's
-    "reviews.redact_entry": lambda desk, who: desk.reviews.redact_entry(who, first_entry(desk), "asked"),
+    "reviews.redact_entry": lambda desk, who: desk.reviews.redact_entry(
+        who, first_entry(desk), "asked"
+    ),
     "reviews.redact_case": lambda desk, who: desk.reviews.redact_case(who, "case-1", "asked"),
     "reviews.sign": lambda desk, who: desk.reviews.sign(who, b"k" * 32),
     "reviews.adjudicate": lambda desk, who: desk.reviews.adjudicate(who, decision("case-1")),
     "team.claim": lambda desk, who: desk.team.claim(who, "case-1"),
     "team.claim_next": lambda desk, who: desk.team.claim_next(who, CaseFilter()),
     "team.release": lambda desk, who: desk.team.release(who, "case-1"),
-    "team.rename": lambda desk, who: desk.team.rename(who, "another", cases=["case-1"], subjects=["case:case-1"]),
+    "team.rename": lambda desk, who: desk.team.rename(
+        who, "another", cases=["case-1"], subjects=["case:case-1"]
+    ),
     "team.skip": lambda desk, who: desk.team.skip(who, ["case-1"]),
     "team.comment": lambda desk, who: desk.team.comment(who, "case-1", "text"),
     "team.tag": lambda desk, who: desk.team.tag(who, ["case-1"], ["t"]),
@@ -91,7 +100,9 @@ CALLS: dict[str, Call] = {
     "team.unassign": lambda desk, who: desk.team.unassign(who, ["case-1"], ["another"]),
     "team.set": lambda desk, who: desk.team.set(who, QueuePolicy(lease_minutes=9)),
     "team.save_view": lambda desk, who: desk.team.save_view(who, "mine", {}),
-    "team.remove_view": lambda desk, who: desk.team.remove_view(who, SavedView(name="mine", owner="", parameters={})),
+    "team.remove_view": lambda desk, who: desk.team.remove_view(
+        who, SavedView(name="mine", owner="", parameters={})
+    ),
     "backups.make": lambda desk, who: desk.backups.make(who, desk.database.with_name("copy.db")),
     "cases.add": lambda desk, who: desk.cases.add(who, [a_case("new")]),
     "cases.add_one": lambda desk, who: desk.cases.add_one(who, a_case("new")),
@@ -103,9 +114,15 @@ CALLS: dict[str, Call] = {
     "drafts.clear": lambda desk, who: desk.drafts.clear(who, "case:case-1"),
     "drafts.adopt": lambda desk, who: desk.drafts.adopt(who),
     "exports.write": lambda desk, who: desk.exports.write(who, io.BytesIO(), "decided"),
-    "exports.write_file": lambda desk, who: desk.exports.write_file(who, Path("/dev/null"), "decided"),
-    "exports.write_log_csv": lambda desk, who: desk.exports.write_log_csv(who, io.BytesIO(), DecisionFilter()),
-    "datasets.freeze": lambda desk, who: desk.datasets.freeze(who, "v1", "claims", Selection(CaseFilter())),
+    "exports.write_file": lambda desk, who: desk.exports.write_file(
+        who, Path("/dev/null"), "decided"
+    ),
+    "exports.write_log_csv": lambda desk, who: desk.exports.write_log_csv(
+        who, io.BytesIO(), DecisionFilter()
+    ),
+    "datasets.freeze": lambda desk, who: desk.datasets.freeze(
+        who, "v1", "claims", Selection(CaseFilter())
+    ),
     "datasets.write": lambda desk, who: desk.datasets.write(who, "v1", Path("/dev/null")),
     "datasets.zipped": lambda desk, who: desk.datasets.zipped(who, "v1"),
     "datasets.remove": lambda desk, who: desk.datasets.remove(who, "v1"),
@@ -113,8 +130,12 @@ CALLS: dict[str, Call] = {
     "corpora.add_demo": lambda desk, who: desk.corpora.add_demo(who),
     "corpora.keep_records": lambda desk, who: desk.corpora.keep_records(who, "c", [], source="x"),
     "corpora.remove": lambda desk, who: desk.corpora.remove(who, "c"),
-    "screenings.screen": lambda desk, who: desk.screenings.screen(who, "Does it work?", ["corpus:c"]),
-    "screenings.store_screening": lambda desk, who: desk.screenings.store_screening(who, screened(), []),
+    "screenings.screen": lambda desk, who: desk.screenings.screen(
+        who, "Does it work?", ["corpus:c"]
+    ),
+    "screenings.store_screening": lambda desk, who: desk.screenings.store_screening(
+        who, screened(), []
+    ),
     "imports.formats_of": lambda desk, who: desk.imports.formats_of(who, FILE, name="a.jsonl"),
     "imports.sheets_of": lambda desk, who: desk.imports.sheets_of(who, FILE, name="a.jsonl"),
     "imports.look": lambda desk, who: desk.imports.look(who, FILE, name="a.jsonl"),
@@ -127,7 +148,9 @@ CALLS: dict[str, Call] = {
     "screenings.hand_over": lambda desk, who: desk.screenings.hand_over(who, "s"),
     "screenings.reset_memory": lambda desk, who: desk.screenings.reset_memory(who, reason="r"),
     "screenings.export": lambda desk, who: desk.screenings.export(who, "s", "csv"),
-    "versions.fill_evidence": lambda desk, who: desk.versions.fill_evidence(who, "case-1", {"1": "Text."}),
+    "versions.fill_evidence": lambda desk, who: desk.versions.fill_evidence(
+        who, "case-1", {"1": "Text."}
+    ),
     "screenings.take_labels": lambda desk, who: desk.screenings.take_labels(who, "s", []),
     "screenings.agree": lambda desk, who: desk.screenings.agree(who, "s", "a"),
     "screenings.begin_further": lambda desk, who: desk.screenings.begin_further(who, "s", 1),
@@ -149,7 +172,9 @@ CALLS: dict[str, Call] = {
 def use_cases(desk: Workbench) -> Iterator[str]:
     """Every method of the workbench and its services that takes an actor."""
     services = {
-        name: value for name, value in vars(desk).items() if type(value).__module__.startswith("masis.services")
+        name: value
+        for name, value in vars(desk).items()
+        if type(value).__module__.startswith("masis.services")
     }
     for subject, owner in {"": desk, **services}.items():
         for name, method in inspect.getmembers(owner, inspect.ismethod):
@@ -175,14 +200,18 @@ def state(desk: Workbench) -> tuple[object, ...]:
 def test_every_use_case_that_takes_an_actor_is_in_the_table_of_acts(desk: Workbench) -> None:
     declared = {place for place in TAKES if re.fullmatch(r"[a-z_.]+", place)}
     jobs = inspect.getmembers(Jobs, inspect.isfunction)
-    of_jobs = {f"jobs.{name}" for name, method in jobs if "actor" in inspect.signature(method).parameters}
+    of_jobs = {
+        f"jobs.{name}" for name, method in jobs if "actor" in inspect.signature(method).parameters
+    }
     assert {*use_cases(desk), *of_jobs} - {"access.allows", "access.require"} == declared
     assert {place for place in declared - of_jobs if TAKES[place] != "read"} == set(CALLS)
     assert set(get_args(Permission)) == set(PERMISSIONS)
 
 
 @pytest.mark.parametrize("use_case", sorted(CALLS))
-def test_a_use_case_is_refused_to_every_role_that_does_not_grant_it(use_case: str, desk: Workbench) -> None:
+def test_a_use_case_is_refused_to_every_role_that_does_not_grant_it(
+    use_case: str, desk: Workbench
+) -> None:
     call, needed = CALLS[use_case], PERMISSIONS[TAKES[use_case]]
     before = state(desk)
     below = {role: SIGNED_IN[role] for role in ROLES[: ROLES.index(needed)]}
@@ -191,7 +220,8 @@ def test_a_use_case_is_refused_to_every_role_that_does_not_grant_it(use_case: st
             call(desk, actor)
     assert state(desk) == before
     try:
-        call(desk, SIGNED_IN[needed])  # the lowest role that grants it; it may fail for other reasons here
+        # the lowest role that grants it; it may fail for other reasons here
+        call(desk, SIGNED_IN[needed])
     except NotAllowed:
         raise
     except (MasisError, OSError):
@@ -207,17 +237,24 @@ def test_who_decides_is_who_has_signed_in_whatever_the_decision_says(desk: Workb
     assert entry.decision.extra[SIGNED_IN_BY] == "test"
 
 
-def test_a_name_that_was_only_typed_is_told_from_one_that_was_signed_in_under(tmp_path: Path) -> None:
+def test_a_name_that_was_only_typed_is_told_from_one_that_was_signed_in_under(
+    tmp_path: Path,
+) -> None:
     with_names = Workbench.open(tmp_path / "open.db")
     with_names.store.cases.add(a_case("case-0"))
-    entry = with_names.reviews.submit(Actor(name="Ada"), decision("case-0", extra={SIGNED_IN_BY: "team"}))
+    entry = with_names.reviews.submit(
+        Actor(name="Ada"), decision("case-0", extra={SIGNED_IN_BY: "team"})
+    )
     assert SIGNED_IN_BY not in entry.decision.extra
     with_names.close()
 
 
 def test_a_reviewer_undoes_their_own_decision(desk: Workbench) -> None:
     entry = desk.reviews.submit(SIGNED_IN["reviewer"], decision("case-1"))
-    assert desk.reviews.undo(SIGNED_IN["reviewer"], entry.id).decision.reviewer == "reviewer@example.org"
+    assert (
+        desk.reviews.undo(SIGNED_IN["reviewer"], entry.id).decision.reviewer
+        == "reviewer@example.org"
+    )
 
 
 def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:

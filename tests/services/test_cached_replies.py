@@ -1,4 +1,6 @@
-"""The cache of models' replies: no call for a case is paid twice, and the replies go when the case's texts go."""
+"""The cache of models' replies: no call for a case is paid twice, and the replies go when the
+case's texts go.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,12 @@ def test_redaction_takes_the_replies_of_a_case_and_those_of_another_stay(bench: 
     kept = cached(bench)
     bench.audits.audit(ADA, bench.store.cases.get("another"))
     reply = RecordedReply(
-        role="critic", prompt="critic/1", model="m", asked="0" * 64, date="2026-11-24T10:00:00Z", reply="late"
+        role="critic",
+        prompt="critic/1",
+        model="m",
+        asked="0" * 64,
+        date="2026-11-24T10:00:00Z",
+        reply="late",
     )
     bench.store.redactions.redact_case(CASE.id, by="Ada", reason="asked for")
     assert cached(bench) == kept
@@ -93,7 +100,8 @@ def test_what_retention_removes_of_a_case_takes_its_replies_along(bench: Workben
     bench.audits.audit(ADA, bench.store.cases.get("another"))
     kept = cached(bench)
     bench.store.database.execute(
-        "UPDATE jobs SET ended_at = '2020-01-01T00:00:00.000Z' WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)",
+        "UPDATE jobs SET ended_at = '2020-01-01T00:00:00.000Z' WHERE case_seq = (SELECT seq FROM"
+        " cases WHERE id = ?)",
         [CASE.id],
     )
     assert bench.store.retention.remove(rule_of(30), by="Ada", how="command") is not None

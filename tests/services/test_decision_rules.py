@@ -35,17 +35,30 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     ({"verdict": "reject"}, ["reason_missing"]),
     ({"verdict": "reject", "reason": " \n"}, ["reason_missing"]),
     ({"verdict": "reject", "extra": {REASON_CODE: OTHER}}, ["own_words_missing"]),
-    ({"verdict": "approve", "extra": {REASON_CODE: OTHER} | seen_issues(SERIOUS)}, ["own_words_missing"]),
+    (
+        {"verdict": "approve", "extra": {REASON_CODE: OTHER} | seen_issues(SERIOUS)},
+        ["own_words_missing"],
+    ),
     ({"verdict": "override", "reason": "Wrong.", "corrected_answer": "It is short [1]."}, []),
     ({"verdict": "override", "corrected_answer": "It is short [1]."}, ["reason_missing"]),
     ({"verdict": "override"}, ["correction_missing", "reason_missing"]),
     ({"verdict": "override", "reason": "Wrong.", "corrected_answer": " "}, ["correction_missing"]),
-    ({"verdict": "override", "reason": "Wrong.", "corrected_answer": ANSWER}, ["correction_changes_nothing"]),
     (
-        {"verdict": "override", "reason": "Wrong.", "corrected_answer": f" {ANSWER.replace(' ', '  ')}\n\n"},
+        {"verdict": "override", "reason": "Wrong.", "corrected_answer": ANSWER},
         ["correction_changes_nothing"],
     ),
-    ({"verdict": "reject", "reason": "Wrong.", "corrected_answer": "It is short."}, ["correction_unused"]),
+    (
+        {
+            "verdict": "override",
+            "reason": "Wrong.",
+            "corrected_answer": f" {ANSWER.replace(' ', '  ')}\n\n",
+        },
+        ["correction_changes_nothing"],
+    ),
+    (
+        {"verdict": "reject", "reason": "Wrong.", "corrected_answer": "It is short."},
+        ["correction_unused"],
+    ),
     ({"verdict": "approve", "extra": seen_issues(SERIOUS)}, []),
     ({"verdict": "approve"}, ["serious_issues_open"]),
     ({"verdict": "approve", "extra": seen_issues(SERIOUS[:1])}, ["serious_issues_open"]),
@@ -90,17 +103,22 @@ def test_what_is_recorded_keeps_every_rule_whoever_asks(
 def test_the_desk_refuses_what_the_service_refuses(
     workbench: Workbench, given: dict[str, Any], codes: list[str]
 ) -> None:
-    verdict, rest = given["verdict"], {key: value for key, value in given.items() if key != "verdict"}
+    verdict, rest = (
+        given["verdict"],
+        {key: value for key, value in given.items() if key != "verdict"},
+    )
     desk = Desk(workbench, reviewer="Ada")
     if not codes:
         assert desk.decide("case", verdict, **rest)
         return
-    (found, *_) = problems(decision(**given), DecidedAnswer(ANSWER, SERIOUS))
+    found, *_ = problems(decision(**given), DecidedAnswer(ANSWER, SERIOUS))
     with pytest.raises(InputError, match=found.message[:40]):
         desk.decide("case", verdict, **rest)
 
 
-def test_an_approval_that_names_no_run_is_asked_about_the_issues_of_the_newest(workbench: Workbench) -> None:
+def test_an_approval_that_names_no_run_is_asked_about_the_issues_of_the_newest(
+    workbench: Workbench,
+) -> None:
     approval = decision(verdict="approve", run_id=None, iteration=None)
     with pytest.raises(InputError, match="2 serious issues open"):
         workbench.reviews.submit(ADA, approval)
@@ -108,13 +126,16 @@ def test_an_approval_that_names_no_run_is_asked_about_the_issues_of_the_newest(w
     case = a_case("not audited", answer=ANSWER)
     workbench.cases.add(ADA, [case])
     assert workbench.reviews.submit(ADA, approval.model_copy(update={"case_id": case.id}))
-    assert workbench.reviews.submit(ADA, approval.model_copy(update={"extra": seen_issues(SERIOUS)}))
+    assert workbench.reviews.submit(
+        ADA, approval.model_copy(update={"extra": seen_issues(SERIOUS)})
+    )
 
 
 def test_who_may_not_see_what_the_audit_found_need_not_have_seen_it(workbench: Workbench) -> None:
     workbench.team.set(Actor(name="lead"), QueuePolicy(machine="after"))
     assert workbench.reviews.submit(ADA, decision(verdict="approve", run_id=None, iteration=None))
-    # now that she has decided, it is shown to her: whatever she adds to her approval is given knowing it
+    # now that she has decided, it is shown to her: whatever she adds to her approval is given
+    # knowing it
     desk = Desk(workbench, reviewer="Ada")
     label = [{"text": "It is grey", "label": "unsupported"}]
     with pytest.raises(InputError, match="2 serious issues open"):

@@ -1,4 +1,6 @@
-"""The demo's database: every kind of case is in it, and what is simulated says so and labels nothing."""
+"""The demo's database: every kind of case is in it, and what is simulated says so and labels
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +46,24 @@ def who_replied_has_passed_the_exam(demo: Workbench) -> bool:
 
 def test_a_case_stands_wherever_a_case_can_stand(demo: Workbench) -> None:
     facets = demo.cases.facets_for(ADA)
-    # in place of others; the demo's systems all answered; copies with a planted fault are made of people's approvals
+    # in place of others; the demo's systems all answered; copies with a planted fault are made of
+    # people's approvals
     elsewhere = {"to_review", "no_answer", "planted"}
-    kinds = {"new", "needs_review", "accepted", "approved", "overridden", "rejected", "escalated", "needs_adjudication"}
+    kinds = {
+        "new",
+        "needs_review",
+        "accepted",
+        "approved",
+        "overridden",
+        "rejected",
+        "escalated",
+        "needs_adjudication",
+    }
     if not who_replied_has_passed_the_exam(demo):
         elsewhere, kinds = elsewhere | {"nothing_found"}, kinds - {"accepted"}
-    assert {name for name, count in facets.standings.items() if count} == {*get_args(Standing)} - elsewhere
+    assert {name for name, count in facets.standings.items() if count} == {
+        *get_args(Standing)
+    } - elsewhere
     assert {name for name, count in facets.states.items() if count} == kinds
     (failed,) = demo.cases.find(CaseFilter(standings=("failed",))).rows
     assert "no recorded reply" in failed.headline
@@ -60,7 +74,9 @@ def test_a_case_stands_wherever_a_case_can_stand(demo: Workbench) -> None:
     assert demo.team.work(GRACE, first.id).decided_by == ()
 
 
-def test_simulated_decisions_say_so_are_blind_settle_by_adjudication_and_are_never_exported(demo: Workbench) -> None:
+def test_simulated_decisions_say_so_are_blind_settle_by_adjudication_and_are_never_exported(
+    demo: Workbench,
+) -> None:
     made = simulated(demo)
     assert len(made) == demo.store.decisions.simulated() > 60
     assert {decision.reviewer for _, decision in made} == SIMULATED
@@ -70,7 +86,8 @@ def test_simulated_decisions_say_so_are_blind_settle_by_adjudication_and_are_nev
     }
     settled = [decision.case_id for _, decision in made if decision.kind == "adjudication"]
     assert len(settled) >= 3
-    assert demo.store.team.in_force(QueuePolicy).reviewers == 1  # whoever looks at the demo decides alone
+    # whoever looks at the demo decides alone
+    assert demo.store.team.in_force(QueuePolicy).reviewers == 1
     decided = {decision.case_id for _, decision in made}
     assert not decided & {each.case["id"] for each in demo.store.outcomes.iterate(CaseFilter())}
     everything = demo.cases.count(CaseFilter())
@@ -84,7 +101,9 @@ def test_simulated_decisions_say_so_are_blind_settle_by_adjudication_and_are_nev
 def test_filling_again_adds_nothing_and_leaves_what_was_decided_since(demo: Workbench) -> None:
     before = demo.reviews.individual(demo_database.HALF_DECIDED)
     (entry,) = before
-    own = entry.decision.model_copy(update={"reviewer": "Grace", "token": None, "extra": {}, "about": None})
+    own = entry.decision.model_copy(
+        update={"reviewer": "Grace", "token": None, "extra": {}, "about": None}
+    )
     demo.reviews.submit(GRACE, own.model_copy(update={"policy": None}))
     log = demo.store.decisions.head().length
     assert fill_demo(demo, ADA) == (0, 0)
@@ -101,7 +120,9 @@ def test_figures_that_rest_on_simulated_decisions_never_speak_of_people(demo: Wo
     assert "simulated reviewers found" in answers["How far is the audit right?"]
 
 
-def test_the_same_answer_was_audited_with_and_without_a_model_and_both_audits_can_be_compared(demo: Workbench) -> None:
+def test_the_same_answer_was_audited_with_and_without_a_model_and_both_audits_can_be_compared(
+    demo: Workbench,
+) -> None:
     (case_id,) = demo_database.COMPARED
     newest, earlier = (demo.runs.get(each.id) for each in demo.runs.for_case(case_id))
     assert set(earlier.models.values()) == {"offline"}

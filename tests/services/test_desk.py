@@ -1,4 +1,6 @@
-"""The desk by program: the rules, rights and log of the page, one decision at a time or a file of them."""
+"""The desk by program: the rules, rights and log of the page, one decision at a time or a file of
+them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def desk(store: Store) -> Desk:
     return Desk(Workbench(store, masis.Settings(), store.path), reviewer="Ada")
 
 
-def test_a_process_without_a_named_account_has_a_desk_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_without_a_named_account_has_a_desk_too(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_entry(uid: int) -> None:
         raise KeyError(f"getpwuid(): uid not found: {uid}")
 
@@ -79,8 +83,16 @@ def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(des
     entry = desk.decide(first.id, "reject", reason="unsupported", note="see [7]")
     assert entry.decision is not None
     decision = entry.decision
-    assert (decision.verdict, decision.reviewer, decision.run_id, decision.iteration) == ("reject", "Ada", "run-0", 1)
-    assert (decision.reason, decision.extra["reason_code"]) == ("Says more than the evidence", "unsupported")
+    assert (decision.verdict, decision.reviewer, decision.run_id, decision.iteration) == (
+        "reject",
+        "Ada",
+        "run-0",
+        1,
+    )
+    assert (decision.reason, decision.extra["reason_code"]) == (
+        "Says more than the evidence",
+        "unsupported",
+    )
     assert (decision.machine_shown, decision.extra["answer"]) == (SHOWN, "the original answer")
     assert first.id not in {row.id for row in desk.queue()}
     assert desk.log(first.id) == (entry,)
@@ -89,7 +101,7 @@ def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(des
 
 
 def test_what_a_desk_returns_is_printed_as_a_line(desk: Desk) -> None:
-    (row, *_) = desk.queue()
+    row, *_ = desk.queue()
     view = desk.show(row.id)
     entry = desk.decide(row.id, "reject", reason="unsupported")
     assert str(row).startswith(f"<CaseSummary of {row.id!r}: ")
@@ -104,7 +116,9 @@ def test_what_was_not_shown_here_is_unknown_and_never_blind(desk: Desk) -> None:
     assert (unknown.decision.machine_shown, blind.decision.machine_shown) == ((SHOWN_UNKNOWN,), ())
 
 
-def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_files_are_unknown(desk: Desk) -> None:
+def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_files_are_unknown(
+    desk: Desk,
+) -> None:
     desk.workbench.team.set(Actor(name="lead"), QueuePolicy(machine="after"))
     assert desk.show("case-0").run is None
     assert {row.quality for row in desk.queue()} == {None}
@@ -178,16 +192,25 @@ def test_a_case_that_changed_since_it_was_shown_is_read_again_first(desk: Desk) 
 def test_labels_are_added_to_ones_own_decision_by_a_further_entry(desk: Desk) -> None:
     with pytest.raises(InputError, match="has no decision of yours"):
         desk.label("case-0", [{"text": "grey", "label": "unsupported"}])
-    first = desk.decide("case-0", "reject", reason="unsupported", labels=[{"text": "1932", "label": "supported"}])
+    first = desk.decide(
+        "case-0", "reject", reason="unsupported", labels=[{"text": "1932", "label": "supported"}]
+    )
     second = desk.label(
-        "case-0", [{"text": "grey", "label": "unsupported"}, {"label": "fabricated citation", "severity": "high"}]
+        "case-0",
+        [
+            {"text": "grey", "label": "unsupported"},
+            {"label": "fabricated citation", "severity": "high"},
+        ],
     )
     assert [(each.target, each.text, each.label) for each in second.decision.labels] == [
         ("claim", "1932", "supported"),
         ("claim", "grey", "unsupported"),
         ("answer", "", "fabricated citation"),
     ]
-    assert (second.decision.verdict, second.decision.reason) == (first.decision.verdict, first.decision.reason)
+    assert (second.decision.verdict, second.decision.reason) == (
+        first.decision.verdict,
+        first.decision.reason,
+    )
     with pytest.raises(InputError, match="'nonsense' is no label type"):
         desk.label("case-0", [{"label": "nonsense", "severity": "high"}])
 
@@ -216,9 +239,14 @@ def test_a_file_gives_a_result_a_row_and_a_dry_run_records_nothing(desk: Desk) -
         "there is no case 'nobody'. `ma",
         "colour: is no part of a decisi",
     ]
-    assert [entry.decision.reviewer for entry in reversed(desk.log()) if entry.decision] == ["Ada", "Grace"]
+    assert [entry.decision.reviewer for entry in reversed(desk.log()) if entry.decision] == [
+        "Ada",
+        "Grace",
+    ]
     again = list(desk.decide_all(ROWS))
-    assert [each.entry and each.entry.id for each in again] == [each.entry and each.entry.id for each in done]
+    assert [each.entry and each.entry.id for each in again] == [
+        each.entry and each.entry.id for each in done
+    ]
     assert len(desk.log()) == 2
 
 
@@ -231,7 +259,11 @@ LABEL_STUDIO = [
                 "completed_by": {"email": "bo@lab"},
                 "result": [
                     {"from_name": "verdict", "type": "choices", "value": {"choices": ["Reject"]}},
-                    {"from_name": "reason", "type": "textarea", "value": {"text": ["Nothing says so"]}},
+                    {
+                        "from_name": "reason",
+                        "type": "textarea",
+                        "value": {"text": ["Nothing says so"]},
+                    },
                     {"from_name": "label", "type": "labels", "value": REGION},
                 ],
             },
@@ -245,8 +277,13 @@ ARGILLA = [
         "fields": {"answer": ANSWER},
         "metadata": {"case_id": "case-1"},
         "responses": {
-            "verdict": [{"value": "approve", "user_id": "u1"}, {"value": "reject", "user_id": "u2", "status": "draft"}],
-            "spans": [{"value": [{"start": 41, "end": 45, "label": "unsupported"}], "user_id": "u1"}],
+            "verdict": [
+                {"value": "approve", "user_id": "u1"},
+                {"value": "reject", "user_id": "u2", "status": "draft"},
+            ],
+            "spans": [
+                {"value": [{"start": 41, "end": 45, "label": "unsupported"}], "user_id": "u1"}
+            ],
         },
     },
     {
@@ -302,11 +339,14 @@ def test_decisions_come_back_from_annotation_tools_and_tables(
     results = list(desk.decide_all(rows))
     assert [str(each.error) for each in results if each.error] == []
     assert all(
-        each.entry and each.entry.decision and each.entry.decision.machine_shown == (SHOWN_UNKNOWN,) for each in results
+        each.entry and each.entry.decision and each.entry.decision.machine_shown == (SHOWN_UNKNOWN,)
+        for each in results
     )
 
 
-def test_a_desk_makes_its_database_audits_a_frame_into_it_and_finds_its_runs_again(tmp_path: Path) -> None:
+def test_a_desk_makes_its_database_audits_a_frame_into_it_and_finds_its_runs_again(
+    tmp_path: Path,
+) -> None:
     frame = pd.DataFrame(
         {
             "frage": ["How long?", "How old?"],
@@ -317,11 +357,18 @@ def test_a_desk_makes_its_database_audits_a_frame_into_it_and_finds_its_runs_aga
     names = {"query": "frage", "answer": "antwort", "evidence": "beleg"}
     with masis.Desk(tmp_path / "new.db", reviewer="Ada") as desk:
         runs = desk.audit(frame, map=names, progress=False)
-        assert [run.id for run in desk.audit(frame, map=names, progress=False)] == [run.id for run in runs]
+        assert [run.id for run in desk.audit(frame, map=names, progress=False)] == [
+            run.id for run in runs
+        ]
         table = masis.runs_to_pandas(runs)
-        for case_id, standing, headline in zip(table["case_id"], table["standing"], table["headline"], strict=True):
+        for case_id, standing, headline in zip(
+            table["case_id"], table["standing"], table["headline"], strict=True
+        ):
             summary = desk.show(case_id).summary
-            assert (summary.standing, (summary.headline or "").partition("\n")[0]) == (standing, headline)
+            assert (summary.standing, (summary.headline or "").partition("\n")[0]) == (
+                standing,
+                headline,
+            )
         assert "wrong" in set(table["standing"])
         changed = {"id": runs[0].case_id, "query": "Why?", "answer": "So.", "evidence": ["So."]}
         fresh = {"id": "fresh", "query": "Why?", "answer": "So.", "evidence": ["So."]}
@@ -347,7 +394,9 @@ def test_a_reason_of_one_word_is_a_code_or_refused_with_those_there_are(
         entry = desk.decide("case-0", "reject", reason=reason)
         assert entry.decision.reason == recorded
         return
-    with pytest.raises(InputError, match=r"no reason to reject\. Use one of fabricated_citation, .*'other: \.\.\.'"):
+    with pytest.raises(
+        InputError, match=r"no reason to reject\. Use one of fabricated_citation, .*'other: \.\.\.'"
+    ):
         desk.decide("case-0", "reject", reason=reason)
 
 

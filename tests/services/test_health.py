@@ -1,4 +1,6 @@
-"""Health: what is wrong is found, named and told what to do about; what is only absent is no fault."""
+"""Health: what is wrong is found, named and told what to do about; what is only absent
+is no fault.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +62,15 @@ def test_an_error_that_several_models_share_is_told_once(monkeypatch: pytest.Mon
     monkeypatch.setenv("HERE_KEY", "wrong")
     with ModelServer(keys=["right"]) as server:
         table = {"here": {"kind": "openai", "address": server.address, "key_env": "HERE_KEY"}}
-        models = {"drafter": "here:a", "verifier": "here:b", "critic": "here:c", "reviser": "here:a"}
-        found = health.models_asked(Settings.model_validate({"providers": table, "max_retries": 0, **models}))
+        models = {
+            "drafter": "here:a",
+            "verifier": "here:b",
+            "critic": "here:c",
+            "reviser": "here:a",
+        }
+        found = health.models_asked(
+            Settings.model_validate({"providers": table, "max_retries": 0, **models})
+        )
     failed = [item for item in found if not item.ok]
     assert len(failed) == 3
     assert sum("the key was not accepted (401)" in item.message for item in failed) == 1
@@ -71,15 +80,23 @@ def test_an_error_that_several_models_share_is_told_once(monkeypatch: pytest.Mon
     ]
 
 
-def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_own_name(tmp_path: Path) -> None:
+def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_own_name(
+    tmp_path: Path,
+) -> None:
     settings = Settings(output_validator="nobodys")
-    found = [item for item in Workbench.open(tmp_path / "masis.db", settings).health(settings).items if not item.ok]
+    found = [
+        item
+        for item in Workbench.open(tmp_path / "masis.db", settings).health(settings).items
+        if not item.ok
+    ]
     assert [item.name for item in found] == ["output validator"]
     assert "there is no 'nobodys'" in found[0].message
     assert "output_validator = pydantic" in found[0].cure
 
 
-def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     absent = (health.Integration("OpenTelemetry", "otel", "nothing_of_this_name", "x"),)
     monkeypatch.setattr(health, "INTEGRATIONS", absent)
     (found,) = health.integrations(Settings(telemetry="otlp"), try_them=False)
@@ -104,7 +121,9 @@ def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], he
     def tried(text: str) -> health.HealthItem:
         (tmp_path / "a_library.py").write_text(text)
         importlib.invalidate_caches()
-        monkeypatch.setattr(health, "INTEGRATIONS", (health.Integration("Door", "extra", "a_library", "a_library"),))
+        monkeypatch.setattr(
+            health, "INTEGRATIONS", (health.Integration("Door", "extra", "a_library", "a_library"),)
+        )
         return next(iter(health.integrations(Settings(), try_them=True)))
 
     return tried
@@ -132,21 +151,27 @@ def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPa
     absent = (health.Integration("Door", "extra", "nothing_of_this_name.at_all", "x"),)
     monkeypatch.setattr(health, "INTEGRATIONS", absent)
     found = list(health.integrations(Settings(), try_them=True))
-    assert [(each.ok, each.absent, "not installed" in each.message) for each in found] == [(True, True, True)]
+    assert [(each.ok, each.absent, "not installed" in each.message) for each in found] == [
+        (True, True, True)
+    ]
 
 
 def test_every_door_names_an_extra_and_a_module_of_ours_that_is_there() -> None:
     import tomllib
 
     root = Path(health.__file__).resolve().parents[3]
-    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     for door in health.INTEGRATIONS:
         assert door.extra in extras
         file = root.joinpath(*door.imports.split("."))
         assert file.with_suffix(".py").is_file() or (file / "__init__.py").is_file(), door
 
 
-def test_a_database_that_takes_no_write_is_found(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_takes_no_write_is_found(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connect = connections.connect
 
     def read_only(path: Path) -> sqlite3.Connection:
@@ -172,7 +197,9 @@ def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.Monk
     assert found == HealthItem("writing", True, "another program writes to it just now")
 
 
-def test_little_room_on_the_disk_is_found(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_room_on_the_disk_is_found(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(health, "LEAST_FREE_BYTES", 10**18)
     found = named(bench, "disk")
     assert not found.ok

@@ -1,4 +1,6 @@
-"""Jobs in the background: queued, cancelled, resumed, and shared by several servers on one database."""
+"""Jobs in the background: queued, cancelled, resumed, and shared by several servers on one
+database.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from typing import Any
 
 import pytest
 
-from masis.errors import CaseHeld, InputError, MasisError, RecordDamaged, StaleVersion, UnknownRecord
+from masis.errors import (
+    CaseHeld,
+    InputError,
+    MasisError,
+    RecordDamaged,
+    StaleVersion,
+    UnknownRecord,
+)
 from masis.schema.case import Case
 from masis.schema.providers import Price
 from masis.schema.review import Decision
@@ -132,7 +141,9 @@ def test_an_unknown_case_is_said_to_be_unknown(jobs: Jobs) -> None:
         jobs.audit(ADA, "nowhere")
 
 
-def test_what_the_worker_cannot_do_is_reported_until_it_is_tried_again(workbench: Workbench, jobs: Jobs) -> None:
+def test_what_the_worker_cannot_do_is_reported_until_it_is_tried_again(
+    workbench: Workbench, jobs: Jobs
+) -> None:
     case_id = first_case(workbench)
     jobs.audit(ADA, case_id, Settings(critic="no-such-model"))
     over(jobs, case_id)
@@ -142,7 +153,9 @@ def test_what_the_worker_cannot_do_is_reported_until_it_is_tried_again(workbench
     assert jobs.failure("audit", case_id) is None
 
 
-def test_a_cancelled_audit_ends_before_its_next_step(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+def test_a_cancelled_audit_ends_before_its_next_step(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
     case_id = first_case(workbench)
     pool.hold()
     run_id = jobs.audit(ADA, case_id)
@@ -154,7 +167,9 @@ def test_a_cancelled_audit_ends_before_its_next_step(workbench: Workbench, jobs:
     assert workbench.runs.get(run_id).termination_reason == "cancelled"
 
 
-def test_what_waits_is_removed_from_the_queue_and_never_begins(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+def test_what_waits_is_removed_from_the_queue_and_never_begins(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
     workbench.corpora.add_demo(ADA)
     pool.hold()
     ids = [case.id for case in workbench.store.cases.iterate()]
@@ -173,15 +188,23 @@ def test_what_waits_is_removed_from_the_queue_and_never_begins(workbench: Workbe
     over(jobs, *ids[:3])
     until(lambda: not any(map(jobs.get, screenings)), "the screenings")
     assert not workbench.runs.for_case(ids[1])
-    assert [workbench.store.screenings.summary(each).state for each in screenings[::2]] == ["finished"] * 2
+    assert [workbench.store.screenings.summary(each).state for each in screenings[::2]] == [
+        "finished"
+    ] * 2
     with pytest.raises(UnknownRecord):
         workbench.store.screenings.summary(screenings[1])
 
 
-def test_an_audit_by_another_process_is_found_and_asked_to_stop(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+def test_an_audit_by_another_process_is_found_and_asked_to_stop(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
     case = workbench.store.cases.get(first_case(workbench))
     workbench.store.runs.start(
-        "elsewhere", case_id=case.id, case_digest=case.digest(), models={}, settings=Settings().of_audit()
+        "elsewhere",
+        case_id=case.id,
+        case_digest=case.digest(),
+        models={},
+        settings=Settings().of_audit(),
     )
     assert jobs.audit(ADA, case.id) == "elsewhere"
     assert not jobs.auditing(case.id)
@@ -193,16 +216,23 @@ def test_a_resumed_screening_keeps_its_own_settings_and_reaches_its_sources_as_t
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     begun = Settings(screening_max_rounds=2).of_screening()
-    workbench.store.screenings.start("interrupted", question=ASKED, sources=(SOURCE,), settings=begun)
+    workbench.store.screenings.start(
+        "interrupted", question=ASKED, sources=(SOURCE,), settings=begun
+    )
     now = Settings(screening_max_rounds=3, screening_pubmed_email="ada@example.org")
     workbench.use_settings(ADA, now)
     pool.hold()
     job = jobs.get(jobs.resume_screening(ADA, "interrupted"))
     assert job is not None
-    assert (job.settings.screening_max_rounds, job.settings.screening_pubmed_email) == (2, "ada@example.org")
+    assert (job.settings.screening_max_rounds, job.settings.screening_pubmed_email) == (
+        2,
+        "ada@example.org",
+    )
 
 
-def test_whatever_a_person_starts_goes_before_the_batch(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+def test_whatever_a_person_starts_goes_before_the_batch(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
     ids = [case.id for case in workbench.store.cases.iterate()]
     pool.hold()
     jobs.audit_all_new(ADA)
@@ -215,7 +245,9 @@ def test_whatever_a_person_starts_goes_before_the_batch(workbench: Workbench, jo
     assert sorted(pool.begun) == sorted(ids)
 
 
-def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+def test_all_that_was_not_audited_is_audited_and_counted(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
     done = first_case(workbench)
     jobs.audit(ADA, done)
     over(jobs, done)
@@ -254,7 +286,9 @@ def test_a_case_that_can_not_be_read_is_counted_as_failed_and_the_others_are_aud
     assert batch is not None
     assert (batch.done, batch.failed, batch.total) == (len(ids), 1, len(ids))
     assert str(error) in (jobs.failure("audit", bad) or "")
-    assert [each for each in ids if workbench.audits.needed(workbench.store.cases.get(each))] == [bad]
+    assert [each for each in ids if workbench.audits.needed(workbench.store.cases.get(each))] == [
+        bad
+    ]
 
 
 def test_nobody_who_asks_how_jobs_stand_waits_for_the_database(
@@ -283,7 +317,9 @@ def test_nobody_who_asks_how_jobs_stand_waits_for_the_database(
     assert asked == dict.fromkeys(("find", "resumable", "summary", "beside"), True)
 
 
-def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
+def test_a_batch_stops_when_asked_to_and_leaves_the_rest(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
     pool.hold()
     jobs.audit_all_new(ADA)
     until(lambda: pool.begun, "the first of the batch")
@@ -305,7 +341,9 @@ def paid(tmp_path: Path) -> Iterator[tuple[Workbench, Pool]]:
                 "providers": {"here": {"kind": "openai", "address": server.address}},
                 "prices": {"here:m": Price(input=1000.0, output=1000.0)},
                 "max_iterations": 1,
-                **dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "here:m"),
+                **dict.fromkeys(
+                    ("drafter", "verifier", "critic", "reviser", "evaluator"), "here:m"
+                ),
             }
         )
         workbench = Workbench.open(tmp_path / "cost.db", settings)
@@ -322,7 +360,9 @@ def cost(workbench: Workbench, pool: Pool) -> float:
     return sum(workbench.runs.get(run.id).usage.cost_usd or 0.0 for run in runs)
 
 
-def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(paid: tuple[Workbench, Pool]) -> None:
+def test_a_batch_ends_where_the_next_audit_could_pass_the_limit_on_cost(
+    paid: tuple[Workbench, Pool],
+) -> None:
     workbench, pool = paid
     with closing(Jobs(workbench, pool)) as jobs:
         with pytest.raises(InputError, match="above 0"):
@@ -345,8 +385,12 @@ def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_n
     paid: tuple[Workbench, Pool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workbench, pool = paid
-    settings = audit_settings(workbench.settings.updated({"ingest_model": "settings", "ingest_cost_a_day": 30}))
-    workbench.store.inbox.arrived([case for case, _ in zip(demo_cases(), range(6), strict=False)], "chatbot")
+    settings = audit_settings(
+        workbench.settings.updated({"ingest_model": "settings", "ingest_cost_a_day": 30})
+    )
+    workbench.store.inbox.arrived(
+        [case for case, _ in zip(demo_cases(), range(6), strict=False)], "chatbot"
+    )
     with closing(Jobs(workbench, pool)) as jobs:
         jobs.audit_arrived(settings)
         batch_over(jobs)
@@ -373,7 +417,10 @@ def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_n
         batch_over(jobs)
         assert len(pool.begun) > before
     unpriced = settings.updated({"prices": {}})
-    with closing(Jobs(workbench, pool)) as jobs, pytest.raises(InputError, match="no price is known"):
+    with (
+        closing(Jobs(workbench, pool)) as jobs,
+        pytest.raises(InputError, match="no price is known"),
+    ):
         jobs.audit_arrived(unpriced)
 
 
@@ -398,7 +445,8 @@ def long_case(chunks: int = 200, sentences: int = 80) -> Case:
         for n in range(1, chunks + 1)
     }
     answer = " ".join(
-        f"Station {n} was opened in {1801 + n % 200} and has {n + 1} platforms [{n}]." for n in range(1, sentences + 1)
+        f"Station {n} was opened in {1801 + n % 200} and has {n + 1} platforms [{n}]."
+        for n in range(1, sentences + 1)
     )
     return case_of(answer, evidence, case_id="long", query="When were the stations opened?")
 
@@ -457,19 +505,32 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
     assert workbench.runs.summary(closed).state == "interrupted"
 
 
-# Many reviewers on one database that several server processes share, as behind a proxy with sticky sessions
+# Many reviewers on one database that several server processes share, as behind a proxy with sticky
+# sessions
 
 SERVERS = 2
 HUMAN_PACE_S = 4.0
-"""Mean seconds that a reviewer reads in the full trial: short for a person, which makes the trial the harder."""
+"""Mean seconds that a reviewer reads in the full trial: short for a person, which makes the trial
+the harder.
+"""
 
 
-def review(workbench: Workbench, name: str, pace_s: float, made: list[tuple[str, str]], saw: list[str]) -> None:
-    """Decide cases under a name until none is left; ``saw`` receives decisions of others that were shown too early."""
+def review(
+    workbench: Workbench, name: str, pace_s: float, made: list[tuple[str, str]], saw: list[str]
+) -> None:
+    """Decide cases under a name until none is left; ``saw`` receives decisions of others that were
+    shown too early.
+    """
     me, draw, reading = Actor(name=name), random.Random(name), threading.Event()
-    while (lease := workbench.team.claim_next(me, CaseFilter(order="random", seed=draw.randrange(99)))) is not None:
+    while (
+        lease := workbench.team.claim_next(me, CaseFilter(order="random", seed=draw.randrange(99)))
+    ) is not None:
         view = workbench.cases.open_for(me, lease.case_id)
-        saw += [f"{name}: {entry.id}" for entry in view.history if entry.decision and entry.decision.reviewer != name]
+        saw += [
+            f"{name}: {entry.id}"
+            for entry in view.history
+            if entry.decision and entry.decision.reviewer != name
+        ]
         reading.wait(pace_s * 2 * draw.random())
         decision = Decision(
             reviewer=name,
@@ -487,7 +548,9 @@ def review(workbench: Workbench, name: str, pace_s: float, made: list[tuple[str,
 
 
 def serve(database: str, names: list[str], pace_s: float) -> None:
-    """Be one server: a workbench that all its sessions share, a thread for each; prints what was decided."""
+    """Be one server: a workbench that all its sessions share, a thread for each; prints what was
+    decided.
+    """
     workbench = Workbench.open(Path(database))
     made: list[tuple[str, str]] = []
     saw: list[str] = []
@@ -534,7 +597,9 @@ def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_u
     assert [each["saw"] for each in found] == [[]] * SERVERS
     made = [tuple(each) for one in found for each in one["made"]]
     assert len(set(made)) == len(made)
-    assert Counter(case_id for _, case_id in made) == {f"case-{number}": 2 for number in range(cases)}
+    assert Counter(case_id for _, case_id in made) == {
+        f"case-{number}": 2 for number in range(cases)
+    }
     entries = [each.decision for each in opened.store.decisions.iterate()]
     in_log = [(each.reviewer, each.case_id) for each in entries if each and each.kind == "decision"]
     assert sorted(in_log) == sorted(made)

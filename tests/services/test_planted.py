@@ -42,19 +42,28 @@ def plant(workbench: Workbench, count: int = 1, **keys: object) -> list[str]:
     return audit_copies(workbench)
 
 
-def test_a_copy_is_a_new_case_with_one_fault_and_an_id_like_the_others(workbench: Workbench) -> None:
+def test_a_copy_is_a_new_case_with_one_fault_and_an_id_like_the_others(
+    workbench: Workbench,
+) -> None:
     made = workbench.planted.plant(ADA, 2, ("figure",), seed=7)
     copies = workbench.store.planted.copies()
     assert (made.total, dict(made.planted)) == (2, {"figure": 2})
     assert [copy.case_id for copy in copies] == ["bridge-05", "bridge-06"]
     for copy in copies:
-        case, source = workbench.store.cases.get(copy.case_id), workbench.store.cases.get(copy.source_id)
+        case, source = (
+            workbench.store.cases.get(copy.case_id),
+            workbench.store.cases.get(copy.source_id),
+        )
         assert case.answer is not None
         assert source.answer is not None
         assert case.answer[copy.fault.start : copy.fault.end] == copy.fault.after
         mended = case.answer[: copy.fault.start] + copy.fault.before + case.answer[copy.fault.end :]
         assert mended == source.answer
-        assert (case.query, case.evidence, case.metadata) == (source.query, source.evidence, source.metadata)
+        assert (case.query, case.evidence, case.metadata) == (
+            source.query,
+            source.evidence,
+            source.metadata,
+        )
 
 
 def test_the_same_seed_plants_the_same_faults(workbench: Workbench, tmp_path: Path) -> None:
@@ -67,18 +76,27 @@ def test_the_same_seed_plants_the_same_faults(workbench: Workbench, tmp_path: Pa
     other.close()
 
 
-def test_only_answers_that_a_person_approved_as_they_came_are_copied_and_each_once(workbench: Workbench) -> None:
+def test_only_answers_that_a_person_approved_as_they_came_are_copied_and_each_once(
+    workbench: Workbench,
+) -> None:
     undone(workbench, "bridge-01", "Ada")
     decide(workbench, "bridge-02", "reject")
     made = workbench.planted.plant(ADA, 10, seed=1)
     assert (made.sound, made.total) == (2, 2)
-    assert {copy.source_id for copy in workbench.store.planted.copies()} == {"bridge-03", "bridge-04"}
+    assert {copy.source_id for copy in workbench.store.planted.copies()} == {
+        "bridge-03",
+        "bridge-04",
+    }
     with pytest.raises(InputError, match="no sound answer"):
         workbench.planted.plant(ADA, 1)
 
 
-def test_an_answer_in_which_no_fault_is_certain_is_left_alone_with_the_reason(bench: Workbench) -> None:
-    case = a_sound_case(0).model_copy(update={"answer": "It is a well known bridge in the region [1]."})
+def test_an_answer_in_which_no_fault_is_certain_is_left_alone_with_the_reason(
+    bench: Workbench,
+) -> None:
+    case = a_sound_case(0).model_copy(
+        update={"answer": "It is a well known bridge in the region [1]."}
+    )
     bench.cases.add_one(ADA, case)
     bench.audits.audit(ADA, case)
     decide(bench, case.id)
@@ -95,7 +113,10 @@ def test_what_came_beside_the_answer_does_not_give_the_copy_away(bench: Workbenc
         "labels": {"clean": True},
         "reasoning": "It is 428 metres long.",
         "response": sound["answer"],
-        "messages": [{"role": "user", "content": sound["query"]}, {"role": "assistant", "content": sound["answer"]}],
+        "messages": [
+            {"role": "user", "content": sound["query"]},
+            {"role": "assistant", "content": sound["answer"]},
+        ],
         "citations": [{"start": 0, "end": len(str(sound["answer"])), "evidence_id": "1"}],
     }
     case = Case.from_stored(sound)
@@ -141,7 +162,9 @@ def test_after_the_decision_the_case_says_what_was_planted(workbench: Workbench)
     assert workbench.cases.open_for(BEN, copy).state == "planted"
 
 
-def test_a_decision_about_a_known_copy_can_neither_be_undone_nor_made_again(workbench: Workbench) -> None:
+def test_a_decision_about_a_known_copy_can_neither_be_undone_nor_made_again(
+    workbench: Workbench,
+) -> None:
     (copy,) = plant(workbench)
     entry = decide(workbench, copy, "approve", "Ben")
     with pytest.raises(StoreError, match="planted fault"):
@@ -159,14 +182,28 @@ def test_recall_counts_what_was_found_by_kind_with_exact_intervals(workbench: Wo
     fault = faults[copies[1]]
     mended = answers[copies[1]][: fault.start] + fault.before + answers[copies[1]][fault.end :]
     decide(workbench, copies[1], "override", "Ben", corrected_answer=mended)
-    decide(workbench, copies[2], "override", "Ben", corrected_answer=f"{answers[copies[2]]} Nothing more is known.")
+    decide(
+        workbench,
+        copies[2],
+        "override",
+        "Ben",
+        corrected_answer=f"{answers[copies[2]]} Nothing more is known.",
+    )
     decide(workbench, copies[3], "escalate", "Ben")
     report = workbench.planted.recall(ADA)
     (ben,) = report.reviewers
-    assert (ben.recall.found, ben.recall.total.n) == (2, 3), "a correction that leaves the fault has not found it"
-    assert (round(ben.recall.total.low or 0, 3), round(ben.recall.total.high or 0, 3)) == (0.094, 0.992)
+    assert (ben.recall.found, ben.recall.total.n) == (
+        2,
+        3,
+    ), "a correction that leaves the fault has not found it"
+    assert (round(ben.recall.total.low or 0, 3), round(ben.recall.total.high or 0, 3)) == (
+        0.094,
+        0.992,
+    )
     assert sum(each.n for each in ben.recall.by_kind.values()) == 3
-    assert workbench.store.planted.revealed(copies[3]) is None, "an escalated copy still waits for a verdict"
+    assert workbench.store.planted.revealed(copies[3]) is None, (
+        "an escalated copy still waits for a verdict"
+    )
     assert report.audit is not None
     assert report.audit.recall.total.n == 4
 
@@ -187,7 +224,11 @@ def test_a_reviewer_sees_their_own_recall_and_a_lead_everybodys(workbench: Workb
     assert [(each.reviewer, each.recall.found) for each in own.reviewers] == [("Ada", 1)]
     assert own.audit is None
     assert [each.copy.case_id for each in own.decided] == [first]
-    assert [(each.reviewer, each.recall.found) for each in every.reviewers] == [("", 1), ("Ada", 1), ("Ben", 0)]
+    assert [(each.reviewer, each.recall.found) for each in every.reviewers] == [
+        ("", 1),
+        ("Ada", 1),
+        ("Ben", 0),
+    ]
     for act in (guarded.counts, guarded.withdraw, lambda actor: guarded.plant(actor, 1)):
         with pytest.raises(NotAllowed):
             act(REVIEWER)
@@ -197,7 +238,9 @@ def test_who_decided_the_original_is_counted_apart(workbench: Workbench) -> None
     first, second = plant(workbench, 2)
     decide(workbench, first, "reject", "Ada")
     decide(workbench, second, "reject", "Ben")
-    assert {each.reviewer: each.knew_source for each in workbench.planted.recall(ADA).reviewers} == {
+    assert {
+        each.reviewer: each.knew_source for each in workbench.planted.recall(ADA).reviewers
+    } == {
         "": 1,
         "Ada": 1,
         "Ben": 0,
@@ -217,7 +260,9 @@ def test_a_copy_that_several_decide_is_no_secret_only_when_all_have(workbench: W
     assert found == {"": 1, "Ben": 1, "Cleo": 0}
 
 
-def test_copies_that_nobody_has_decided_are_withdrawn_with_their_words(workbench: Workbench) -> None:
+def test_copies_that_nobody_has_decided_are_withdrawn_with_their_words(
+    workbench: Workbench,
+) -> None:
     first, second, third = plant(workbench, 3)
     decide(workbench, first, "reject", "Ben")
     decide(workbench, second, "escalate", "Ben")
@@ -225,23 +270,34 @@ def test_copies_that_nobody_has_decided_are_withdrawn_with_their_words(workbench
     assert workbench.store.cases.get(third).answer is None
     assert [row.id for row in workbench.cases.find(CaseFilter()).rows].count(third) == 0
     assert workbench.planted.counts(ADA)[1:] == (0, 1, 1, 1)
-    assert workbench.store.decisions.entries(DecisionFilter(case_id=third)).rows[0].decision is not None
+    assert (
+        workbench.store.decisions.entries(DecisionFilter(case_id=third)).rows[0].decision
+        is not None
+    )
     assert workbench.planted.withdraw(ADA) == 0
 
 
-def test_planting_and_withdrawing_are_recorded_in_the_chain_of_what_the_team_set(workbench: Workbench) -> None:
+def test_planting_and_withdrawing_are_recorded_in_the_chain_of_what_the_team_set(
+    workbench: Workbench,
+) -> None:
     from masis.schema.faults import PlantingRecord
 
     copies = plant(workbench, 2)
     workbench.planted.withdraw(ADA)
-    history = [(by, record.act, record.case_ids) for _, by, record in workbench.store.team.history(PlantingRecord)]
+    history = [
+        (by, record.act, record.case_ids)
+        for _, by, record in workbench.store.team.history(PlantingRecord)
+    ]
     assert history == [("Ada", "planted", tuple(copies)), ("Ada", "withdrawn", tuple(copies))]
     assert workbench.store.decisions.check_subjects().broken == ()
 
 
 def test_a_new_version_of_a_copy_is_a_copy(bench: Workbench) -> None:
     sound = a_sound_case(0).to_json_dict()
-    sound["evidence"] = [*sound["evidence"], {"id": "3", "text": "", "source": "https://example.org/3"}]  # type: ignore[misc]
+    sound["evidence"] = [
+        *sound["evidence"],
+        {"id": "3", "text": "", "source": "https://example.org/3"},
+    ]  # type: ignore[misc]
     case = Case.from_stored(sound)
     bench.cases.add_one(ADA, case)
     bench.audits.audit(ADA, case)
@@ -249,7 +305,9 @@ def test_a_new_version_of_a_copy_is_a_copy(bench: Workbench) -> None:
     (copy,) = plant(bench, kinds=("figure",))
     newer = bench.versions.fill_evidence(ADA, copy, {"3": "The museum opens at nine."})
     bench.audits.audit(ADA, newer)
-    assert bench.cases.summary(copy).state == "superseded", "else the earlier version would say what this one is"
+    assert bench.cases.summary(copy).state == "superseded", (
+        "else the earlier version would say what this one is"
+    )
     assert bench.store.planted.revealed(copy) is None
     decide(bench, newer.id, "approve", "Ben")
     assert bench.store.planted.revealed(newer.id) is not None
@@ -281,7 +339,9 @@ def figures(workbench: Workbench, folder: Path) -> dict[str, object]:
             else:
                 found[form] = out.getvalue()
     workbench.exports.write_file(ADA, folder / "hf", "hf", everything)
-    found["hf"] = [path.read_bytes() for path in sorted((folder / "hf").rglob("*")) if path.suffix == ".jsonl"]
+    found["hf"] = [
+        path.read_bytes() for path in sorted((folder / "hf").rglob("*")) if path.suffix == ".jsonl"
+    ]
     store = workbench.store
     found |= {
         "export count": workbench.exports.count(CaseFilter()),
@@ -291,10 +351,15 @@ def figures(workbench: Workbench, folder: Path) -> dict[str, object]:
         "facets": workbench.cases.facets_for(BEN),
         "standings": workbench.cases.standings_for(BEN, CaseFilter()),
         "states": store.cases.states(),
-        "values": {name: workbench.cases.values_for(BEN, CaseFilter(), name) for name in ("datasets", "states")},
+        "values": {
+            name: workbench.cases.values_for(BEN, CaseFilter(), name)
+            for name in ("datasets", "states")
+        },
         "metrics": store.measures.report(MeasureFilter(), "month"),
         "metrics by critic": store.measures.names("critic"),
-        "work": {kind: store.team.counted(kind) for kind in ("decided", "assigned", "skipped", "tagged")},
+        "work": {
+            kind: store.team.counted(kind) for kind in ("decided", "assigned", "skipped", "tagged")
+        },
         "trust": str(workbench.trust.compare(ADA, TrustFilter(blind_only=False))),
         "gold": str(workbench.trust.compare(ADA, TrustFilter(source="gold"))),
         "claims": workbench.trust.parts(ADA, "claim", "decision").rows.to_dict("records"),
@@ -311,7 +376,9 @@ def figures(workbench: Workbench, folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("verdict", ["approve", "reject"])
-def test_a_decided_copy_is_in_no_export_and_no_figure(workbench: Workbench, tmp_path: Path, verdict: str) -> None:
+def test_a_decided_copy_is_in_no_export_and_no_figure(
+    workbench: Workbench, tmp_path: Path, verdict: str
+) -> None:
     decide(workbench, "bridge-01", "reject", "Ben")
     for name in ("before", "after"):
         (tmp_path / name).mkdir()
@@ -319,7 +386,11 @@ def test_a_decided_copy_is_in_no_export_and_no_figure(workbench: Workbench, tmp_
     copies = plant(workbench, 3)
     for copy in copies:
         decide(
-            workbench, copy, verdict, "Ben", labels=({"target": "claim", "start": 0, "end": 3, "label": "supported"},)
+            workbench,
+            copy,
+            verdict,
+            "Ben",
+            labels=({"target": "claim", "start": 0, "end": 3, "label": "supported"},),
         )
     after = figures(workbench, tmp_path / "after")
     assert {name for name in before if repr(before[name]) != repr(after[name])} == set()
@@ -338,10 +409,18 @@ def test_an_undecided_copy_is_in_no_export_and_in_no_sample_for_a_guarantee(
     copies = plant(workbench, 3)
     for folder in (tmp_path / "one",):
         folder.mkdir()
-        exported = {name: value for name, value in figures(workbench, folder).items() if name in (*FORMATS, "offer")}
-    assert not [name for name, value in exported.items() if any(copy in repr(value) for copy in copies)]
+        exported = {
+            name: value
+            for name, value in figures(workbench, folder).items()
+            if name in (*FORMATS, "offer")
+        }
+    assert not [
+        name for name, value in exported.items() if any(copy in repr(value) for copy in copies)
+    ]
     assert all(offer["pool"] == 0 for offer in exported["offer"])  # type: ignore[attr-defined]
-    workbench.datasets.freeze(ADA, "round-1", "cases" if "cases" in FORMATS else "decided", Selection(CaseFilter()))
+    workbench.datasets.freeze(
+        ADA, "round-1", "cases" if "cases" in FORMATS else "decided", Selection(CaseFilter())
+    )
     workbench.datasets.write(ADA, "round-1", tmp_path / "frozen.jsonl")
     frozen = (tmp_path / "frozen.jsonl").read_text(encoding="utf-8")
     assert frozen

@@ -1,4 +1,6 @@
-"""Search, filters, orders, pages, counts and neighbours; what a person types is never read as syntax."""
+"""Search, filters, orders, pages, counts and neighbours; what a person types is never read as
+syntax.
+"""
 
 from __future__ import annotations
 
@@ -51,15 +53,25 @@ def filled(bench: Workbench) -> Workbench:
     """Five cases: unsure, sure, unscored, not audited, decided."""
     fields = ("Law", "Medicine", "Law", "History", None)
     for name, field in zip(("unsure", "sure", "unscored", "new", "decided"), fields, strict=True):
-        case = a_case(name, metadata={"field": field, "dataset": f"set {name[0]}"}, query=f"About {name}?")
+        case = a_case(
+            name, metadata={"field": field, "dataset": f"set {name[0]}"}, query=f"About {name}?"
+        )
         bench.store.cases.add(case)
         confidence = {"unsure": 0.2, "sure": 0.95, "unscored": None, "decided": 0.6}.get(name)
         if name != "new":
             iteration = an_iteration(
-                invalid=() if name == "sure" else ("7",), confidence=confidence, quality=confidence, overall=0.9
+                invalid=() if name == "sure" else ("7",),
+                confidence=confidence,
+                quality=confidence,
+                overall=0.9,
             )
-            models = {"critic": "openai:gpt-4o" if name == "sure" else "offline", "reviser": "offline"}
-            bench.store.runs.finish(a_run(case, f"run-{name}", iterations=(iteration,), models=models))
+            models = {
+                "critic": "openai:gpt-4o" if name == "sure" else "offline",
+                "reviser": "offline",
+            }
+            bench.store.runs.finish(
+                a_run(case, f"run-{name}", iterations=(iteration,), models=models)
+            )
     submitted(bench, a_decision(a_case("decided"), "run-decided", reviewer="Grace"))
     return bench
 
@@ -97,7 +109,9 @@ def filled(bench: Workbench) -> Workbench:
         ({"text": "   "}, {"unsure", "sure", "unscored", "new", "decided"}),
     ],
 )
-def test_filters_find_what_they_say_in_every_order(filled: Workbench, wanted: dict[str, Any], found: set[str]) -> None:
+def test_filters_find_what_they_say_in_every_order(
+    filled: Workbench, wanted: dict[str, Any], found: set[str]
+) -> None:
     for order in ("risk", "disagreement", "least_confident", "oldest", "newest", "random"):
         page = filled.cases.find(CaseFilter(**wanted, order=order))
         assert {row.id for row in page.rows} == found
@@ -109,7 +123,9 @@ def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> Non
     torn = an_iteration(invalid=("7",), confidence=0.5, overall=0.9)
     assert disagreement(agreed) == 0.0
     assert disagreement(torn) == 0.5
-    alone = agreed.model_copy(update={"evaluation": None, "critique": an_iteration(confidence=None).critique})
+    alone = agreed.model_copy(
+        update={"evaluation": None, "critique": an_iteration(confidence=None).critique}
+    )
     assert disagreement(alone) == 1.0
     assert figures(a_run(a_case(), iterations=(torn, agreed)))["disagreement"] == 0.5
 
@@ -118,15 +134,28 @@ def reviewed(*codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)) -> 
     claims = tuple(a_check(verdict) for verdict in verdicts)
     sound = an_iteration(invalid=()).model_copy(update={"claims": claims})
     reasons = tuple(ReviewReason(code=code, message="Look.") for code in codes)
-    return figures(a_run(a_case(), iterations=(sound,)).model_copy(update={"review_reasons": reasons}))
+    return figures(
+        a_run(a_case(), iterations=(sound,)).model_copy(update={"review_reasons": reasons})
+    )
 
 
-def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the_likelier_to_be_faulty() -> None:
-    wrong, worse = reviewed("serious_issue"), reviewed("partial_claim", verdicts=("partial", "supported"))
+def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the_likelier_to_be_faulty() -> (
+    None
+):
+    wrong, worse = (
+        reviewed("serious_issue"),
+        reviewed("partial_claim", verdicts=("partial", "supported")),
+    )
     unsure = reviewed("unconfirmed_claim", verdicts=("unverifiable",) * 40)
     accepted, long = reviewed(), reviewed(verdicts=("supported",) * 9)
     ranked = (worse, wrong, unsure, long, accepted)
-    assert [each["tier"] for each in ranked] == ["must_look", "must_look", "not_certified", None, None]
+    assert [each["tier"] for each in ranked] == [
+        "must_look",
+        "must_look",
+        "not_certified",
+        None,
+        None,
+    ]
     risks = [each["risk"] for each in ranked]
     assert risks == sorted(set(risks), reverse=True)
     assert risks[2] < 2
@@ -135,13 +164,23 @@ def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the
 
 def test_within_what_must_be_looked_at_the_more_severe_issue_comes_before_stronger_signs() -> None:
     def found(*severities: Severity, claims: int) -> dict[str, Any]:
-        issues = tuple(an_issue(each, source="citations", rule="fabricated_reference") for each in severities)
+        issues = tuple(
+            an_issue(each, source="citations", rule="fabricated_reference") for each in severities
+        )
         claimed = tuple(a_check("unsupported") for _ in range(claims))
-        iteration = an_iteration(invalid=()).model_copy(update={"issues": issues, "claims": claimed})
+        iteration = an_iteration(invalid=()).model_copy(
+            update={"issues": issues, "claims": claimed}
+        )
         reasons = (ReviewReason(code="serious_issue", message="Look."),)
-        return figures(a_run(a_case(), iterations=(iteration,)).model_copy(update={"review_reasons": reasons}))
+        return figures(
+            a_run(a_case(), iterations=(iteration,)).model_copy(update={"review_reasons": reasons})
+        )
 
-    harms, doubtful, likely = found("low", "critical", claims=0), found("high", claims=1), found("high", claims=9)
+    harms, doubtful, likely = (
+        found("low", "critical", claims=0),
+        found("high", claims=1),
+        found("high", claims=9),
+    )
     assert [each["severity"] for each in (harms, doubtful, likely)] == ["critical", "high", "high"]
     assert harms["likely"] < doubtful["likely"] < likely["likely"]
     assert harms["risk"] > likely["risk"] > doubtful["risk"]
@@ -197,7 +236,9 @@ STANDINGS: dict[str, tuple[ReviewCode, ...]] = {
 }
 
 
-def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(bench: Workbench) -> None:
+def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(
+    bench: Workbench,
+) -> None:
     for name, codes in STANDINGS.items():
         for copy in ("open", "accepted", "approve", "escalate"):
             case = a_case(f"{name} {copy}")
@@ -212,10 +253,18 @@ def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(benc
                 submitted(bench, a_decision(case, run.id, verdict=copy))
     for name in ("new", "interrupted", "decided unaudited", "wrong before an error"):
         bench.store.cases.add(a_case(name))
-    found_first = tuple(ReviewReason(code=code, message="Look.") for code in ("invalid_reference", "error"))
-    bench.store.runs.finish(a_run(a_case("wrong before an error"), "run late", review_reasons=found_first))
+    found_first = tuple(
+        ReviewReason(code=code, message="Look.") for code in ("invalid_reference", "error")
+    )
+    bench.store.runs.finish(
+        a_run(a_case("wrong before an error"), "run late", review_reasons=found_first)
+    )
     bench.store.runs.start(
-        "cut", case_id="interrupted", case_digest=a_case("interrupted").digest(), models={}, settings={}
+        "cut",
+        case_id="interrupted",
+        case_digest=a_case("interrupted").digest(),
+        models={},
+        settings={},
     )
     bench.store.runs.abandon("cut", "killed")
     submitted(bench, a_decision(a_case("decided unaudited"), None))
@@ -225,11 +274,18 @@ def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(benc
         assert stands[f"{name} accepted"] == "nothing_found"
         assert stands[f"{name} approve"] == "decided"
         assert stands[f"{name} escalate"] == "waits"
-    assert (stands["new"], stands["interrupted"], stands["decided unaudited"]) == ("not_audited", "failed", "decided")
+    assert (stands["new"], stands["interrupted"], stands["decided unaudited"]) == (
+        "not_audited",
+        "failed",
+        "decided",
+    )
     assert stands["wrong before an error"] == "wrong"
     assert bench.cases.facets_for(ADA).standings == Counter(stands.values())
     for standing in set(stands.values()):
-        found = {row.id for row in bench.cases.find_for(ADA, CaseFilter(standings=(standing,), size=100)).rows}
+        found = {
+            row.id
+            for row in bench.cases.find_for(ADA, CaseFilter(standings=(standing,), size=100)).rows
+        }
         assert found == {case_id for case_id, where in stands.items() if where == standing}
 
 
@@ -238,18 +294,29 @@ class Copy:
 
     def __init__(self, bench: Workbench) -> None:
         everything = bench.cases.find(CaseFilter(order="oldest", size=1000)).rows
-        keys = bench.store.database.execute("SELECT risk, disagreement, doubt FROM cases ORDER BY seq")
+        keys = bench.store.database.execute(
+            "SELECT risk, disagreement, doubt FROM cases ORDER BY seq"
+        )
         self.rows = [(row, *key) for row, key in zip(everything, keys, strict=True)]
         self.drawn = {
             row.id: place
-            for place, row in enumerate(bench.cases.find(CaseFilter(order="random", seed=5, size=1000)).rows)
+            for place, row in enumerate(
+                bench.cases.find(CaseFilter(order="random", seed=5, size=1000)).rows
+            )
         }
 
     def ids(self, wanted: CaseFilter) -> list[str]:
-        numbered = [(number, *each) for number, each in enumerate(self.rows) if self.matches(each[0], wanted)]
+        numbered = [
+            (number, *each)
+            for number, each in enumerate(self.rows)
+            if self.matches(each[0], wanted)
+        ]
         keys: dict[QueueOrder, Callable[..., Any]] = {
             "risk": lambda number, _row, risk, _disagreement, _doubt: (-risk, number),
-            "disagreement": lambda number, _row, _risk, disagreement, _doubt: (-disagreement, number),
+            "disagreement": lambda number, _row, _risk, disagreement, _doubt: (
+                -disagreement,
+                number,
+            ),
             "least_confident": lambda number, _row, _risk, _disagreement, doubt: (-doubt, number),
             "oldest": lambda number, *_: number,
             "newest": lambda number, *_: -number,
@@ -264,7 +331,11 @@ class Copy:
                 return True
             return value is not None and (low or 0) <= value <= (1 if high is None else high)
 
-        lists = ((wanted.flags, row.flags), (wanted.reasons, row.reasons), (wanted.models, row.models))
+        lists = (
+            (wanted.flags, row.flags),
+            (wanted.reasons, row.reasons),
+            (wanted.models, row.models),
+        )
         single = (
             *(
                 (wanted.states, row.state),
@@ -287,50 +358,96 @@ class Copy:
 def many(bench: Workbench, draw: random.Random, count: int) -> None:
     for number in range(count):
         words = draw.sample(("arch", "beam", "cable", "deck"), 2)
-        meta = {"field": draw.choice(("Law", "History", None)), "dataset": draw.choice(("one", 'a "two"'))}
-        case = a_case(f"case-{number}", query=f"About {' '.join(words)}?", answer=".", evidence=EMPTY, metadata=meta)
+        meta = {
+            "field": draw.choice(("Law", "History", None)),
+            "dataset": draw.choice(("one", 'a "two"')),
+        }
+        case = a_case(
+            f"case-{number}",
+            query=f"About {' '.join(words)}?",
+            answer=".",
+            evidence=EMPTY,
+            metadata=meta,
+        )
         bench.store.cases.add(case)
         if draw.random() < 0.2:
             continue
         score = draw.choice((None, draw.random(), 0.5))
         iteration = an_iteration(
-            invalid=draw.choice(((), ("7",))), confidence=score, quality=score, overall=draw.random()
+            invalid=draw.choice(((), ("7",))),
+            confidence=score,
+            quality=score,
+            overall=draw.random(),
         )
         models = {"critic": draw.choice(("offline", 'the "odd" one, é'))}
-        run = a_run(case, f"run-{number}", iterations=(iteration,), models=models, needs_review=draw.random() < 0.7)
+        run = a_run(
+            case,
+            f"run-{number}",
+            iterations=(iteration,),
+            models=models,
+            needs_review=draw.random() < 0.7,
+        )
         bench.store.runs.finish(run)
         if not run.needs_review:
             bench.store.decisions.append(accepted(run))
         if draw.random() < 0.3:
             verdict = draw.choice(("approve", "reject"))
             submitted(
-                bench, a_decision(case, run.id, reviewer=draw.choice(("Ada", "Ben")), verdict=verdict, reason=".")
+                bench,
+                a_decision(
+                    case, run.id, reviewer=draw.choice(("Ada", "Ben")), verdict=verdict, reason="."
+                ),
             )
     # far ends of an order: what matches need not be spread evenly
     bench.store.database.execute(
-        "UPDATE cases SET risk = seq % 5 - (field IS 'Law') * 9, disagreement = seq % 4, doubt = -seq % 7, "
-        "severity = CASE WHEN iterations > 0 AND seq % 3 THEN iif(seq % 2, 'low', 'high') END"
+        "UPDATE cases SET risk = seq % 5 - (field IS 'Law') * 9, disagreement = seq % 4, doubt ="
+        " -seq % 7, severity = CASE WHEN iterations > 0 AND seq % 3 THEN iif(seq % 2, 'low',"
+        " 'high') END"
     )
 
 
-def test_cases_where_nothing_was_found_are_counted_and_found_with_and_without_lesser_issues(bench: Workbench) -> None:
-    for name, severity in (("clean", None), ("vague", "low"), ("poor", "medium"), ("wrong", "high"), ("new", None)):
+def test_cases_where_nothing_was_found_are_counted_and_found_with_and_without_lesser_issues(
+    bench: Workbench,
+) -> None:
+    for name, severity in (
+        ("clean", None),
+        ("vague", "low"),
+        ("poor", "medium"),
+        ("wrong", "high"),
+        ("new", None),
+    ):
         bench.store.cases.add(a_case(name))
         if name == "new":
             continue
         issues = () if severity is None else (an_issue(severity),)
         reasons = (ReviewReason(code="serious_issue", message="Look."),) if name == "wrong" else ()
         sound = an_iteration(invalid=()).model_copy(update={"issues": issues})
-        bench.store.runs.finish(a_run(a_case(name), f"run {name}", iterations=(sound,), review_reasons=reasons))
+        bench.store.runs.finish(
+            a_run(a_case(name), f"run {name}", iterations=(sound,), review_reasons=reasons)
+        )
     facets = bench.cases.facets_for(ADA)
     assert (facets.standings["nothing_found"], facets.lesser) == (3, 2)
-    assert bench.cases.values(CaseFilter(), "severities") == {"none": 1, "low": 1, "medium": 1, "high": 1}
+    assert bench.cases.values(CaseFilter(), "severities") == {
+        "none": 1,
+        "low": 1,
+        "medium": 1,
+        "high": 1,
+    }
     assert bench.cases.standings_for(ADA, CaseFilter(text="open")) == (facets.standings, 2)
     assert ids(bench, standings=("nothing_found",), severities=("none",)) == ["clean"]
-    assert ids(bench, standings=("nothing_found",), severities=("low", "medium")) == ["poor", "vague"]
-    assert ids(bench, severities=("none",)) == ["clean"], "of a case that was not audited nobody knows"
+    assert ids(bench, standings=("nothing_found",), severities=("low", "medium")) == [
+        "poor",
+        "vague",
+    ]
+    assert ids(bench, severities=("none",)) == ["clean"], (
+        "of a case that was not audited nobody knows"
+    )
     bench.team.set(ADA, QueuePolicy(machine="never"))
-    assert bench.cases.standings_for(ADA, CaseFilter(text="open"))[1] == bench.cases.facets_for(ADA).lesser == 0
+    assert (
+        bench.cases.standings_for(ADA, CaseFilter(text="open"))[1]
+        == bench.cases.facets_for(ADA).lesser
+        == 0
+    )
 
 
 def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
@@ -352,11 +469,17 @@ def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
         {"confidence_to": 0.5},
         {"text": draw.choice(("arch", "beam deck", "ABOUT"))},
     ]
-    return {name: value for each in draw.sample(conditions, draw.randrange(4)) for name, value in each.items()}
+    return {
+        name: value
+        for each in draw.sample(conditions, draw.randrange(4))
+        for name, value in each.items()
+    }
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_lists_pages_counts_and_neighbours_are_those_of_a_queue_without_sql(bench: Workbench, number: int) -> None:
+def test_lists_pages_counts_and_neighbours_are_those_of_a_queue_without_sql(
+    bench: Workbench, number: int
+) -> None:
     draw = random.Random(number)
     many(bench, draw, 40)
     copy = Copy(bench)
@@ -381,24 +504,43 @@ def test_lists_pages_counts_and_neighbours_are_those_of_a_queue_without_sql(benc
         without = draw.sample(expected, len(expected) // 3)
         around = [each for each in (*behind, *before) if each not in without]
         left = around or [each for each in expected if each == case_id and each not in without]
-        assert bench.store.cases.following(case_id, wanted, without=without) == next(iter(left), None)
+        assert bench.store.cases.following(case_id, wanted, without=without) == next(
+            iter(left), None
+        )
 
 
 @pytest.mark.parametrize("number", range(2))
-def test_a_value_is_counted_as_often_as_a_list_narrowed_by_it_has_cases(bench: Workbench, number: int) -> None:
+def test_a_value_is_counted_as_often_as_a_list_narrowed_by_it_has_cases(
+    bench: Workbench, number: int
+) -> None:
     draw = random.Random(number)
     many(bench, draw, 40)
     rows = bench.cases.find(CaseFilter(size=100)).rows
     bench.team.assign(ADA, [row.id for row in rows[:8]], ["Ben"])
     bench.team.assign(ADA, [row.id for row in rows[5:12]], ["Ada"])
-    fields = ("states", "severities", "fields", "datasets", "reviewers", "flags", "reasons", "models", "assignees")
+    fields = (
+        "states",
+        "severities",
+        "fields",
+        "datasets",
+        "reviewers",
+        "flags",
+        "reasons",
+        "models",
+        "assignees",
+    )
     for _, field in itertools.product(range(15), fields):
         wanted = CaseFilter(**a_filter(draw, list(rows)), viewer="Ada")
         found = bench.cases.values(wanted, field)
-        expected = {value: bench.cases.count(wanted.model_copy(update={field: (value,)})) for value in found}
+        expected = {
+            value: bench.cases.count(wanted.model_copy(update={field: (value,)})) for value in found
+        }
         assert found == expected
         every = bench.cases.values(CaseFilter(), field)
-        assert not any(bench.cases.count(wanted.model_copy(update={field: (value,)})) for value in {*every} - {*found})
+        assert not any(
+            bench.cases.count(wanted.model_copy(update={field: (value,)}))
+            for value in {*every} - {*found}
+        )
 
 
 def test_next_goes_round_past_what_is_left_out_until_nothing_is_left(filled: Workbench) -> None:
@@ -417,7 +559,10 @@ def test_what_one_has_decided_and_others_are_to_settle_comes_behind_what_one_can
         wanted = CaseFilter(standings=NOT_DECIDED, order=order)
         rows = [row.id for row in filled.cases.find_for(actor, wanted).rows]
         around = [
-            filled.cases.beside(each, wanted.model_copy(update={"viewer": actor.name}), forward=True) for each in rows
+            filled.cases.beside(
+                each, wanted.model_copy(update={"viewer": actor.name}), forward=True
+            )
+            for each in rows
         ]
         assert around == [*rows[1:], None]
         return rows
@@ -431,9 +576,13 @@ def test_what_one_has_decided_and_others_are_to_settle_comes_behind_what_one_can
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_random_order_is_the_same_for_the_same_seed_and_another_for_another(bench: Workbench, seed: int) -> None:
+def test_a_random_order_is_the_same_for_the_same_seed_and_another_for_another(
+    bench: Workbench, seed: int
+) -> None:
     bench.store.cases.add_many(a_case(f"c-{number}") for number in range(200))
-    first, again, other = (ids(bench, order="random", seed=each, size=200) for each in (seed, seed, 3))
+    first, again, other = (
+        ids(bench, order="random", seed=each, size=200) for each in (seed, seed, 3)
+    )
     assert first == again != other
     assert sorted(first) == sorted(other)
     in_order = sum(a < b for a, b in itertools.pairwise(first))
@@ -451,7 +600,10 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
     other = Workbench.open(filled.database)
 
     def counted(bench: Workbench) -> tuple[object, ...]:
-        everything = bench.cases.count(CaseFilter()), bench.cases.find(CaseFilter(text="about")).total
+        everything = (
+            bench.cases.count(CaseFilter()),
+            bench.cases.find(CaseFilter(text="about")).total,
+        )
         return (
             *everything,
             bench.cases.facets(),
@@ -475,12 +627,17 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
 def test_what_a_lease_hides_is_counted_again_once_the_lease_is_over(filled: Workbench) -> None:
     ben, everything = Actor(name="Ben"), CaseFilter()
     filled.team.claim(ADA, "new")
-    assert (filled.team.count_open(ADA, everything), filled.team.count_open(ben, everything)) == (4, 3)
+    assert (filled.team.count_open(ADA, everything), filled.team.count_open(ben, everything)) == (
+        4,
+        3,
+    )
     filled.store.database.execute("UPDATE leases SET until = '2020-01-01T00:00:00.000Z'")
     assert filled.team.count_open(ben, everything) == 4
 
 
-def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(filled: Workbench) -> None:
+def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(
+    filled: Workbench,
+) -> None:
     facets = filled.cases.facets_for(ADA)
     assert facets == filled.cases.facets()
     accept = a_case("fine")
@@ -494,11 +651,18 @@ def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(
     for hidden in ("flags", "reasons", "severities", "models"):
         assert filled.cases.values_for(ADA, CaseFilter(), hidden) == {}
     assert filled.cases.values_for(ADA, CaseFilter(), "reviewers") == facets.reviewers
-    assert filled.cases.values_for(ADA, CaseFilter(flags=("invalid_reference",)), "states") == facets.states
+    assert (
+        filled.cases.values_for(ADA, CaseFilter(flags=("invalid_reference",)), "states")
+        == facets.states
+    )
     assert facets.standings == {"decided": 1, "not_audited": 1, "to_review": 4}
     assert facets.states == {"approved": 1, "needs_review": 4, "new": 1}
     assert facets.reviewers == {"Grace": 1}
-    for wanted in ({"flags": ("invalid_reference",)}, {"severities": ("none",)}, {"quality_from": 0.9}):
+    for wanted in (
+        {"flags": ("invalid_reference",)},
+        {"severities": ("none",)},
+        {"quality_from": 0.9},
+    ):
         assert filled.cases.find_for(ADA, CaseFilter(**wanted)).total == 6
     page = filled.cases.find_for(ADA, CaseFilter(states=("accepted",)))
     assert {(row.state, row.standing) for row in page.rows} == {("needs_review", "to_review")}
@@ -526,13 +690,21 @@ def test_each_word_is_quoted_and_only_a_last_word_of_three_letters_may_be_a_begi
 
 
 def test_a_page_or_size_out_of_range_is_refused() -> None:
-    for wrong in ({"page": 0}, {"size": 0}, {"size": 1001}, {"order": "best"}, {"quality_from": 2.0}):
+    for wrong in (
+        {"page": 0},
+        {"size": 0},
+        {"size": 1001},
+        {"order": "best"},
+        {"quality_from": 2.0},
+    ):
         with pytest.raises(ValidationError):
             CaseFilter(**wrong)
 
 
 @pytest.mark.parametrize("verdict", get_args(Verdict))
-def test_every_verdict_has_reasons_that_nine_keys_reach_and_other_comes_last(verdict: Verdict) -> None:
+def test_every_verdict_has_reasons_that_nine_keys_reach_and_other_comes_last(
+    verdict: Verdict,
+) -> None:
     codes = [reason.code for reason in reasons_for(verdict)]
     assert 2 <= len(codes) <= 9
     assert codes[-1] == OTHER
@@ -540,7 +712,10 @@ def test_every_verdict_has_reasons_that_nine_keys_reach_and_other_comes_last(ver
 
 
 def test_what_the_audit_found_suggests_its_reason() -> None:
-    assert suggested("reject", {"fabricated_reference", "missing_information"}) == ("fabricated_citation", "incomplete")
+    assert suggested("reject", {"fabricated_reference", "missing_information"}) == (
+        "fabricated_citation",
+        "incomplete",
+    )
     assert suggested("approve", {"fabricated_reference"}) == ()
     assert suggested("escalate", {"critic_safety"}) == ("at_risk",)
 
@@ -568,10 +743,17 @@ def test_the_log_gets_words_not_codes() -> None:
         ("approve", " ", ""),
     ],
 )
-def test_words_of_a_reason_are_recorded_with_its_code(verdict: Verdict, words: str, code: str) -> None:
+def test_words_of_a_reason_are_recorded_with_its_code(
+    verdict: Verdict, words: str, code: str
+) -> None:
     corrected = "No." if verdict == "override" else None
     given = Decision(
-        reviewer="Ada", case_id="a", run_id=None, verdict=verdict, reason=words, corrected_answer=corrected
+        reviewer="Ada",
+        case_id="a",
+        run_id=None,
+        verdict=verdict,
+        reason=words,
+        corrected_answer=corrected,
     )
     recorded = with_reason_code(given)
     assert (recorded.reason, recorded.extra.get(REASON_CODE, "")) == (words, code)

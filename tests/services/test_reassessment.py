@@ -1,4 +1,6 @@
-"""Stored audits are judged by the current acceptance rule: shown first, by further entries, never rewritten."""
+"""Stored audits are judged by the current acceptance rule: shown first, by further entries, never
+rewritten.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,18 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 def judged_before(bench: Workbench, name: str, answer: str, *, accepted: bool) -> Run:
     """Store an audit as an earlier rule judged it, which had other checks."""
-    case = Case.model_validate({"id": name, "query": "How long is the bridge?", "answer": answer, "evidence": EVIDENCE})
-    reasons = () if accepted else (ReviewReason(code="low_confidence", message="Confidence is low."),)
+    case = Case.model_validate(
+        {"id": name, "query": "How long is the bridge?", "answer": answer, "evidence": EVIDENCE}
+    )
+    reasons = (
+        () if accepted else (ReviewReason(code="low_confidence", message="Confidence is low."),)
+    )
     run = run_audit(case, SETTINGS).model_copy(
-        update={"acceptance": Acceptance(rule="4", checks=()), "needs_review": not accepted, "review_reasons": reasons}
+        update={
+            "acceptance": Acceptance(rule="4", checks=()),
+            "needs_review": not accepted,
+            "review_reasons": reasons,
+        }
     )
     bench.cases.add(ADA, [case])
     bench.audits.store_run(ADA, run)
@@ -44,7 +54,9 @@ def judged_before(bench: Workbench, name: str, answer: str, *, accepted: bool) -
 
 @pytest.fixture
 def old(bench: Workbench) -> Workbench:
-    """Four audits of an earlier rule: rightly and wrongly accepted, rightly and wrongly sent to review."""
+    """Four audits of an earlier rule: rightly and wrongly accepted, rightly and wrongly sent to
+    review.
+    """
     judged_before(bench, "sound", RIGHT, accepted=True)
     judged_before(bench, "faulty", WRONG, accepted=True)
     judged_before(bench, "waits rightly", WRONG, accepted=False)
@@ -65,16 +77,33 @@ BEFORE = {
 AFTER = BEFORE | {"faulty": "needs_review", "waits for nothing": "accepted"}
 
 
-def test_a_dry_run_counts_what_would_change_with_its_reasons_and_changes_nothing(old: Workbench) -> None:
+def test_a_dry_run_counts_what_would_change_with_its_reasons_and_changes_nothing(
+    old: Workbench,
+) -> None:
     head = old.store.decisions.head()
     found = old.reassessment.run(Actor(name=""))
-    assert (found.total, found.done, found.to_review, found.to_accepted, found.left) == (4, 4, 1, 1, 0)
+    assert (found.total, found.done, found.to_review, found.to_accepted, found.left) == (
+        4,
+        4,
+        1,
+        1,
+        0,
+    )
     assert {"invalid_reference", "hallucination"} <= set(found.reasons)
-    assert (states(old), old.store.decisions.head(), old.reassessment.waiting()) == (BEFORE, head, 4)
+    assert (states(old), old.store.decisions.head(), old.reassessment.waiting()) == (
+        BEFORE,
+        head,
+        4,
+    )
 
 
-def test_applied_it_adds_entries_that_name_rule_and_actor_and_rewrites_nothing(old: Workbench) -> None:
-    entries, runs = list(old.store.decisions.iterate()), {name: old.runs.for_case(name)[0].id for name in BEFORE}
+def test_applied_it_adds_entries_that_name_rule_and_actor_and_rewrites_nothing(
+    old: Workbench,
+) -> None:
+    entries, runs = (
+        list(old.store.decisions.iterate()),
+        {name: old.runs.for_case(name)[0].id for name in BEFORE},
+    )
     before = {name: old.runs.get(run) for name, run in runs.items()}
     found = old.reassessment.run(ADA, apply=True)
     assert (found.to_review, found.to_accepted, found.applied) == (1, 1, True)
@@ -82,7 +111,12 @@ def test_applied_it_adds_entries_that_name_rule_and_actor_and_rewrites_nothing(o
     after = list(old.store.decisions.iterate())
     assert after[: len(entries)] == entries
     undo, accepted = (entry.decision for entry in after[len(entries) :])
-    assert (undo.kind, undo.source, undo.extra["rule"], undo.extra["by"]) == ("undo", "CODE", RULE_VERSION, ADA.name)
+    assert (undo.kind, undo.source, undo.extra["rule"], undo.extra["by"]) == (
+        "undo",
+        "CODE",
+        RULE_VERSION,
+        ADA.name,
+    )
     assert "1 reference cites no evidence" in undo.reason
     assert (accepted.kind, accepted.case_id, accepted.extra["rule"]) == (
         "policy_accept",
@@ -110,8 +144,14 @@ def test_the_queue_shows_the_reasons_of_the_current_rule_and_a_second_time_there
 
 def test_changed_thresholds_are_applied_again_in_both_directions(old: Workbench) -> None:
     old.reassessment.run(ADA, apply=True)
-    strict = reassessment.ReassessmentService(old.store, SETTINGS.model_copy(update={"review_threshold": 1.0}))
-    confident = {row.id for row in old.cases.find(CaseFilter(states=("accepted",))).rows if row.confidence == 1.0}
+    strict = reassessment.ReassessmentService(
+        old.store, SETTINGS.model_copy(update={"review_threshold": 1.0})
+    )
+    confident = {
+        row.id
+        for row in old.cases.find(CaseFilter(states=("accepted",))).rows
+        if row.confidence == 1.0
+    }
     assert strict.run(ADA, apply=True, again=True).to_review == 2 - len(confident)
     assert old.reassessment.run(ADA, apply=True, again=True).to_accepted == 2 - len(confident)
     assert states(old) == AFTER
@@ -125,11 +165,16 @@ def test_what_a_person_decided_or_undid_is_left_alone(old: Workbench) -> None:
     assert states(old) == AFTER | {"faulty": "approved", "sound": "needs_review"}
 
 
-def test_cut_short_it_goes_on_where_it_stopped(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cut_short_it_goes_on_where_it_stopped(
+    old: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reassessment, "BATCH", 1)
     seen: list[int] = []
     found = old.reassessment.run(
-        ADA, apply=True, on_progress=lambda so_far: seen.append(so_far.done), stopped=lambda: len(seen) == 2
+        ADA,
+        apply=True,
+        on_progress=lambda so_far: seen.append(so_far.done),
+        stopped=lambda: len(seen) == 2,
     )
     assert (seen, found.done, found.total) == ([1, 2], 2, 4)
     assert old.reassessment.waiting() == 2
@@ -139,15 +184,21 @@ def test_cut_short_it_goes_on_where_it_stopped(old: Workbench, monkeypatch: pyte
 
 
 def test_what_is_drawn_for_a_spot_check_is_not_accepted(old: Workbench) -> None:
-    every = reassessment.ReassessmentService(old.store, SETTINGS.model_copy(update={"spot_check_share": 1.0}))
+    every = reassessment.ReassessmentService(
+        old.store, SETTINGS.model_copy(update={"spot_check_share": 1.0})
+    )
     assert old.store.trust.spot_checks()["case_id"] == []
     assert every.run(ADA, apply=True).to_accepted == 0
     assert states(old)["waits for nothing"] == "needs_review"
-    assert old.store.trust.spot_checks()["case_id"] == ["waits for nothing"], "it is decided as a spot check"
+    assert old.store.trust.spot_checks()["case_id"] == ["waits for nothing"], (
+        "it is decided as a spot check"
+    )
 
 
 def test_what_is_audited_now_needs_no_reassessment(bench: Workbench) -> None:
-    case = Case.model_validate({"id": "new", "query": "How long?", "answer": RIGHT, "evidence": EVIDENCE})
+    case = Case.model_validate(
+        {"id": "new", "query": "How long?", "answer": RIGHT, "evidence": EVIDENCE}
+    )
     bench.cases.add(ADA, [case])
     run = bench.audits.audit(ADA, case)
     assert bench.reassessment.waiting() == 0
@@ -162,7 +213,9 @@ def test_what_is_audited_now_needs_no_reassessment(bench: Workbench) -> None:
 def worded_before(bench: Workbench, text: str = "Old words") -> None:
     """Let every stored headline be that of an earlier version."""
     with bench.store.database.transaction() as connection:
-        connection.execute("UPDATE jobs SET headline = ?, worded = 'earlier' WHERE headline IS NOT NULL", [text])
+        connection.execute(
+            "UPDATE jobs SET headline = ?, worded = 'earlier' WHERE headline IS NOT NULL", [text]
+        )
         connection.execute("UPDATE cases SET headline = ? WHERE headline IS NOT NULL", [text])
 
 
@@ -179,10 +232,15 @@ def test_a_headline_of_an_earlier_version_is_shown_as_it_is_worded_now(old: Work
     assert headlines(old) == now
     assert headlines(old) == now, "from memory"
     with old.store.database.reading() as connection:
-        assert connection.execute("SELECT DISTINCT headline FROM cases").fetchall()[0][0] == "Old words"
+        assert (
+            connection.execute("SELECT DISTINCT headline FROM cases").fetchall()[0][0]
+            == "Old words"
+        )
 
 
-def test_a_headline_worded_again_follows_the_reasons_that_a_later_rule_gave(bench: Workbench) -> None:
+def test_a_headline_worded_again_follows_the_reasons_that_a_later_rule_gave(
+    bench: Workbench,
+) -> None:
     judged_before(bench, "a", RIGHT, accepted=False)
     told = ReviewReason(code="language", message="The verifier does not support the language.")
     kept = bench.runs.get(bench.cases.summary("a").run_id or "")
@@ -211,12 +269,16 @@ def test_a_run_that_can_not_be_read_keeps_the_headline_that_is_stored(old: Workb
     assert "Old words" not in {found[name] for name in found if name != "faulty"}
 
 
-def test_the_version_of_the_wording_follows_from_the_code_that_words_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_of_the_wording_follows_from_the_code_that_words_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     wording_version.cache_clear()
     now, read = wording_version(), Path.read_bytes
     for name in ("headline.py", "words.py", "wording.py", "issues.py"):
         wording_version.cache_clear()
-        monkeypatch.setattr(Path, "read_bytes", lambda path, name=name: read(path) + b" " * (path.name == name))
+        monkeypatch.setattr(
+            Path, "read_bytes", lambda path, name=name: read(path) + b" " * (path.name == name)
+        )
         assert wording_version() != now
         monkeypatch.setattr(Path, "read_bytes", read)
     wording_version.cache_clear()

@@ -1,4 +1,6 @@
-"""Issues that reviewers report by labelling words of an answer: what is accepted, recorded, and what never changes."""
+"""Issues that reviewers report by labelling words of an answer: what is accepted, recorded, and
+what never changes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def workbench(bench: Workbench) -> Workbench:
         case = a_case(f"case-{number}", answer=ANSWER)
         bench.store.cases.add(case)
         iterations = (an_iteration(1, ANSWER), an_iteration(2, REVISION))
-        bench.store.runs.finish(a_run(case, f"run-{number}", iterations=iterations, needs_review=True))
+        bench.store.runs.finish(
+            a_run(case, f"run-{number}", iterations=iterations, needs_review=True)
+        )
     return bench
 
 
@@ -39,12 +43,22 @@ def issue(**changes: Any) -> TargetLabel:
 
 
 def whole(**changes: Any) -> TargetLabel:
-    return TargetLabel.model_validate({"target": "answer", "label": "incomplete", "severity": "low"} | changes)
+    return TargetLabel.model_validate(
+        {"target": "answer", "label": "incomplete", "severity": "low"} | changes
+    )
 
 
 def decide(workbench: Workbench, *labels: TargetLabel, actor: Actor = ADA, **keys: Any) -> LogEntry:
-    content = {"reviewer": actor.name, "case_id": "case-1", "run_id": "run-1", "iteration": 1, "verdict": "approve"}
-    return workbench.reviews.submit(actor, Decision.model_validate({**content, "labels": labels, **keys}))
+    content = {
+        "reviewer": actor.name,
+        "case_id": "case-1",
+        "run_id": "run-1",
+        "iteration": 1,
+        "verdict": "approve",
+    }
+    return workbench.reviews.submit(
+        actor, Decision.model_validate({**content, "labels": labels, **keys})
+    )
 
 
 def test_reported_issues_are_recorded_with_the_version_of_their_types(workbench: Workbench) -> None:
@@ -66,7 +80,10 @@ def test_reported_issues_are_recorded_with_the_version_of_their_types(workbench:
         (issue(start=0, end=900), "0 to 900 are no words of the answer, which has 48 characters"),
         (issue(start=-6, end=-1), "no words of the answer"),
         (issue(start=GREY, end=GREY, text=""), "no words of the answer"),
-        (issue(label="rude"), "'rude' is no label type of version 0. There are: fabricated citation, unsupported"),
+        (
+            issue(label="rude"),
+            "'rude' is no label type of version 0. There are: fabricated citation, unsupported",
+        ),
         (whole(label=""), "'' is no label type"),
     ],
 )
@@ -84,12 +101,17 @@ def test_an_issue_is_about_the_answer_decided_about_and_no_other(workbench: Work
     with pytest.raises(InputError, match="no words of the answer, which has 41 characters"):
         decide(workbench, issue(), iteration=2)
     red = REVISION.index("red")
-    assert decide(workbench, issue(start=red, end=red + 3, text="red"), iteration=2).decision is not None
+    assert (
+        decide(workbench, issue(start=red, end=red + 3, text="red"), iteration=2).decision
+        is not None
+    )
     # a corrected answer is no longer the one that the words stand in
     decide(workbench, issue(), verdict="override", corrected_answer="It opened.", reason="colour")
 
 
-def test_changed_types_change_no_decision_and_the_old_ones_are_still_known(workbench: Workbench) -> None:
+def test_changed_types_change_no_decision_and_the_old_ones_are_still_known(
+    workbench: Workbench,
+) -> None:
     entry = decide(workbench, issue())
     types = (LabelType(name="harsh", guidance="unkind to the reader"), LabelType(name="Too long"))
     assert workbench.team.set(CLEO, LabelTypes(types=types)).version == 1
@@ -105,7 +127,9 @@ def test_changed_types_change_no_decision_and_the_old_ones_are_still_known(workb
         workbench.store.team.in_force(LabelTypes, 2)
 
 
-def test_a_repeated_submit_is_the_first_one_also_after_the_types_have_changed(workbench: Workbench) -> None:
+def test_a_repeated_submit_is_the_first_one_also_after_the_types_have_changed(
+    workbench: Workbench,
+) -> None:
     first = decide(workbench, issue(), token="once")
     workbench.team.set(CLEO, LabelTypes(types=(LabelType(name="rude"),)))
     assert decide(workbench, issue(), token="once").id == first.id
@@ -117,10 +141,18 @@ def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbenc
     decide(workbench, actor=BEN, verdict="reject", reason="grey")
     seen = workbench.cases.summary("case-1").version
     final = Decision.model_validate(
-        {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "iteration": 1, "verdict": "approve"}
+        {
+            "reviewer": "Cleo",
+            "case_id": "case-1",
+            "run_id": "run-1",
+            "iteration": 1,
+            "verdict": "approve",
+        }
     )
     with pytest.raises(InputError, match="no label type"):
-        workbench.reviews.adjudicate(CLEO, final.model_copy(update={"labels": (issue(label="rude"),)}))
+        workbench.reviews.adjudicate(
+            CLEO, final.model_copy(update={"labels": (issue(label="rude"),)})
+        )
     made = workbench.reviews.adjudicate(
         CLEO, final.model_copy(update={"labels": (issue(),)}), seen_version=seen
     ).decision
@@ -138,13 +170,36 @@ def test_a_blind_reviewer_reports_issues_in_the_original_answer(workbench: Workb
     "wrong",
     [
         {"target": "answer", "label": "other"},
-        {"target": "answer", "label": "other", "severity": "low", "start": 0, "end": 2, "text": "It"},
+        {
+            "target": "answer",
+            "label": "other",
+            "severity": "low",
+            "start": 0,
+            "end": 2,
+            "text": "It",
+        },
         {"target": "span", "label": "other", "severity": "low"},
-        {"target": "claim", "start": 0, "end": 2, "text": "It", "label": "other", "severity": "low"},
-        {"target": "span", "start": 0, "end": 2, "text": "It", "label": "other", "severity": "terrible"},
+        {
+            "target": "claim",
+            "start": 0,
+            "end": 2,
+            "text": "It",
+            "label": "other",
+            "severity": "low",
+        },
+        {
+            "target": "span",
+            "start": 0,
+            "end": 2,
+            "text": "It",
+            "label": "other",
+            "severity": "terrible",
+        },
     ],
 )
-def test_a_label_that_is_neither_a_correction_nor_an_issue_is_no_label(wrong: dict[str, Any]) -> None:
+def test_a_label_that_is_neither_a_correction_nor_an_issue_is_no_label(
+    wrong: dict[str, Any],
+) -> None:
     with pytest.raises(ValidationError):
         TargetLabel.model_validate(wrong)
 

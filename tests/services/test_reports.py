@@ -1,4 +1,6 @@
-"""The printable report: whole, self-contained, and with nothing in it that came from outside as anything but text."""
+"""The printable report: whole, self-contained, and with nothing in it that came from outside as
+anything but text.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,10 @@ from tests.reviewing import ADA, decide
 
 FABRICATED = "strategy-01-fabricated"
 HOSTILE = (
-    "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)><iframe src=//evil.example></iframe>"
-    "<form action=//evil.example><input></form>[a](javascript:alert(3)) {{ 7*7 }} {% raw %} '\"; DROP TABLE cases; "
-    "\u202eright to left\u202c zero\u200bwidth"
+    "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)><iframe"
+    " src=//evil.example></iframe><form"
+    " action=//evil.example><input></form>[a](javascript:alert(3)) {{ 7*7 }} {% raw %} '\"; DROP"
+    " TABLE cases; \u202eright to left\u202c zero\u200bwidth"
 )
 
 
@@ -48,18 +51,34 @@ class Reading(HTMLParser):
         self.words += data
 
 
-def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_versions(bench: Workbench) -> None:
+def test_the_report_holds_question_evidence_marks_issues_scores_decisions_and_versions(
+    bench: Workbench,
+) -> None:
     case = demo_case(FABRICATED)
     bench.cases.add(ADA, [case])
     run = bench.audits.audit(ADA, case)
     answer = run.iterations[0].answer
     labels = (
         TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),
-        TargetLabel(target="span", start=0, end=4, text=answer[:4], label="unsafe", severity="high", note="no"),
+        TargetLabel(
+            target="span",
+            start=0,
+            end=4,
+            text=answer[:4],
+            label="unsafe",
+            severity="high",
+            note="no",
+        ),
         TargetLabel(target="answer", label="incomplete", severity="low"),
     )
     corrected, note = "It grew by 14.2% [chunk_2].", "checked against the annual report"
-    said = {"iteration": 1, "reason": "wrong figure", "note": note, "corrected_answer": corrected, "labels": labels}
+    said = {
+        "iteration": 1,
+        "reason": "wrong figure",
+        "note": note,
+        "corrected_answer": corrected,
+        "labels": labels,
+    }
     decide(bench, case.id, "override", "Ana", **said)
     html = report(bench, case.id)
     words = Reading(html).words
@@ -94,7 +113,17 @@ def test_the_report_needs_nothing_else_and_runs_nothing(bench: Workbench) -> Non
     bench.audits.audit(ADA, case)
     html = report(bench, case.id)
     reading = Reading(html)
-    assert not reading.tags & {"script", "img", "link", "iframe", "form", "object", "embed", "base", "a"}
+    assert not reading.tags & {
+        "script",
+        "img",
+        "link",
+        "iframe",
+        "form",
+        "object",
+        "embed",
+        "base",
+        "a",
+    }
     assert not reading.attributes & {"src", "href", "srcset", "action", "background"}
     assert "url(" not in html
     assert "@import" not in html
@@ -144,7 +173,9 @@ def test_what_was_redacted_is_gone_from_the_report_too(bench: Workbench) -> None
     assert f"Redacted entry {entry.id}" in words
 
 
-@pytest.mark.parametrize("case_id", ["../../etc/passwd", "a\nb", 'x"; rm -rf', "日本", "x" * 500, "CON"])
+@pytest.mark.parametrize(
+    "case_id", ["../../etc/passwd", "a\nb", 'x"; rm -rf', "日本", "x" * 500, "CON"]
+)
 def test_the_name_of_the_file_is_harmless(case_id: str) -> None:
     name = report_name(case_id)
     assert name.startswith("audit-")
@@ -154,7 +185,9 @@ def test_the_name_of_the_file_is_harmless(case_id: str) -> None:
 
 
 def test_the_conversation_before_the_question_is_in_the_report_as_text(bench: Workbench) -> None:
-    data = demo_case(FABRICATED).to_json_dict() | {"messages": [{"role": "user", "content": HOSTILE}]}
+    data = demo_case(FABRICATED).to_json_dict() | {
+        "messages": [{"role": "user", "content": HOSTILE}]
+    }
     bench.cases.add(ADA, [Case.model_validate(data)])
     page = Reading(report(bench, FABRICATED))
     assert "Earlier in the conversation" in page.words

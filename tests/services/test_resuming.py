@@ -1,4 +1,6 @@
-"""An audit by models that was broken off anywhere and is resumed from the database ends as one that never was."""
+"""An audit by models that was broken off anywhere and is resumed from the database ends as one that
+never was.
+"""
 
 from __future__ import annotations
 
@@ -36,25 +38,47 @@ SCRIPTS: dict[str, tuple[Script, str | None]] = {
 
 
 @pytest.fixture(params=SCRIPTS)
-def audited(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Workbench, str | None]]:
+def audited(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[Workbench, str | None]]:
     script, answer = SCRIPTS[request.param]
     with ModelServer(script, issues="always", keep=False) as server:
-        roles = dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "scripted:m")
+        roles = dict.fromkeys(
+            ("drafter", "verifier", "critic", "reviser", "evaluator"), "scripted:m"
+        )
         scripted = {"kind": "openai", "address": server.address}
-        settings = Settings.model_validate({"providers": {"scripted": scripted}, "max_retries": 0, **roles})
+        settings = Settings.model_validate(
+            {"providers": {"scripted": scripted}, "max_retries": 0, **roles}
+        )
         workbench = Workbench.open(tmp_path / "masis.db", settings)
         yield workbench, answer
         workbench.close()
 
 
 def _came_to(run: Run) -> dict[str, Any]:
-    own = {"id", "case_id", "case_digest", "started_at", "finished_at", "iterations", "draft", "loose_calls", "usage"}
+    own = {
+        "id",
+        "case_id",
+        "case_digest",
+        "started_at",
+        "finished_at",
+        "iterations",
+        "draft",
+        "loose_calls",
+        "usage",
+    }
     iterations = [each.model_dump(exclude={"step_ms", "calls"}) for each in run.iterations]
-    return {**run.model_dump(exclude=own), "iterations": iterations, "draft": run.draft and run.draft.answer}
+    return {
+        **run.model_dump(exclude=own),
+        "iterations": iterations,
+        "draft": run.draft and run.draft.answer,
+    }
 
 
 @pytest.mark.slow
-def test_an_audit_broken_off_after_any_event_ends_as_one_that_never_was(audited: tuple[Workbench, str | None]) -> None:
+def test_an_audit_broken_off_after_any_event_ends_as_one_that_never_was(
+    audited: tuple[Workbench, str | None],
+) -> None:
     workbench, answer = audited
     events: list[Event] = []
 
@@ -109,7 +133,9 @@ workbench.audits.audit(ADA, CASE)
 
 
 @pytest.mark.slow
-def test_a_kill_before_the_acceptance_leaves_no_case_that_needs_review_for_no_reason(tmp_path: Path) -> None:
+def test_a_kill_before_the_acceptance_leaves_no_case_that_needs_review_for_no_reason(
+    tmp_path: Path,
+) -> None:
     database = tmp_path / "masis.db"
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(database)],

@@ -1,4 +1,6 @@
-"""Retention as a use case: the rule, what goes by itself, and the log of executions as audits leave it."""
+"""Retention as a use case: the rule, what goes by itself, and the log of executions as audits leave
+it.
+"""
 
 from __future__ import annotations
 
@@ -32,26 +34,39 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 def test_the_rule_fixes_the_time_it_is_reckoned_from() -> None:
     rule = rule_of(30, waiting=True, now="2026-03-01T10:00:00.000Z")
-    assert (rule.cutoff, rule.days, rule.waiting, rule.decided) == ("2026-01-30T10:00:00.000Z", 30, True, False)
+    assert (rule.cutoff, rule.days, rule.waiting, rule.decided) == (
+        "2026-01-30T10:00:00.000Z",
+        30,
+        True,
+        False,
+    )
 
 
 def old(bench: Workbench) -> str:
     """An audit that policy accepted, forty days old."""
     run = bench.audits.audit(ADA, CASE)
     assert not run.needs_review
-    bench.store.database.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+    bench.store.database.execute(
+        "UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)"
+    )
     return run.id
 
 
 @pytest.mark.spec("REQ-CRITIC-SEC-004")
-@pytest.mark.parametrize("told", [{}, {"retention_auto": True, "retention_days": 0}, {"retention_days": 1}])
-def test_nothing_goes_by_itself_unless_the_settings_say_so(bench: Workbench, told: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "told", [{}, {"retention_auto": True, "retention_days": 0}, {"retention_days": 1}]
+)
+def test_nothing_goes_by_itself_unless_the_settings_say_so(
+    bench: Workbench, told: dict[str, object]
+) -> None:
     bench.settings = Settings.model_validate(told)
     assert start_automatic(bench.retention, bench.settings) is None
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002")
-def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_again(bench: Workbench) -> None:
+def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_again(
+    bench: Workbench,
+) -> None:
     first = old(bench)
     bench.settings = Settings(retention_auto=True)
     working = start_automatic(bench.retention, bench.settings, every=timedelta(milliseconds=20))
@@ -64,8 +79,14 @@ def test_where_they_say_so_what_is_past_its_time_goes_at_once_and_again_and_agai
     finally:
         working.end()
     purges = bench.store.purges.history()
-    assert [(each.by, each.how, each.rule.days) for each in purges] == [(AUTOMATIC.name, "automatic", 30)] * 2
-    gone = list(itertools.chain.from_iterable(bench.store.purges.removals(each.seq) for each in reversed(purges)))
+    assert [(each.by, each.how, each.rule.days) for each in purges] == [
+        (AUTOMATIC.name, "automatic", 30)
+    ] * 2
+    gone = list(
+        itertools.chain.from_iterable(
+            bench.store.purges.removals(each.seq) for each in reversed(purges)
+        )
+    )
     assert [each.id for each in gone] == [first, second]
 
 
@@ -103,9 +124,20 @@ def test_a_stop_between_batches_leaves_the_file_as_large_as_it_is(bench: Workben
 def test_an_audit_leaves_a_line_with_what_the_spec_asks(bench: Workbench) -> None:
     run = bench.audits.audit(ADA, CASE)
     (line,) = bench.store.executions.iterate()
-    assert (line.at, line.case_id, line.iterations) == (run.finished_at, "bridge", run.total_iterations)
-    assert (line.final_quality, line.improvement) == (run.final_quality_score, run.improvement_percentage)
-    assert (line.termination, line.models, line.app) == (run.termination_reason, run.models, run.versions.app)
+    assert (line.at, line.case_id, line.iterations) == (
+        run.finished_at,
+        "bridge",
+        run.total_iterations,
+    )
+    assert (line.final_quality, line.improvement) == (
+        run.final_quality_score,
+        run.improvement_percentage,
+    )
+    assert (line.termination, line.models, line.app) == (
+        run.termination_reason,
+        run.models,
+        run.versions.app,
+    )
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
@@ -118,7 +150,9 @@ def test_an_audit_that_is_cut_short_and_taken_up_is_two_executions(
     with pytest.raises(KeyboardInterrupt):
         bench.audits.audit(ADA, CASE, run_id="r", on_event=interrupt)
     bench.audits.audit(ADA, CASE)
-    ends = [(each.start, each.termination, each.iterations) for each in bench.store.executions.iterate()]
+    ends = [
+        (each.start, each.termination, each.iterations) for each in bench.store.executions.iterate()
+    ]
     assert ends == [(1, "abandoned", 0), (2, "no_issues", 1)]
     assert bench.store.check().ok
 
@@ -134,11 +168,19 @@ def test_an_audit_without_a_store_logs_the_same_fields(caplog: pytest.LogCapture
     with caplog.at_level(logging.INFO, logger="masis.audit.loop"):
         run = run_audit(CASE)
     fields = next(
-        told for record in caplog.records if (told := vars(record).get("fields", {})).get("event") == "run_finished"
+        told
+        for record in caplog.records
+        if (told := vars(record).get("fields", {})).get("event") == "run_finished"
     )
     assert (fields["at"], fields["case_digest"]) == (run.finished_at, CASE.digest())
-    assert (fields["total_iterations"], fields["final_quality_score"]) == (1, run.final_quality_score)
-    assert (fields["improvement_percentage"], fields["termination_reason"]) == (0.0, run.termination_reason)
+    assert (fields["total_iterations"], fields["final_quality_score"]) == (
+        1,
+        run.final_quality_score,
+    )
+    assert (fields["improvement_percentage"], fields["termination_reason"]) == (
+        0.0,
+        run.termination_reason,
+    )
     assert fields["models"] == run.models
     assert CASE.digest()[:12] in caplog.text
     assert "120 metres" not in caplog.text

@@ -1,4 +1,6 @@
-"""Screening as a use case: its sources, its rounds, what people say to it, and labels measured against it."""
+"""Screening as a use case: its sources, its rounds, what people say to it, and labels measured
+against it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def corpus(count: int = 8) -> list[Abstract]:
         Abstract(
             id=f"a{i}",
             title=f"Aspirin for headache, report number {i} of a series",
-            text=f"Background matters. Aspirin relieved headache in group {i}. Nobody was harmed in trial {i}.",
+            text=(
+                f"Background matters. Aspirin relieved headache in group {i}. Nobody was harmed in"
+                f" trial {i}."
+            ),
             pmid=str(9000 + i),
             authors=("Doe, Jane",),
             year=2000 + i,
@@ -54,7 +59,9 @@ def corpus(count: int = 8) -> list[Abstract]:
 class Desk(ScreeningService):
     """A service whose grader says what the test wrote."""
 
-    def __init__(self, path: Path, says: dict[str, Said] | None = None, default: Said = STRONG) -> None:
+    def __init__(
+        self, path: Path, says: dict[str, Said] | None = None, default: Said = STRONG
+    ) -> None:
         self.grader = ScriptedGrader(says or {}, default)
         self.bench = Workbench.open(path / "w.db", SETTINGS)
         super().__init__(self.bench.store, SETTINGS, self._made)
@@ -69,7 +76,9 @@ class Desk(ScreeningService):
         return self.store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id)).rows
 
 
-def screened(path: Path, says: dict[str, Said] | None = None, default: Said = STRONG) -> tuple[Desk, Screening]:
+def screened(
+    path: Path, says: dict[str, Said] | None = None, default: Said = STRONG
+) -> tuple[Desk, Screening]:
     desk = Desk(path, says, default)
     return desk, desk.screen(ADA, QUESTION, ["corpus:headache"])
 
@@ -125,7 +134,9 @@ def test_a_person_can_stop_it_from_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tmp_path: Path) -> None:
+def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(
+    tmp_path: Path,
+) -> None:
     desk, found = screened(tmp_path, {"a0": WEAK, "a1": WEAK})
     chosen = next(grade.abstract_id for grade in found.grades if grade.recommendation == "keep")
     assert found.outcome == "sufficient"
@@ -133,7 +144,9 @@ def test_an_override_is_recorded_and_flips_the_decision_and_can_be_taken_back(tm
     assert opened.screening.outcome == "evidence_insufficient"
     assert opened.machine == found
     (entry,) = desk.log(found.id)
-    assert [(each.id, each.value, each.at) for each in opened.overrides] == [(entry.id, "discard", entry.at)]
+    assert [(each.id, each.value, each.at) for each in opened.overrides] == [
+        (entry.id, "discard", entry.at)
+    ]
     back = desk.override(ADA, found.id, chosen, "recommendation", None, reason="")
     assert back.screening == found
     assert len(back.overrides) == back.summary.overrides == 2
@@ -160,13 +173,25 @@ def test_a_word_that_can_t_stand_is_refused_and_nothing_is_kept(
 def test_a_decision_on_an_older_state_is_refused(tmp_path: Path) -> None:
     desk, found = screened(tmp_path)
     seen = desk.open(found.id).summary.version
-    desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", seen_version=seen, reason="No.")
+    desk.override(
+        ADA, found.id, found.kept[0], "recommendation", "discard", seen_version=seen, reason="No."
+    )
     with pytest.raises(StaleVersion):
-        desk.override(ADA, found.id, found.kept[1], "recommendation", "discard", seen_version=seen, reason="No.")
+        desk.override(
+            ADA,
+            found.id,
+            found.kept[1],
+            "recommendation",
+            "discard",
+            seen_version=seen,
+            reason="No.",
+        )
 
 
 @pytest.mark.spec("AESOP-ANCHORS")
-def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abstracts(tmp_path: Path) -> None:
+def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abstracts(
+    tmp_path: Path,
+) -> None:
     desk, found = screened(tmp_path, {"a0": WEAK})
     case = desk.hand_over(ADA, found.id)
     opened = desk.open(found.id)
@@ -181,7 +206,13 @@ def test_the_kept_set_becomes_a_case_whose_anchors_are_the_sentences_of_the_abst
         assert anchors[0] == "Background matters."
         assert chunk.source == f"https://pubmed.ncbi.nlm.nih.gov/{abstract.pmid}/"
     assert desk.hand_over(ADA, found.id) == case
-    assert sum(entry.decision is not None and entry.decision.kind == "handed_over" for entry in desk.log(found.id)) == 1
+    assert (
+        sum(
+            entry.decision is not None and entry.decision.kind == "handed_over"
+            for entry in desk.log(found.id)
+        )
+        == 1
+    )
 
 
 @pytest.mark.spec("AESOP-ANCHORS")
@@ -233,7 +264,9 @@ def test_a_screening_records_the_thresholds_that_memory_made(tmp_path: Path) -> 
 
 
 @pytest.mark.spec("AESOP-DRIFT")
-def test_drift_is_reported_for_each_grader_and_each_reviewer_over_changes_and_agreements(tmp_path: Path) -> None:
+def test_drift_is_reported_for_each_grader_and_each_reviewer_over_changes_and_agreements(
+    tmp_path: Path,
+) -> None:
     desk = Desk(tmp_path)
     found = [desk.screen(ADA, QUESTION, ["corpus:headache"]) for _ in range(13)]
     judged = [(each.id, name) for each in found for name in each.kept]
@@ -241,7 +274,14 @@ def test_drift_is_reported_for_each_grader_and_each_reviewer_over_changes_and_ag
     for screening_id, abstract_id in judged[:60]:
         desk.agree(ADA, screening_id, abstract_id)
     for screening_id, abstract_id in judged[60:]:
-        desk.override(Actor(name="Bob"), screening_id, abstract_id, "recommendation", "discard", reason="Read.")
+        desk.override(
+            Actor(name="Bob"),
+            screening_id,
+            abstract_id,
+            "recommendation",
+            "discard",
+            reason="Read.",
+        )
     grader, ada, bob = desk.drifts()
     assert (grader.who, grader.what) == ("Grader scripted", "5 changed of 65 judged")
     assert grader.drift.usual == 0.0
@@ -260,7 +300,8 @@ def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_pa
     first, second = found.kept[:2]
     desk.agree(ADA, found.id, first)
     desk.agree(ADA, found.id, first)  # again: one judgement
-    desk.override(ADA, found.id, second, "relevance_score", 0.9, reason="As it is.")  # the grader's own value
+    # the grader's own value
+    desk.override(ADA, found.id, second, "relevance_score", 0.9, reason="As it is.")
     assert values(desk) == [0.0, 0.0]
     desk.override(ADA, found.id, first, "relevance_score", 0.2, reason="About another drug.")
     assert values(desk) == [0.0, 1.0]
@@ -270,7 +311,9 @@ def test_a_judgement_is_what_a_person_last_said_and_an_undo_takes_it_away(tmp_pa
     assert values(desk) == [0.0]
 
 
-def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(tmp_path: Path) -> None:
+def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(
+    tmp_path: Path,
+) -> None:
     desk, found = screened(tmp_path)
     name = found.kept[0]
     opened = desk.agree(ADA, found.id, name, machine_shown=("grades",))
@@ -289,12 +332,15 @@ def test_an_agreement_is_an_entry_that_changes_no_grade_and_can_be_taken_back(tm
     ) == (3, (), ())
 
 
-def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grade(tmp_path: Path) -> None:
+def test_an_agreement_is_refused_where_it_is_with_nothing_or_with_a_changed_grade(
+    tmp_path: Path,
+) -> None:
     desk, found = screened(tmp_path)
     with pytest.raises(UnknownRecord, match="has no grade of 'nowhere'"):
         desk.agree(ADA, found.id, "nowhere")
     desk.override(ADA, found.id, found.kept[0], "direction", "opposite", reason="Read.")
-    assert desk.agree(ADA, found.id, found.kept[0]).agreements  # the direction is no part of what a grader said
+    # the direction is no part of what a grader said
+    assert desk.agree(ADA, found.id, found.kept[0]).agreements
     desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="Read.")
     with pytest.raises(InputError, match="a person has changed this grade"):
         desk.agree(ADA, found.id, found.kept[0])
@@ -314,7 +360,9 @@ def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
     desk, found = screened(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "relevance_score", 0.85, reason="Read.")
     assert [series.who for series in desk.drifts()] == ["Grader scripted", "Ada"]
-    done = desk.bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
+    done = desk.bench.retention.purge(
+        ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command"
+    )
     assert done.purge.screenings == 1
     assert desk.drifts() == ()
     with pytest.raises(Removed):
@@ -323,12 +371,20 @@ def test_drift_leaves_out_what_retention_has_removed(tmp_path: Path) -> None:
 
 def test_the_log_is_exported_as_csv_that_no_spreadsheet_runs(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    hostile = Abstract(id="=x", title='=HYPERLINK("http://example.org")', text="Aspirin relieved headache.\nTY  - JOUR")
+    hostile = Abstract(
+        id="=x",
+        title='=HYPERLINK("http://example.org")',
+        text="Aspirin relieved headache.\nTY  - JOUR",
+    )
     desk.store.corpora.add_many("hostile", [hostile], source="the test")
     found = desk.screen(ADA, QUESTION, ["corpus:hostile"])
     (row,) = csv.DictReader(io.StringIO(desk.export(ADA, found.id, "csv").decode()))
     assert row["title"] == '\'=HYPERLINK("http://example.org")'
-    assert (row["abstract_id"], row["recommendation"], row["relevance_score"]) == ("'=x", "keep", "0.9000")
+    assert (row["abstract_id"], row["recommendation"], row["relevance_score"]) == (
+        "'=x",
+        "keep",
+        "0.9000",
+    )
     ris = desk.export(ADA, found.id, "kept").decode()
     assert ris.count("\r\nTY  - ") == 0
     assert ris.startswith("TY  - JOUR\r\nID  - =x\r\n")
@@ -354,7 +410,9 @@ def test_what_can_t_be_screened_is_refused_before_anything_is_kept(
 
 
 @pytest.mark.spec("AESOP-ROUNDS")
-def test_a_finished_screening_is_searched_further_as_a_new_one_with_its_rounds_and_overrides(tmp_path: Path) -> None:
+def test_a_finished_screening_is_searched_further_as_a_new_one_with_its_rounds_and_overrides(
+    tmp_path: Path,
+) -> None:
     desk = Desk(tmp_path, default=SERIES)
     once = SETTINGS.model_copy(update={"screening_max_rounds": 1})
     first = desk.screen(ADA, QUESTION, ["corpus:headache"], settings=once)
@@ -375,7 +433,9 @@ def test_a_finished_screening_is_searched_further_as_a_new_one_with_its_rounds_a
     assert desk.store.screening_log.verify().intact
 
 
-def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(tmp_path: Path) -> None:
+def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(
+    tmp_path: Path,
+) -> None:
     desk = Desk(tmp_path)
     first = desk.screen(ADA, QUESTION, ["corpus:headache"])
     with pytest.raises(UnknownRecord):
@@ -387,7 +447,9 @@ def test_what_is_not_finished_or_has_lost_its_source_is_not_searched_further(tmp
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(tmp_path: Path) -> None:
+def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(
+    tmp_path: Path,
+) -> None:
     desk, found = screened(tmp_path)
     first, *_ = found.kept
     desk.override(ADA, found.id, first, "blinding", "stated", reason="=Methods, line 3")
@@ -397,14 +459,20 @@ def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(t
     before, grade = found.grade(first), opened.screening.grade(first)
     assert grade.corrections == {"blinding": "stated"}
     assert grade.methodology_raw > before.methodology_raw
-    kinds = [each.decision.override.field for each in desk.log(found.id) if each.decision and each.decision.override]
+    kinds = [
+        each.decision.override.field
+        for each in desk.log(found.id)
+        if each.decision and each.decision.override
+    ]
     assert kinds == ["direction", "blinding"]
     assert desk.store.screening_log.check_subjects().broken == ()
     written = io.StringIO(desk.export(ADA, found.id, "csv").decode())
     row = next(row for row in csv.DictReader(written) if row["abstract_id"] == first)
     assert row["overridden"] == "blinding direction"
     assert row["direction"] == "opposite effect"
-    said = "blinded: stated (Ada: =Methods, line 3); direction: opposite effect (Ada: Read in full.)"
+    said = (
+        "blinded: stated (Ada: =Methods, line 3); direction: opposite effect (Ada: Read in full.)"
+    )
     assert row["corrections"] == said
     desk.drifts()  # a correction is no score of the grade: it is passed over
     desk.override(ADA, found.id, first, "blinding", None, reason="")
@@ -412,11 +480,19 @@ def test_corrections_are_entries_of_the_log_that_go_into_csv_and_can_be_undone(t
     assert desk.store.screening_log.verify().intact
 
 
-def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(tmp_path: Path) -> None:
+def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(
+    tmp_path: Path,
+) -> None:
     desk = Desk(tmp_path)
-    criteria = SETTINGS.model_copy(update={"screening_criteria": "exclude: animals", "screening_retrieve": 3})
+    criteria = SETTINGS.model_copy(
+        update={"screening_criteria": "exclude: animals", "screening_retrieve": 3}
+    )
     found = desk.screen(ADA, QUESTION, ["corpus:headache"], settings=criteria)
-    concepts: dict[Part, str] = {"population": "adults", "intervention": "aspirin", "outcome": "headache"}
+    concepts: dict[Part, str] = {
+        "population": "adults",
+        "intervention": "aspirin",
+        "outcome": "headache",
+    }
     question, sources, settings = desk.plan_again(found.id, concepts)
     assert (question, sources) == (QUESTION, ("corpus:headache",))
     assert settings.screening_concepts == "population: adults"
@@ -430,19 +506,26 @@ def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(
         desk.plan_again("file", {})
 
 
-# A corpus and PubMed asked together: what both report is screened once, and one that fails stops nothing
+# A corpus and PubMed asked together: what both report is screened once, and one that fails stops
+# nothing
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(pubmed, "REQUESTS_A_SECOND", 1000)  # how PubMed is paced is tested with the source itself
+    # how PubMed is paced is tested with the source itself
+    monkeypatch.setattr(pubmed, "REQUESTS_A_SECOND", 1000)
     with serving(Server(pmids=list(range(101, 131)))) as running:
         yield running
 
 
 def asking(server: Server) -> Settings:
-    pubmed = {"screening_pubmed_email": "reviewer@example.org", "screening_pubmed_address": server.address}
-    return Settings.model_validate({"screening_graders": "scripted", "screening_retrieve": 4, **pubmed})
+    pubmed = {
+        "screening_pubmed_email": "reviewer@example.org",
+        "screening_pubmed_address": server.address,
+    }
+    return Settings.model_validate(
+        {"screening_graders": "scripted", "screening_retrieve": 4, **pubmed}
+    )
 
 
 @pytest.fixture
@@ -454,7 +537,10 @@ def desk(tmp_path: Path, server: Server) -> Iterator[ScreeningService]:
 
     store = Store.open(tmp_path / "w.db")
     opened = ScreeningService(store, settings, grader)
-    held = [Abstract(id=f"mine-{pmid}", title=f"Aspirin, headache {pmid}", pmid=str(pmid)) for pmid in (102, 104, 900)]
+    held = [
+        Abstract(id=f"mine-{pmid}", title=f"Aspirin, headache {pmid}", pmid=str(pmid))
+        for pmid in (102, 104, 900)
+    ]
     store.corpora.add_many("mine", held, source="the test")
     yield opened
     store.close()
@@ -468,7 +554,13 @@ def test_a_record_that_both_report_is_screened_once_and_counted_as_found_again(
     assert found.retrievers == ("corpus:mine", "pubmed")
     assert (found.flow.identified, found.flow.duplicates, found.flow.screened) == (7, 2, 5)
     kept = desk.open(found.id).abstracts
-    assert sorted(abstract.pmid or "" for abstract in kept.values()) == ["101", "102", "103", "104", "900"]
+    assert sorted(abstract.pmid or "" for abstract in kept.values()) == [
+        "101",
+        "102",
+        "103",
+        "104",
+        "900",
+    ]
     assert {kept["mine-102"].source, kept["pmid-101"].source} == {None, "pubmed"}
     assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
 
@@ -482,7 +574,9 @@ def test_a_source_that_fails_is_reported_and_the_other_goes_on(
     assert found.flow.screened == 3
     assert any("answered 404" in warning for warning in found.warnings)
     with Store.open(tmp_path / "w.db") as store:
-        kept = [event.message for event in store.screenings.events(found.id) if event.kind == "warning"]
+        kept = [
+            event.message for event in store.screenings.events(found.id) if event.kind == "warning"
+        ]
     assert any("answered 404" in message for message in kept)
 
 
@@ -495,9 +589,16 @@ def test_a_person_who_stops_a_screening_does_not_wait_for_a_pubmed_that_asks_for
     assert len(server.asked) == 1, "nothing was asked again after the wait was ended"
 
 
-def test_pubmed_is_asked_for_the_design_and_the_years_that_are_missing_by_its_own_fields(server: Server) -> None:
+def test_pubmed_is_asked_for_the_design_and_the_years_that_are_missing_by_its_own_fields(
+    server: Server,
+) -> None:
     source = pubmed_of(asking(server))
-    query = Query(text="aspirin headache randomised controlled trial", why="", design="randomised_trial", since=2019)
+    query = Query(
+        text="aspirin headache randomised controlled trial",
+        why="",
+        design="randomised_trial",
+        since=2019,
+    )
     assert len(search_source(source, query, 4)) == 4
     asked = server.asked[0].parameters
     assert asked["term"] == "(aspirin AND headache) AND (randomized controlled trial[pt])"
@@ -510,23 +611,38 @@ def test_pubmed_is_asked_for_the_design_and_the_years_that_are_missing_by_its_ow
 def test_a_second_round_asks_pubmed_for_what_is_missing(tmp_path: Path, server: Server) -> None:
     settings = asking(server)
     with Store.open(tmp_path / "w.db") as store:
-        service = ScreeningService(store, settings, lambda settings, control: ScriptedGrader({}, SERIES))
+        service = ScreeningService(
+            store, settings, lambda settings, control: ScriptedGrader({}, SERIES)
+        )
         found = service.screen(ADA, QUESTION, ["pubmed"])
-    assert {"randomised_trial", "systematic_review"} <= {query.design for query in found.rounds[1].queries}
+    assert {"randomised_trial", "systematic_review"} <= {
+        query.design for query in found.rounds[1].queries
+    }
     searches = [asked.parameters for asked in server.asked if asked.path.endswith("esearch.fcgi")]
-    assert any("AND (systematic review[pt] OR meta-analysis[pt])" in asked["term"] for asked in searches)
+    assert any(
+        "AND (systematic review[pt] OR meta-analysis[pt])" in asked["term"] for asked in searches
+    )
     assert len({(asked["term"], asked["retstart"]) for asked in searches}) == len(searches)
 
 
-# ASReview, Rayyan and Covidence read the labels that we write, and their decisions come back as overrides
+# ASReview, Rayyan and Covidence read the labels that we write, and their decisions come back as
+# overrides
 
 LABELLED_QUESTION = "Does aspirin relieve migraine in adults?"
 TEXT = (
-    "We randomly assigned 412 adults with migraine to aspirin or placebo. Patients and assessors were blinded. The "
-    "primary outcome was pain at 2 hours. Aspirin relieved migraine (odds ratio 2.1, 95% CI 1.5 to 2.9; p < 0.001)."
+    "We randomly assigned 412 adults with migraine to aspirin or placebo. Patients and assessors"
+    " were blinded. The primary outcome was pain at 2 hours. Aspirin relieved migraine (odds ratio"
+    " 2.1, 95% CI 1.5 to 2.9; p < 0.001)."
 )
-TRIAL = Abstract(id="t", title="Aspirin for migraine in adults: a randomised trial", text=TEXT, doi="10.1000/t")
-AWAY = Abstract(id="w", title="Early walking after replacement of the knee", text="240 adults walked early.", pmid="7")
+TRIAL = Abstract(
+    id="t", title="Aspirin for migraine in adults: a randomised trial", text=TEXT, doi="10.1000/t"
+)
+AWAY = Abstract(
+    id="w",
+    title="Early walking after replacement of the knee",
+    text="240 adults walked early.",
+    pmid="7",
+)
 
 
 def one(text: str) -> Abstract:
@@ -554,7 +670,9 @@ def one(text: str) -> Abstract:
         ("Title,Abstract,Notes,Covidence #\nAspirin,A trial.,,#12\n", None),
     ],
 )  # fmt: skip
-def test_a_decision_is_read_from_the_export_of_each_tool(export: str, expected: tuple[str, str, str] | None) -> None:
+def test_a_decision_is_read_from_the_export_of_each_tool(
+    export: str, expected: tuple[str, str, str] | None
+) -> None:
     assert decision_of(one(export)) == expected
 
 
@@ -571,7 +689,9 @@ def test_what_is_written_carries_labels_that_the_tools_read() -> None:
     written = tags.getvalue().decode()
     assert "N1  - ASReview_relevant\r\n" in written
     assert 'N1  - RAYYAN-INCLUSION: {"MASIS"=>"Excluded"}\r\n' in written
-    for each, kept in zip(read_abstracts(io.BytesIO(tags.getvalue())), ("keep", "discard"), strict=True):
+    for each, kept in zip(
+        read_abstracts(io.BytesIO(tags.getvalue())), ("keep", "discard"), strict=True
+    ):
         assert decision_of(each).value == kept
 
 
@@ -586,10 +706,15 @@ def test_decisions_come_back_as_overrides_with_the_tool_as_their_reason(tmp_path
         'Nobody knows this one,,,"RAYYAN-INCLUSION: {""Ada""=>""Included""}"\n'
         "Nothing said,,,\n"
     )
-    records = [each for each in read_abstracts(io.BytesIO(export.encode())) if isinstance(each, Abstract)]
+    records = [
+        each for each in read_abstracts(io.BytesIO(export.encode())) if isinstance(each, Abstract)
+    ]
     assert workbench.screenings.take_labels(ADA, found.id, records) == (1, 1, 1, 1)
     opened = workbench.screenings.open(found.id)
     assert opened.screening.kept == ()
     grade = opened.screening.grade("t")
-    assert (grade.rule, grade.reasons["recommendation"].text) == ("person", "Ada: Decided in Rayyan.")
+    assert (grade.rule, grade.reasons["recommendation"].text) == (
+        "person",
+        "Ada: Decided in Rayyan.",
+    )
     assert workbench.screenings.take_labels(ADA, found.id, [AWAY], every="keep").changed == 1

@@ -1,4 +1,6 @@
-"""Several people on one queue: leases, overlap, blindness, adjudication, and what is recorded of all of it."""
+"""Several people on one queue: leases, overlap, blindness, adjudication, and what is recorded of
+all of it.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,18 @@ def workbench(bench: Workbench) -> Workbench:
 
 
 def decide(
-    workbench: Workbench, actor: Actor, case_id: str = "case-1", verdict: str = "approve", **keys: object
+    workbench: Workbench,
+    actor: Actor,
+    case_id: str = "case-1",
+    verdict: str = "approve",
+    **keys: object,
 ) -> LogEntry:
-    content = {"reviewer": actor.name, "case_id": case_id, "run_id": f"run-{case_id[5:]}", "iteration": 1}
+    content = {
+        "reviewer": actor.name,
+        "case_id": case_id,
+        "run_id": f"run-{case_id[5:]}",
+        "iteration": 1,
+    }
     decision = Decision.model_validate(
         content | {"verdict": verdict, "reason": "why", "machine_shown": ("scores",)} | keys
     )
@@ -57,7 +68,9 @@ def expire(workbench: Workbench, case_id: str) -> None:
 # leases
 
 
-def test_a_case_taken_by_one_reviewer_is_refused_to_another_with_name_and_time(workbench: Workbench) -> None:
+def test_a_case_taken_by_one_reviewer_is_refused_to_another_with_name_and_time(
+    workbench: Workbench,
+) -> None:
     lease = workbench.team.claim(ADA, "case-1")
     with pytest.raises(CaseHeld, match="Ada has taken case 'case-1' for decision until") as held:
         workbench.team.claim(BEN, "case-1")
@@ -72,13 +85,17 @@ def test_a_case_taken_by_one_reviewer_is_refused_to_another_with_name_and_time(w
 def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) -> None:
     first = workbench.team.claim(ADA, "case-1")
     with workbench.store.database.transaction() as connection:
-        connection.execute("UPDATE leases SET until = ?", [later(first.taken_at, timedelta(minutes=1))])
+        connection.execute(
+            "UPDATE leases SET until = ?", [later(first.taken_at, timedelta(minutes=1))]
+        )
     second = workbench.team.claim(ADA, "case-1")
     assert second.taken_at == first.taken_at
     assert second.until > later(first.taken_at, timedelta(minutes=1))
 
 
-def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(workbench: Workbench) -> None:
+def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(
+    workbench: Workbench,
+) -> None:
     taken = workbench.team.claim(ADA, "case-1").taken_at
     with workbench.store.database.transaction() as connection:
         connection.execute("UPDATE leases SET taken_at = ?", [later(taken, timedelta(minutes=-2))])
@@ -94,13 +111,23 @@ def test_times_of_decisions_and_of_adjudications_are_kept_apart(workbench: Workb
     share(workbench)
     decide(workbench, ADA, verdict="approve", extra={"seconds": 20.0})
     decide(workbench, BEN, verdict="reject", extra={"seconds": 40.0})
-    final = {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "verdict": "reject", "reason": "why"}
-    workbench.reviews.adjudicate(CLEO, Decision.model_validate({**final, "extra": {"seconds": 90.0}}))
+    final = {
+        "reviewer": "Cleo",
+        "case_id": "case-1",
+        "run_id": "run-1",
+        "verdict": "reject",
+        "reason": "why",
+    }
+    workbench.reviews.adjudicate(
+        CLEO, Decision.model_validate({**final, "extra": {"seconds": 90.0}})
+    )
     found = workbench.trust.together(CLEO)
     assert (found.seconds, found.adjudication_seconds) == (30.0, 90.0)
 
 
-def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(workbench: Workbench) -> None:
+def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(
+    workbench: Workbench,
+) -> None:
     workbench.team.claim(ADA, "case-1")
     expire(workbench, "case-1")
     decide(workbench, ADA)
@@ -113,7 +140,9 @@ def test_a_released_case_is_free_for_others(workbench: Workbench) -> None:
     assert workbench.team.claim(BEN, "case-1").reviewer == "Ben"
 
 
-def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_it(workbench: Workbench) -> None:
+def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_it(
+    workbench: Workbench,
+) -> None:
     for number in range(4):
         workbench.team.claim(ADA, f"case-{number}")
     assert workbench.team.count_open(BEN, ALL) == 1
@@ -129,7 +158,9 @@ def test_what_others_have_taken_is_passed_over_and_an_empty_queue_says_who_has_i
 # skips, assignments, tags, comments
 
 
-def test_a_skipped_case_comes_last_for_who_skipped_it_and_as_before_for_others(workbench: Workbench) -> None:
+def test_a_skipped_case_comes_last_for_who_skipped_it_and_as_before_for_others(
+    workbench: Workbench,
+) -> None:
     workbench.team.claim(ADA, "case-0")
     workbench.team.skip(ADA, ["case-0"])
     assert workbench.store.team.leases() == ()
@@ -143,7 +174,9 @@ def test_a_skipped_case_comes_last_for_who_skipped_it_and_as_before_for_others(w
     assert state(workbench, "case-0") == "needs_review"
 
 
-def test_entries_about_the_work_on_a_case_turn_nobody_away_who_is_deciding_it(workbench: Workbench) -> None:
+def test_entries_about_the_work_on_a_case_turn_nobody_away_who_is_deciding_it(
+    workbench: Workbench,
+) -> None:
     seen = workbench.cases.summary("case-1").version
     workbench.team.assign(BEN, ["case-1"], ["Ada"])
     workbench.team.tag(BEN, ["case-1"], ["urgent"])
@@ -155,14 +188,18 @@ def test_entries_about_the_work_on_a_case_turn_nobody_away_who_is_deciding_it(wo
     assert workbench.store.check().ok
 
 
-def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(workbench: Workbench) -> None:
+def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(
+    workbench: Workbench,
+) -> None:
     assert workbench.team.assign(ADA, ["case-0", "case-1", "case-0"], [" Ben "]) == 2
     workbench.team.tag(ADA, ["case-1", "case-2"], ["dosage"])
     assert workbench.team.count_open(ADA, ALL) == 3
     assert workbench.team.count_open(BEN, ALL) == 5
     mine = workbench.cases.find(CaseFilter(assignees=("Ben",), order="oldest"))
     assert [row.id for row in mine.rows] == ["case-0", "case-1"]
-    assert [row.id for row in workbench.cases.find(CaseFilter(tags=("dosage",), order="oldest")).rows] == [
+    assert [
+        row.id for row in workbench.cases.find(CaseFilter(tags=("dosage",), order="oldest")).rows
+    ] == [
         "case-1",
         "case-2",
     ]
@@ -182,12 +219,20 @@ def test_cases_are_shared_out_but_to_those_who_have_them_or_decided_them_and_jus
 ) -> None:
     cases = [f"case-{number}" for number in range(4)]
     workbench.team.assign(ADA, ["case-0"], ["Ben"])
-    workbench.reviews.submit(CLEO, Decision(reviewer="Cleo", case_id="case-3", run_id="run-3", verdict="escalate"))
+    workbench.reviews.submit(
+        CLEO, Decision(reviewer="Cleo", case_id="case-3", run_id="run-3", verdict="escalate")
+    )
     each = workbench.team.share_out(ADA, cases, ["Ben", "Cleo"])
-    assert each.given == {"Ben": ["case-1", "case-2", "case-3"], "Cleo": ["case-0", "case-1", "case-2"]}
+    assert each.given == {
+        "Ben": ["case-1", "case-2", "case-3"],
+        "Cleo": ["case-0", "case-1", "case-2"],
+    }
     assert each.decided == {"case-3": ("Cleo",)}
     in_turn = workbench.team.share_out(ADA, cases, ["Ben", "Cleo"], one_each=True)
-    assert in_turn.given == {"Ben": ["case-1", "case-3"], "Cleo": ["case-2"]}, "case-0 is Ben's already"
+    assert in_turn.given == {
+        "Ben": ["case-1", "case-3"],
+        "Cleo": ["case-2"],
+    }, "case-0 is Ben's already"
     workbench.team.give(ADA, each.given)
     assert workbench.team.loads() == {"Ben": 4, "Cleo": 3}, "an escalated case waits as well"
     workbench.team.give(ADA, each.given, back=True)
@@ -198,7 +243,9 @@ def test_cases_are_shared_out_but_to_those_who_have_them_or_decided_them_and_jus
 
 
 def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> None:
-    """The count goes by what triggers keep and by what people worked on; the list goes case by case."""
+    """The count goes by what triggers keep and by what people worked on; the list goes case by
+    case.
+    """
     for number in range(5, 40):
         case, review = a_case(f"case-{number}"), number % 4 > 0
         an_audited_case(workbench.store, case, f"run-{number}", needs_review=review)
@@ -233,18 +280,25 @@ def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> Non
     counts = set[int]()
     for who in people:
         for wanted in filters:
-            offered = workbench.team.open_to(who, wanted).model_copy(update={"size": 1000, "skipped_too": True})
+            offered = workbench.team.open_to(who, wanted).model_copy(
+                update={"size": 1000, "skipped_too": True}
+            )
             rows = workbench.store.cases.search(offered).rows
             assert workbench.team.count_open(who, wanted) == len(rows)
             counts.add(len(rows))
     assert len(counts) > 5
-    for wanted in (CaseFilter(states=("needs_review", "approved")), CaseFilter(fields=("nowhere",))):
+    for wanted in (
+        CaseFilter(states=("needs_review", "approved")),
+        CaseFilter(fields=("nowhere",)),
+    ):
         assert workbench.store.cases.count_matching(wanted) == len(
             workbench.store.cases.search(wanted.model_copy(update={"size": 1000})).rows
         )
 
 
-def test_a_bulk_action_on_a_case_that_is_not_there_does_nothing_at_all(workbench: Workbench) -> None:
+def test_a_bulk_action_on_a_case_that_is_not_there_does_nothing_at_all(
+    workbench: Workbench,
+) -> None:
     with pytest.raises(UnknownRecord):
         workbench.team.assign(ADA, ["case-0", "nowhere"], ["Ben"])
     assert workbench.store.team.counted("assigned") == {}
@@ -269,7 +323,9 @@ def share(workbench: Workbench, **keys: object) -> None:
     workbench.team.set(CLEO, QueuePolicy.model_validate({"reviewers": 2} | keys))
 
 
-def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_both_have(workbench: Workbench) -> None:
+def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_both_have(
+    workbench: Workbench,
+) -> None:
     share(workbench)
     before = workbench.cases.summary("case-1")
     decide(workbench, ADA, verdict="reject")
@@ -282,13 +338,20 @@ def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_bo
     assert (own.seq, own.previous, own.digest, own.decision.verdict) == (0, "", "", "reject")
     assert workbench.team.count_open(ADA, ALL) == 4
     assert workbench.team.count_open(BEN, ALL) == 5
-    for actor, stands, decided in ((ADA, "waits", {"Ada": 1}), (BEN, "wrong", {}), (CLEO, "wrong", {})):
+    for actor, stands, decided in (
+        (ADA, "waits", {"Ada": 1}),
+        (BEN, "wrong", {}),
+        (CLEO, "wrong", {}),
+    ):
         assert workbench.cases.open_for(actor, "case-1").summary.standing == stands
         listed = workbench.cases.find_for(actor, CaseFilter(standings=(stands,), size=10)).rows
         assert "case-1" in [row.id for row in listed]
         elsewhere = CaseFilter(standings=("wrong",) if stands == "waits" else ("waits",))
         assert "case-1" not in [row.id for row in workbench.cases.find_for(actor, elsewhere).rows]
-        assert workbench.cases.facets_for(actor).standings == {"wrong": 4, stands: 1 + 4 * (stands == "wrong")}
+        assert workbench.cases.facets_for(actor).standings == {
+            "wrong": 4,
+            stands: 1 + 4 * (stands == "wrong"),
+        }
         assert workbench.trust.decisions_by(actor) == decided
         assert workbench.team.work(actor, "case-1").pending == (actor == ADA)
         assert workbench.store.decisions.reviewers(actor.name) == decided
@@ -320,7 +383,10 @@ def test_who_corrects_a_decision_on_a_shared_case_still_counts_once(workbench: W
     assert workbench.team.work(ADA, "case-1").pending == 1
     decide(workbench, BEN, verdict="approve")
     assert state(workbench) == "approved"
-    assert [entry.decision and entry.decision.reviewer for entry in workbench.reviews.individual("case-1")] == [
+    assert [
+        entry.decision and entry.decision.reviewer
+        for entry in workbench.reviews.individual("case-1")
+    ] == [
         "Ada",
         "Ben",
     ]
@@ -338,18 +404,24 @@ def test_nobody_undoes_the_decision_of_another_on_a_shared_case(workbench: Workb
     assert workbench.team.count_open(ADA, ALL) == 5
     decide(workbench, BEN)
     entry = decide(workbench, ADA)
-    with pytest.raises(StoreError, match="all decisions on case 'case-1' are in: none can be undone"):
+    with pytest.raises(
+        StoreError, match="all decisions on case 'case-1' are in: none can be undone"
+    ):
         workbench.reviews.undo(ADA, entry.id)
 
 
-def test_reviewers_who_differ_leave_the_case_to_an_adjudication_that_keeps_both(workbench: Workbench) -> None:
+def test_reviewers_who_differ_leave_the_case_to_an_adjudication_that_keeps_both(
+    workbench: Workbench,
+) -> None:
     share(workbench)
     decide(workbench, ADA, verdict="approve")
     with pytest.raises(StoreError, match="still lacks 1 of 2"):
         adjudicate(workbench)
     decide(workbench, BEN, verdict="reject")
     assert state(workbench) == "needs_adjudication"
-    assert [row.id for row in workbench.cases.find(CaseFilter(states=("needs_adjudication",))).rows] == ["case-1"]
+    assert [
+        row.id for row in workbench.cases.find(CaseFilter(states=("needs_adjudication",))).rows
+    ] == ["case-1"]
     final = adjudicate(workbench)
     assert state(workbench) == "rejected"
     assert len(workbench.reviews.individual("case-1")) == 2
@@ -380,9 +452,17 @@ def test_the_reason_that_a_lead_types_is_recorded_with_its_code(workbench: Workb
     assert final.decision.extra["reason_code"] == "unclear"
 
 
-def adjudicate(workbench: Workbench, verdict: str = "reject", reason: str = "Ben is right") -> LogEntry:
+def adjudicate(
+    workbench: Workbench, verdict: str = "reject", reason: str = "Ben is right"
+) -> LogEntry:
     decision = Decision.model_validate(
-        {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "verdict": verdict, "reason": reason}
+        {
+            "reviewer": "Cleo",
+            "case_id": "case-1",
+            "run_id": "run-1",
+            "verdict": verdict,
+            "reason": reason,
+        }
     )
     return workbench.reviews.adjudicate(CLEO, decision)
 
@@ -395,8 +475,18 @@ def adjudicate(workbench: Workbench, verdict: str = "reject", reason: str = "Ben
         (("approve", "reject"), "escalate", {}, "every verdict but an approval needs one"),
         (("reject", "reject"), "approve", {}, "it replaces a verdict that stands"),
         (("reject", "reject"), "approve", {"reason": "It holds"}, ""),
-        (("approve", "reject"), "override", {"reason": "Odd", "corrected_answer": " {answer}\n"}, "changes nothing"),
-        (("approve", "reject"), "override", {"reason": "Odd", "corrected_answer": "{answer} Not"}, ""),
+        (
+            ("approve", "reject"),
+            "override",
+            {"reason": "Odd", "corrected_answer": " {answer}\n"},
+            "changes nothing",
+        ),
+        (
+            ("approve", "reject"),
+            "override",
+            {"reason": "Odd", "corrected_answer": "{answer} Not"},
+            "",
+        ),
     ],
 )
 def test_an_adjudication_gives_its_reason_and_a_correction_corrects(
@@ -407,7 +497,9 @@ def test_an_adjudication_gives_its_reason_and_a_correction_corrects(
         decide(workbench, who, verdict=side)
     answer = workbench.store.cases.get("case-1").answer or ""
     content = {name: text.format(answer=answer) for name, text in given.items()}
-    final = a_decision(a_case("case-1"), reviewer="Cleo", verdict=verdict, kind="adjudication", **content)
+    final = a_decision(
+        a_case("case-1"), reviewer="Cleo", verdict=verdict, kind="adjudication", **content
+    )
     if refused:
         with pytest.raises(InputError, match=refused):
             workbench.reviews.adjudicate(CLEO, final)
@@ -421,15 +513,21 @@ def test_cases_to_adjudicate_come_in_the_order_of_the_queue(workbench: Workbench
     share(workbench)
     assert workbench.team.to_adjudicate(CLEO).order == CaseFilter().order
     workbench.team.set(CLEO, QueuePolicy(reviewers=2, machine="never"))
-    assert workbench.team.to_adjudicate(CLEO).order == "random"  # what audits found is hidden, its order too
+    # what audits found is hidden, its order too
+    assert workbench.team.to_adjudicate(CLEO).order == "random"
 
 
-def test_a_policy_that_is_in_force_is_not_set_again_and_who_set_what_is_kept(workbench: Workbench) -> None:
+def test_a_policy_that_is_in_force_is_not_set_again_and_who_set_what_is_kept(
+    workbench: Workbench,
+) -> None:
     workbench.team.set(ADA, QueuePolicy(reviewers=2))
     assert workbench.team.set(BEN, QueuePolicy(reviewers=2, version=7)).version == 1
     workbench.team.set(BEN, QueuePolicy(reviewers=3))
     history = workbench.store.team.history(QueuePolicy)
-    assert [(by, policy.version, policy.reviewers) for _, by, policy in history] == [("Ada", 1, 2), ("Ben", 2, 3)]
+    assert [(by, policy.version, policy.reviewers) for _, by, policy in history] == [
+        ("Ada", 1, 2),
+        ("Ben", 2, 3),
+    ]
 
 
 def test_a_case_of_one_reviewer_has_nothing_to_adjudicate(workbench: Workbench) -> None:
@@ -442,15 +540,27 @@ def test_a_case_of_one_reviewer_has_nothing_to_adjudicate(workbench: Workbench) 
     ("rule", "verdicts", "stands"),
     [
         ({"rule": "first", "reviewers": 2}, ["reject", "approve"], "rejected"),
-        ({"rule": "agree", "agree": 2, "reviewers": 3}, ["approve", "reject", "approve"], "approved"),
-        ({"rule": "agree", "agree": 2, "reviewers": 3}, ["approve", "reject", "escalate"], "needs_adjudication"),
+        (
+            {"rule": "agree", "agree": 2, "reviewers": 3},
+            ["approve", "reject", "approve"],
+            "approved",
+        ),
+        (
+            {"rule": "agree", "agree": 2, "reviewers": 3},
+            ["approve", "reject", "escalate"],
+            "needs_adjudication",
+        ),
         (
             {"rule": "agree", "agree": 2, "reviewers": 4},
             ["approve", "reject", "approve", "reject"],
             "needs_adjudication",
         ),
         ({"rule": "adjudicated", "reviewers": 3}, ["approve", "approve", "approve"], "approved"),
-        ({"rule": "adjudicated", "reviewers": 3}, ["approve", "approve", "reject"], "needs_adjudication"),
+        (
+            {"rule": "adjudicated", "reviewers": 3},
+            ["approve", "approve", "reject"],
+            "needs_adjudication",
+        ),
     ],
 )
 def test_the_state_of_a_shared_case_follows_its_policy(
@@ -476,14 +586,23 @@ def test_a_decision_is_upheld_by_its_verdict_and_with_its_correction(workbench: 
     for case_id in ("case-1", "case-2"):
         decide(workbench, ADA, case_id, verdict="override", corrected_answer="One.")
         decide(workbench, BEN, case_id, verdict="override", corrected_answer="Two.")
-        content = {"case_id": case_id, "run_id": f"run-{case_id[5:]}", "iteration": 1, "corrected_answer": "One."}
-        final = Decision.model_validate({"reviewer": "Cleo", "verdict": "override", "reason": "why", **content})
+        content = {
+            "case_id": case_id,
+            "run_id": f"run-{case_id[5:]}",
+            "iteration": 1,
+            "corrected_answer": "One.",
+        }
+        final = Decision.model_validate(
+            {"reviewer": "Cleo", "verdict": "override", "reason": "why", **content}
+        )
         workbench.reviews.adjudicate(CLEO, final)
     for actor in (ADA, BEN):  # a rejection is upheld, and has no correction that could be
         decide(workbench, actor, "case-3", verdict="reject")
     upheld = {own.reviewer: own for own in workbench.trust.reviewers(CLEO, others=True)}
     found = [
-        (own.agreed.value, own.agreed.n, own.whole, own.with_answer) for own in map(upheld.get, ("Ada", "Ben")) if own
+        (own.agreed.value, own.agreed.n, own.whole, own.with_answer)
+        for own in map(upheld.get, ("Ada", "Ben"))
+        if own
     ]
     assert found == [(1.0, 3, 2, 2), (1.0, 3, 0, 2)]
 
@@ -512,7 +631,9 @@ def test_a_share_of_the_cases_is_drawn_the_same_for_everybody(workbench: Workben
     assert workbench.team.work(ADA, "case-77").wanted == (2 if policy.for_case("case-77") else 1)
 
 
-def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(workbench: Workbench) -> None:
+def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(
+    workbench: Workbench,
+) -> None:
     share(workbench)
     decide(workbench, ADA, verdict="approve")
     found = {each.case["id"]: each for each in workbench.store.outcomes.iterate(ALL)}
@@ -525,18 +646,28 @@ def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(workbe
 # blindness to the machine
 
 
-def test_a_hidden_machine_is_recorded_as_not_shown_and_its_verdict_stays_out_of_the_view(workbench: Workbench) -> None:
+def test_a_hidden_machine_is_recorded_as_not_shown_and_its_verdict_stays_out_of_the_view(
+    workbench: Workbench,
+) -> None:
     share(workbench, machine="after")
     view = workbench.cases.open_for(ADA, "case-1")
     assert (view.machine_hidden, view.run, view.runs) == (True, None, ())
     hidden = view.summary
-    assert (hidden.quality, hidden.flags, hidden.reasons, hidden.tier, hidden.run_id) == (None, (), (), None, None)
+    assert (hidden.quality, hidden.flags, hidden.reasons, hidden.tier, hidden.run_id) == (
+        None,
+        (),
+        (),
+        None,
+        None,
+    )
     assert decide(workbench, ADA).decision.machine_shown == ()
     assert workbench.cases.open_for(ADA, "case-1").run is not None
     assert workbench.cases.open_for(BEN, "case-1").run is None
 
 
-def test_where_the_machine_is_never_shown_it_stays_hidden_until_the_case_is_decided(workbench: Workbench) -> None:
+def test_where_the_machine_is_never_shown_it_stays_hidden_until_the_case_is_decided(
+    workbench: Workbench,
+) -> None:
     share(workbench, machine="never")
     decide(workbench, ADA)
     assert workbench.cases.open_for(ADA, "case-1").machine_hidden
@@ -561,7 +692,9 @@ def test_a_blind_reviewer_s_queue_has_the_accepted_cases_too_so_that_its_length_
     assert workbench.team.why_empty(ADA, CaseFilter()).decided == before + 1
 
 
-def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothing_is_left(workbench: Workbench) -> None:
+def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothing_is_left(
+    workbench: Workbench,
+) -> None:
     assert not workbench.cases.hides_machine_from(ADA)
     share(workbench, machine="after")
     assert workbench.cases.hides_machine_from(ADA)
@@ -576,14 +709,22 @@ def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothin
 # the rubric
 
 
-def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_under(workbench: Workbench) -> None:
+def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_under(
+    workbench: Workbench,
+) -> None:
     tone = RubricScore(name="Tone", categories=("plain", "stilted"))
     workbench.team.set(CLEO, Rubric(scores=(RubricScore(name="Clarity", low=1, high=5), tone)))
     entry = decide(workbench, ADA, rubric_scores={"Clarity": 4, "Tone": "plain"})
     workbench.team.set(CLEO, Rubric(scores=(tone,)))
     kept = workbench.reviews.get(entry.id).decision
-    assert (kept.rubric_scores, kept.versions["team_rubric"]) == ({"Clarity": 4, "Tone": "plain"}, "1")
-    assert [score.name for score in workbench.store.team.in_force(Rubric, 1).scores] == ["Clarity", "Tone"]
+    assert (kept.rubric_scores, kept.versions["team_rubric"]) == (
+        {"Clarity": 4, "Tone": "plain"},
+        "1",
+    )
+    assert [score.name for score in workbench.store.team.in_force(Rubric, 1).scores] == [
+        "Clarity",
+        "Tone",
+    ]
     for wrong in ({"Clarity": 4}, {"Tone": "loud"}):
         with pytest.raises(InputError, match="version 2 of the rubric"):
             decide(workbench, BEN, "case-2", rubric_scores=wrong)
@@ -598,12 +739,19 @@ def test_views_are_saved_for_oneself_or_the_team_and_removed(workbench: Workbenc
     assert [view.name for view in workbench.store.team.views(ADA.name)] == ["Mine"]
 
 
-def test_redacting_a_case_removes_views_that_search_for_its_words_alone(workbench: Workbench) -> None:
+def test_redacting_a_case_removes_views_that_search_for_its_words_alone(
+    workbench: Workbench,
+) -> None:
     shared = workbench.store.cases.get("case-1")
     named = shared.model_copy(update={"id": "named", "query": "Did Xanthippe Quill sign it?"})
     workbench.cases.add_one(CLEO, named)
-    for name, words in (("Xanthippe", "xanthippe quill"), ("All", shared.query.split()[0]), ("Nothing", "unheardof")):
-        workbench.team.save_view(ADA, name, {"q": "signed"})  # an earlier one of its name, which does not come back
+    for name, words in (
+        ("Xanthippe", "xanthippe quill"),
+        ("All", shared.query.split()[0]),
+        ("Nothing", "unheardof"),
+    ):
+        # an earlier one of its name, which does not come back
+        workbench.team.save_view(ADA, name, {"q": "signed"})
         workbench.team.save_view(ADA, name, {"q": words})
     workbench.reviews.redact_case(CLEO, "named", "asked")
     assert [view.name for view in workbench.store.team.views(ADA.name)] == ["All", "Nothing"]

@@ -37,25 +37,47 @@ def workbench(bench: Workbench) -> Workbench:
     return bench
 
 
-def decide(workbench: Workbench, verdict: str = "escalate", actor: Actor = ADA, case_id: str = "case-1") -> str:
+def decide(
+    workbench: Workbench, verdict: str = "escalate", actor: Actor = ADA, case_id: str = "case-1"
+) -> str:
     run = f"run of {case_id}" if "@" not in case_id else None
     decision = Decision.model_validate(
-        {"reviewer": actor.name, "case_id": case_id, "run_id": run, "verdict": verdict, "reason": "why"}
+        {
+            "reviewer": actor.name,
+            "case_id": case_id,
+            "run_id": run,
+            "verdict": verdict,
+            "reason": "why",
+        }
     )
-    return workbench.reviews.submit(actor, decision, seen_version=workbench.cases.summary(case_id).version).id
+    return workbench.reviews.submit(
+        actor, decision, seen_version=workbench.cases.summary(case_id).version
+    ).id
 
 
 def state(workbench: Workbench, case_id: str) -> str:
     return workbench.cases.summary(case_id).state
 
 
-def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(workbench: Workbench) -> None:
+def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(
+    workbench: Workbench,
+) -> None:
     before = workbench.store.cases.get("case-1")
-    newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "  What the first says.\n", "3": ""})
+    newer = workbench.versions.fill_evidence(
+        ADA, "case-1", {"1": "  What the first says.\n", "3": ""}
+    )
     assert newer.id == "case-1@2"
-    assert [chunk.text for chunk in newer.evidence] == ["What the first says.", "What the second says.", " "]
+    assert [chunk.text for chunk in newer.evidence] == [
+        "What the first says.",
+        "What the second says.",
+        " ",
+    ]
     assert [chunk.source for chunk in newer.evidence] == [chunk.source for chunk in before.evidence]
-    assert (newer.query, newer.answer, newer.metadata) == (before.query, before.answer, before.metadata)
+    assert (newer.query, newer.answer, newer.metadata) == (
+        before.query,
+        before.answer,
+        before.metadata,
+    )
     assert (newer.earlier_version.id, newer.earlier_version.digest) == ("case-1", before.digest())
     assert workbench.store.cases.get("case-1") == before
     assert workbench.store.cases.get("case-1@2") == newer
@@ -66,12 +88,18 @@ def test_pasted_text_makes_a_new_version_and_the_earlier_case_stays_as_it_is(wor
     assert not workbench.store.decisions.check_subjects().broken
 
 
-def test_the_earlier_case_leaves_the_queue_and_the_new_one_is_found_by_its_words(workbench: Workbench) -> None:
+def test_the_earlier_case_leaves_the_queue_and_the_new_one_is_found_by_its_words(
+    workbench: Workbench,
+) -> None:
     workbench.versions.fill_evidence(ADA, "case-1", {"1": "Quillfeather."})
     found = workbench.cases.find(workbench.team.open_to(BEN, CaseFilter()))
     assert sorted(row.id for row in found.rows) == ["case-1@2", "other"]
-    assert [row.id for row in workbench.cases.find(CaseFilter(text="quillfeather")).rows] == ["case-1@2"]
-    assert [row.id for row in workbench.cases.find(CaseFilter(states=("superseded",))).rows] == ["case-1"]
+    assert [row.id for row in workbench.cases.find(CaseFilter(text="quillfeather")).rows] == [
+        "case-1@2"
+    ]
+    assert [row.id for row in workbench.cases.find(CaseFilter(states=("superseded",))).rows] == [
+        "case-1"
+    ]
 
 
 def test_a_wrong_text_is_replaced_by_a_further_version(workbench: Workbench) -> None:
@@ -81,7 +109,9 @@ def test_a_wrong_text_is_replaced_by_a_further_version(workbench: Workbench) -> 
     assert third.id == "case-1@3"
     assert third.evidence[0].text == "The right text."
     assert versions_of(workbench.store, "case-1@2") == ("case-1", "case-1@2", "case-1@3")
-    assert [state(workbench, each) for each in ("case-1", "case-1@2", "case-1@3")] == ["superseded"] * 2 + ["new"]
+    assert [state(workbench, each) for each in ("case-1", "case-1@2", "case-1@3")] == [
+        "superseded"
+    ] * 2 + ["new"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +143,9 @@ def test_only_the_newest_version_is_filled_and_decided(workbench: Workbench) -> 
     assert (state(workbench, "case-1"), state(workbench, "case-1@2")) == ("superseded", "approved")
 
 
-def test_an_escalated_case_gets_its_evidence_and_keeps_the_escalation_in_the_log(workbench: Workbench) -> None:
+def test_an_escalated_case_gets_its_evidence_and_keeps_the_escalation_in_the_log(
+    workbench: Workbench,
+) -> None:
     entry = decide(workbench, "escalate")
     workbench.versions.fill_evidence(BEN, "case-1", {"1": "Text."})
     assert state(workbench, "case-1") == "superseded"
@@ -163,8 +195,13 @@ def test_redacting_one_version_redacts_all(workbench: Workbench) -> None:
     workbench.drafts.save(ADA, "evidence:case-1@2", {"3": "Quillfeather again"})
     done = workbench.reviews.redact_case(ADA, "case-1", "asked for")
     assert (done.runs, done.drafts) == (1, 1)
-    assert [state(workbench, each) for each in ("case-1", "case-1@2", "other")] == [*["redacted"] * 2, "needs_review"]
-    assert b"Quillfeather" not in b"".join(each.read_bytes() for each in workbench.database.parent.iterdir())
+    assert [state(workbench, each) for each in ("case-1", "case-1@2", "other")] == [
+        *["redacted"] * 2,
+        "needs_review",
+    ]
+    assert b"Quillfeather" not in b"".join(
+        each.read_bytes() for each in workbench.database.parent.iterdir()
+    )
 
 
 def test_a_file_that_claims_another_earlier_version_is_not_believed(workbench: Workbench) -> None:
@@ -175,7 +212,9 @@ def test_a_file_that_claims_another_earlier_version_is_not_believed(workbench: W
     assert state(workbench, "other") == "needs_review"
 
 
-def test_a_blind_reviewer_does_not_see_what_was_found_about_an_earlier_version(workbench: Workbench) -> None:
+def test_a_blind_reviewer_does_not_see_what_was_found_about_an_earlier_version(
+    workbench: Workbench,
+) -> None:
     workbench.team.set(ADA, QueuePolicy(machine="after"))
     newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
     assert workbench.cases.open_for(BEN, "case-1").machine_hidden

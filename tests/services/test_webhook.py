@@ -48,12 +48,18 @@ def arrived(bench: Workbench, *ids: str, audited: bool = True) -> None:
 def events(calls: list[Call]) -> list[tuple[str, str, str | None]]:
     """Event, case and verdict of each call."""
     read = [json.loads(call.body) for call in calls]
-    return [(each["event"].removeprefix("case."), each["case"]["id"], each["case"]["verdict"]) for each in read]
+    return [
+        (each["event"].removeprefix("case."), each["case"]["id"], each["case"]["verdict"])
+        for each in read
+    ]
 
 
 def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
     """What a server of a name serves with, and the certificate to trust."""
-    key, subject = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    key, subject = (
+        ec.generate_private_key(ec.SECP256R1()),
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]),
+    )
     now = datetime.now(UTC)
     built = (
         x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
@@ -72,10 +78,16 @@ def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
 
 
 @pytest.mark.parametrize(
-    ("name", "trusted", "told"), [("localhost", True, 1), ("localhost", False, 0), ("x.org", True, 0)]
+    ("name", "trusted", "told"),
+    [("localhost", True, 1), ("localhost", False, 0), ("x.org", True, 0)],
 )
 def test_over_tls_only_a_receiver_with_a_trusted_certificate_of_its_name_is_told(
-    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, trusted: bool, told: int
+    bench: Workbench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    trusted: bool,
+    told: int,
 ) -> None:
     tls, certificate = certified(tmp_path, name)
     if trusted:
@@ -88,7 +100,9 @@ def test_over_tls_only_a_receiver_with_a_trusted_certificate_of_its_name_is_told
     assert bool(bench.store.inbox.due(1)) is not bool(told), "what was not delivered is tried again"
 
 
-def test_it_says_when_a_case_that_arrived_needs_review_and_when_it_is_decided(bench: Workbench) -> None:
+def test_it_says_when_a_case_that_arrived_needs_review_and_when_it_is_decided(
+    bench: Workbench,
+) -> None:
     with receiver() as (address, calls):
         sender = hook(bench, f"{address}/masis?team=1")
         arrived(bench, "a")
@@ -100,12 +114,19 @@ def test_it_says_when_a_case_that_arrived_needs_review_and_when_it_is_decided(be
         undone(bench, "a", "Ada")
         sender.deliver()
         sender.deliver()
-    assert events(calls) == [("needs_review", "a", None), ("decided", "a", "reject"), ("needs_review", "a", None)]
+    assert events(calls) == [
+        ("needs_review", "a", None),
+        ("decided", "a", "reject"),
+        ("needs_review", "a", None),
+    ]
     assert {call.path for call in calls} == {"/masis?team=1"}
     first = json.loads(calls[0].body)
     assert first["sources"] == ["chatbot"]
     texts = a_case("a")
-    assert not any(text in calls[0].body.decode() for text in (texts.query, texts.answer or "", texts.evidence[0].text))
+    assert not any(
+        text in calls[0].body.decode()
+        for text in (texts.query, texts.answer or "", texts.evidence[0].text)
+    )
     assert "headline" not in first["case"]
 
 
@@ -130,7 +151,9 @@ def test_of_a_case_of_several_reviewers_it_says_nothing_until_it_is_settled(
             assert events(calls)[1:] == [("decided", "a", "reject")]
 
 
-def test_of_a_shared_case_without_an_audit_nothing_is_said_of_single_decisions(bench: Workbench) -> None:
+def test_of_a_shared_case_without_an_audit_nothing_is_said_of_single_decisions(
+    bench: Workbench,
+) -> None:
     bench.team.set(ADA, QueuePolicy(reviewers=2))
     hook(bench, "https://hooks.example.org")
     arrived(bench, "a", audited=False)
@@ -156,17 +179,25 @@ def test_what_is_not_taken_is_tried_again_under_its_id_and_given_up_at_last(
     for _ in range(5):
         sender.deliver()
     assert not bench.store.inbox.due(10)
-    assert [record.levelname for record in caplog.records if "given up" in record.getMessage()] == ["ERROR"]
+    assert [record.levelname for record in caplog.records if "given up" in record.getMessage()] == [
+        "ERROR"
+    ]
 
 
-def test_the_waits_between_calls_double_up_to_an_hour(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_waits_between_calls_double_up_to_an_hour(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits: list[timedelta] = []
     postponed: Callable[..., None] = bench.store.inbox.postpone
     monkeypatch.setattr(
-        bench.store.inbox, "postpone", lambda notice, wait: (waits.append(wait), postponed(notice, timedelta(0)))
+        bench.store.inbox,
+        "postpone",
+        lambda notice, wait: (waits.append(wait), postponed(notice, timedelta(0))),
     )
     with receiver(lambda number: 500) as (address, calls):
-        sender = Webhook(bench.store, Settings(webhook_address=address, webhook_private=True), SECRET)
+        sender = Webhook(
+            bench.store, Settings(webhook_address=address, webhook_private=True), SECRET
+        )
         arrived(bench, "a")
         for _ in range(webhook.TRIES + 2):
             sender.deliver()
@@ -176,7 +207,9 @@ def test_the_waits_between_calls_double_up_to_an_hour(bench: Workbench, monkeypa
     assert sum(waits, timedelta()) > timedelta(hours=18)
 
 
-def test_what_happened_while_nobody_delivered_is_delivered_by_the_next_process(tmp_path: Path) -> None:
+def test_what_happened_while_nobody_delivered_is_delivered_by_the_next_process(
+    tmp_path: Path,
+) -> None:
     database = tmp_path / "kept.db"
     with receiver(lambda number: 500 if number == 0 else 200) as (address, calls):
         first = Workbench.open(database)
@@ -206,11 +239,15 @@ def test_it_is_delivered_beside_the_program_and_logged_without_address_or_text(
         bench.settings = Settings(webhook_address=f"{address}/token-in-path", webhook_private=True)
         started = webhook.start(bench)
         arrived(bench, "a", "b")
-        until(lambda: len({json.loads(call.body)["id"] for call in calls}) == 2, "both are delivered")
+        until(
+            lambda: len({json.loads(call.body)["id"] for call in calls}) == 2, "both are delivered"
+        )
         started.end()
     logged = "\n".join(f"{record.getMessage()} {record.args}" for record in caplog.records)
     assert "status 500" in logged
-    assert not any(word in logged for word in ("token-in-path", SECRET, "needs_review", a_case("a").query))
+    assert not any(
+        word in logged for word in ("token-in-path", SECRET, "needs_review", a_case("a").query)
+    )
 
 
 PRIVATE = (
@@ -225,13 +262,20 @@ def test_only_addresses_of_the_internet_are_public() -> None:
     assert all(
         map(
             is_public,
-            ("93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "64:ff9b::5db8:d822", "::ffff:93.184.216.34"),
+            (
+                "93.184.216.34",
+                "2606:2800:220:1:248:1893:25c8:1946",
+                "64:ff9b::5db8:d822",
+                "::ffff:93.184.216.34",
+            ),
         )
     )
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
-    """Have names resolve to these addresses, all at once; returns whom connections are then made to."""
+    """Have names resolve to these addresses, all at once; returns whom connections are then made
+    to.
+    """
     reached: list[str] = []
 
     def resolved(host: str, port: int, **about: Any) -> list[Any]:
@@ -258,11 +302,17 @@ def test_a_name_that_resolves_to_a_private_address_is_not_called_and_the_one_loo
     assert "private" in caplog.text
     reached = resolving(monkeypatch, "93.184.216.34", "93.184.216.35")
     sender.deliver()
-    assert reached == ["93.184.216.34", "93.184.216.35"], "addresses that were looked at, no name to resolve again"
+    assert reached == [
+        "93.184.216.34",
+        "93.184.216.35",
+    ], "addresses that were looked at, no name to resolve again"
 
 
 def test_a_redirect_is_not_followed(bench: Workbench) -> None:
-    with receiver() as (elsewhere, reached), receiver(lambda number: f"{elsewhere}/inside") as (address, calls):
+    with (
+        receiver() as (elsewhere, reached),
+        receiver(lambda number: f"{elsewhere}/inside") as (address, calls),
+    ):
         sender = hook(bench, address)
         arrived(bench, "a")
         sender.deliver()
@@ -273,16 +323,28 @@ def test_a_redirect_is_not_followed(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        *("http://hooks.example.org", "ftp://a.b", "https://", "https://u:p@a.b", "https://a.b/ c", "https://ä.b", "x"),
+        *(
+            "http://hooks.example.org",
+            "ftp://a.b",
+            "https://",
+            "https://u:p@a.b",
+            "https://a.b/ c",
+            "https://ä.b",
+            "x",
+        ),
         *("https://a..b/x", f"https://{'x' * 64}.example.org"),
     ],
 )
-def test_an_address_that_can_not_be_called_is_refused_at_the_start(bench: Workbench, address: str) -> None:
+def test_an_address_that_can_not_be_called_is_refused_at_the_start(
+    bench: Workbench, address: str
+) -> None:
     with pytest.raises(SettingsError, match="webhook_address"):
         hook(bench, address, private=False)
 
 
-def test_a_secret_is_needed_and_a_short_one_refused(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_needed_and_a_short_one_refused(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench.settings = Settings(webhook_address="https://hooks.example.org")
     with pytest.raises(SettingsError, match="MASIS_WEBHOOK_SECRET"):
         webhook.start(bench)

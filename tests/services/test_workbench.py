@@ -31,7 +31,9 @@ CLEAN = case_of(
     {"chunk_1": "The bridge is 120 metres long. It was opened to traffic in 1931."},
     case_id="clean",
 )
-FAULTY = CLEAN.model_copy(update={"id": "faulty", "answer": "The bridge is 120 metres long [chunk_99]."})
+FAULTY = CLEAN.model_copy(
+    update={"id": "faulty", "answer": "The bridge is 120 metres long [chunk_99]."}
+)
 NO_SPOT_CHECK = Settings(spot_check_share=0)
 
 
@@ -43,7 +45,12 @@ def audited(tmp_path: Path) -> Workbench:
 
 
 def decision(**changes: Any) -> Decision:
-    values: dict[str, Any] = {"reviewer": "Ada", "case_id": "faulty", "run_id": None, "verdict": "approve"}
+    values: dict[str, Any] = {
+        "reviewer": "Ada",
+        "case_id": "faulty",
+        "run_id": None,
+        "verdict": "approve",
+    }
     return Decision(**(values | changes))
 
 
@@ -96,12 +103,20 @@ def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:
     assert bench.cases.add(ADA, demo_cases()).unchanged == first.added
 
 
-# A decision is submitted once, against the case as it was seen, under the actor's name, and removes its draft
+# A decision is submitted once, against the case as it was seen, under the actor's name, and removes
+# its draft
 
 
 def a_submitted(token: str = "t1", verdict: str = "approve", case_id: str = "case-1") -> Decision:
     return Decision.model_validate(
-        {"reviewer": "Ada", "case_id": case_id, "run_id": None, "verdict": verdict, "token": token, "reason": "why"}
+        {
+            "reviewer": "Ada",
+            "case_id": case_id,
+            "run_id": None,
+            "verdict": verdict,
+            "token": token,
+            "reason": "why",
+        }
     )
 
 
@@ -110,7 +125,9 @@ def reviews(store: Store) -> ReviewService:
     return ReviewService(store)
 
 
-def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: Store, reviews: ReviewService) -> None:
+def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(
+    store: Store, reviews: ReviewService
+) -> None:
     store.drafts.save("Ada", case_subject("case-1"), {"note": "half"})
     with pytest.raises(StaleVersion):
         reviews.submit(ADA, a_submitted(), seen_version=store.cases.summary("case-1").version - 1)
@@ -132,7 +149,9 @@ def test_nobody_decides_without_a_name(reviews: ReviewService) -> None:
         reviews.submit(ANONYMOUS, a_submitted())
 
 
-def test_undo_pressed_three_times_undoes_one_decision_only(store: Store, reviews: ReviewService) -> None:
+def test_undo_pressed_three_times_undoes_one_decision_only(
+    store: Store, reviews: ReviewService
+) -> None:
     reviews.submit(ADA, a_submitted("first", "reject"))
     second = reviews.submit(ADA, a_submitted("second"))
     undone = [reviews.undo(ADA, second.id) for _ in range(3)]
@@ -152,17 +171,23 @@ def test_a_redaction_needs_a_name_a_reason_and_something_to_redact(reviews: Revi
         reviews.redact_entry(ADA, "nowhere", "why")
 
 
-# Files on their way in: looked at without a trace, stored batch by batch, stopped with what is stored so far
+# Files on their way in: looked at without a trace, stored batch by batch, stopped with what is
+# stored so far
 
 
 def rows(tmp_path: Path, count: int, *, broken: int = -1) -> Path:
     file = tmp_path / "rows.jsonl"
-    made = (json.dumps({"query": f"Why {n}?", "evidence": [f"So {n}."], "answer": "So."}) for n in range(count))
+    made = (
+        json.dumps({"query": f"Why {n}?", "evidence": [f"So {n}."], "answer": "So."})
+        for n in range(count)
+    )
     file.write_text("".join(f"{'{' if n == broken else line}\n" for n, line in enumerate(made)))
     return file
 
 
-def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(bench: Workbench, tmp_path: Path) -> None:
+def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(
+    bench: Workbench, tmp_path: Path
+) -> None:
     look = bench.imports.look(ADA, rows(tmp_path, 3, broken=1), name="rows.jsonl")
     assert (look.rows, len(look.cases), look.refused, look.whole) == (3, 2, 1, True)
     assert [problem.line for problem in look.problems] == [2]
@@ -170,7 +195,9 @@ def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(bench: Workbench
     assert bench.store.cases.count() == 0
 
 
-def test_an_import_that_nobody_asks_on_stops_and_keeps_what_it_stored(bench: Workbench, tmp_path: Path) -> None:
+def test_an_import_that_nobody_asks_on_stops_and_keeps_what_it_stored(
+    bench: Workbench, tmp_path: Path
+) -> None:
     steps = bench.imports.add_file(ADA, rows(tmp_path, 1_700), name="rows.jsonl")
     first, second = islice(steps, 2)
     assert (first.added, second.added) == (500, 1_000)
@@ -179,12 +206,20 @@ def test_an_import_that_nobody_asks_on_stops_and_keeps_what_it_stored(bench: Wor
 
 def test_rows_that_are_refused_are_counted_and_named_once(bench: Workbench, tmp_path: Path) -> None:
     bench.cases.add(ADA, bench.imports.look(ADA, rows(tmp_path, 1), name="a").cases)
-    *_, last = steps = list(bench.imports.add_file(ADA, rows(tmp_path, 700, broken=650), name="rows.jsonl"))
+    *_, last = steps = list(
+        bench.imports.add_file(ADA, rows(tmp_path, 700, broken=650), name="rows.jsonl")
+    )
     assert (last.rows, last.added, last.unchanged, last.refused) == (700, 698, 1, 1)
-    assert [problem.line for step in steps for problem in step.problems if isinstance(problem, InputError)] == [651]
+    assert [
+        problem.line
+        for step in steps
+        for problem in step.problems
+        if isinstance(problem, InputError)
+    ] == [651]
 
 
-# What has been decided about a case, for whoever waits for it; and which answer a decision lets stand
+# What has been decided about a case, for whoever waits for it; and which answer a decision lets
+# stand
 
 
 def kept(bench: Workbench, case: Case, *answers: str) -> Run:
@@ -221,7 +256,9 @@ def test_the_answer_that_stands_follows_the_verdict(
     assert found.answer == stands
 
 
-def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(bench: Workbench) -> None:
+def test_what_was_undone_stands_no_more_and_what_was_seen_does_not_count_again(
+    bench: Workbench,
+) -> None:
     run = kept(bench, bridge())
     first = decide(bench, run.case_id, "escalate")
     assert bench.reviews.outcome(run.case_id, after=first.seq) is None
@@ -260,11 +297,17 @@ def test_other_settings_are_those_of_every_use_case_from_then_on(audited: Workbe
     audited.audits.audit(ADA, audited.store.cases.get("half"))
     assert audited.cases.summary("half").state == "accepted"
     corpus = audited.corpora.add_demo(ADA).name
-    strict = Settings(spot_check_share=0, review_threshold=1.0, review_quality=1.0, screening_max_rounds=1)
+    strict = Settings(
+        spot_check_share=0, review_threshold=1.0, review_quality=1.0, screening_max_rounds=1
+    )
     audited.use_settings(ADA, strict)
     again = audited.reassessment.run(ADA, again=True)
     assert again.to_review == 1
-    screening = audited.screenings.screen(ADA, "Does aspirin relieve headache?", [f"corpus:{corpus}"])
+    screening = audited.screenings.screen(
+        ADA, "Does aspirin relieve headache?", [f"corpus:{corpus}"]
+    )
     assert screening.settings["screening_max_rounds"] == 1
     assert audited.audits.audit(ADA, CLEAN).settings["review_threshold"] == 1.0
-    assert all(getattr(service, "_settings", strict) is strict for service in vars(audited).values())
+    assert all(
+        getattr(service, "_settings", strict) is strict for service in vars(audited).values()
+    )

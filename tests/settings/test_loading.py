@@ -33,12 +33,18 @@ def read(text: str, tmp_path: Path, **more: Any) -> Loaded:
 
 def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
-    file.write_text("max_iterations = 2\nreview_threshold = 0.5\nimprovement_threshold = 0.2\n", encoding="utf-8")
+    file.write_text(
+        "max_iterations = 2\nreview_threshold = 0.5\nimprovement_threshold = 0.2\n",
+        encoding="utf-8",
+    )
     environment = {"MASIS_MAX_ITERATIONS": "4", "MASIS_REVIEW_THRESHOLD": "0.6"}
     found = load({"max_iterations": 5}, environment=environment, file=file)
     assert (found.settings.max_iterations, found.settings.review_threshold) == (5, 0.6)
     assert found.settings.improvement_threshold == 0.2
-    assert [found.origins[name].kind for name in ("max_iterations", "review_threshold", "improvement_threshold")] == [
+    assert [
+        found.origins[name].kind
+        for name in ("max_iterations", "review_threshold", "improvement_threshold")
+    ] == [
         "flag",
         "environment",
         "file",
@@ -49,18 +55,33 @@ def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("max_iteration = 2", "there is no setting 'max_iteration'. Did you mean 'max_iterations'?"),
-        ("Max_Iterations = 2", "there is no setting 'Max_Iterations'. Did you mean 'max_iterations'?"),
+        (
+            "max_iteration = 2",
+            "there is no setting 'max_iteration'. Did you mean 'max_iterations'?",
+        ),
+        (
+            "Max_Iterations = 2",
+            "there is no setting 'Max_Iterations'. Did you mean 'max_iterations'?",
+        ),
         ("autorevise = true", "there is no setting 'autorevise'. Did you mean 'autoRevise'?"),
         ("qqq = 2", "there is no setting 'qqq'."),
         ("[lop]", "there is no setting 'lop'. Did you mean 'loop'?"),
         ("loop = 3", "'loop' is a table of settings: write [loop], and KEY = VALUE below."),
-        ("[loop]\nstrictness = 'strict'", "there is no setting 'loop.strictness'. Did you mean 'claims.strictness'?"),
-        ("[loop]\nmax_iteratons = 2", "there is no setting 'loop.max_iteratons'. Did you mean 'loop.max_iterations'?"),
+        (
+            "[loop]\nstrictness = 'strict'",
+            "there is no setting 'loop.strictness'. Did you mean 'claims.strictness'?",
+        ),
+        (
+            "[loop]\nmax_iteratons = 2",
+            "there is no setting 'loop.max_iteratons'. Did you mean 'loop.max_iterations'?",
+        ),
         ("[screening]\nmax_round = 2", "Did you mean 'screening.max_rounds'?"),
         ("[critique]", "Did you mean 'retrieval.critique'?"),
         ("[retrieval.critiqe]", "Did you mean 'retrieval.critique'?"),
-        ("[retrieval.critique]\nmindraftlength = 5", "Did you mean 'retrieval.critique.minDraftLength'?"),
+        (
+            "[retrieval.critique]\nmindraftlength = 5",
+            "Did you mean 'retrieval.critique.minDraftLength'?",
+        ),
         ("[retrieval.critique]\nzz = 5", "There are: enabled, defaultStrictness, checkFactual"),
         ("max_iterations = 9", "9 is not a whole number from 1 to 5. The default is 3."),
         ("max_iterations = 2.5", "2.5 is not a whole number from 1 to 5."),
@@ -77,20 +98,37 @@ def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -
         ("call_deadline_s = nan", "nan is not a number above 0"),
         ("draft_min_length = -1", "-1 is not a whole number of at least 0."),
         ("check_factual = 'maybe'", "'maybe' is not true or false."),
-        ("strictness = 'strickt'", "'strickt' is not one of lenient, moderate, strict. Did you mean 'strict'?"),
+        (
+            "strictness = 'strickt'",
+            "'strickt' is not one of lenient, moderate, strict. Did you mean 'strict'?",
+        ),
         ("strictness = 'STRICT'", "Did you mean 'strict'?"),
         ("strictness = 5", "5 is not one of lenient, moderate, strict."),
         ("critic = 5", "5 is not text."),
         ("providers = 5", "this is not a table"),
-        ("providers.vllm = 'http'", "is not a table. Write [providers.NAME], and KEY = VALUE below."),
-        ("[providers.vllm]\nbase_url = 'http://h/v1'", "Did you mean 'address'? There are: kind, address, key_env"),
+        (
+            "providers.vllm = 'http'",
+            "is not a table. Write [providers.NAME], and KEY = VALUE below.",
+        ),
+        (
+            "[providers.vllm]\nbase_url = 'http://h/v1'",
+            "Did you mean 'address'? There are: kind, address, key_env",
+        ),
         ("[providers.vllm]\nconcurency = 3", "Did you mean 'concurrency'?"),
         ("[providers.vllm]\nconcurrency = 0", "0 is not a whole number from 1 to 1000."),
-        ("[providers.vllm]\nkind = 'opnai'", "'opnai' is not one of openai, anthropic. Did you mean 'openai'?"),
-        ("[prices.'openai:gpt-4o']\ninput = 1", "has no 'output', which is a number of at least 0."),
+        (
+            "[providers.vllm]\nkind = 'opnai'",
+            "'opnai' is not one of openai, anthropic. Did you mean 'openai'?",
+        ),
+        (
+            "[prices.'openai:gpt-4o']\ninput = 1",
+            "has no 'output', which is a number of at least 0.",
+        ),
     ],
 )
-def test_what_is_wrong_in_the_file_is_reported_with_what_is_right(line: str, told: str, tmp_path: Path) -> None:
+def test_what_is_wrong_in_the_file_is_reported_with_what_is_right(
+    line: str, told: str, tmp_path: Path
+) -> None:
     lines = refused(f"# first\n\n{line}\n", tmp_path)
     assert len(lines) == 1
     assert told in lines[0]
@@ -99,7 +137,9 @@ def test_what_is_wrong_in_the_file_is_reported_with_what_is_right(line: str, tol
 
 def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     text = "max_iteration = 2\nstrictness = 'strickt'\n"
-    told = refused(text, tmp_path, environment={"MASIS_EVALUATE": "evry"}, flags={"judge_samples": "0"})
+    told = refused(
+        text, tmp_path, environment={"MASIS_EVALUATE": "evry"}, flags={"judge_samples": "0"}
+    )
     assert [line.split(": ")[0] for line in told] == [
         "masis.toml",
         "masis.toml, strictness",
@@ -154,7 +194,12 @@ critic = "openai"
 """
     found = read(text, tmp_path)
     told = found.settings
-    assert (told.max_retries, told.max_iterations, told.screening_max_rounds, told.screening_retrieve) == (1, 2, 3, 7)
+    assert (
+        told.max_retries,
+        told.max_iterations,
+        told.screening_max_rounds,
+        told.screening_retrieve,
+    ) == (1, 2, 3, 7)
     assert (told.citation_mode, told.critic) == ("literal", "openai")
     assert found.origins["screening_max_rounds"] == Origin("file", str(tmp_path / "masis.toml"))
     assert found.file == tmp_path / "masis.toml"
@@ -197,7 +242,10 @@ def test_the_options_of_the_spec_are_read_above_all_tables_and_as_flags(tmp_path
     found = read("autoRevise = true\nmaxRevisions = 3\n", tmp_path, flags={"checkFactual": "false"})
     assert (found.settings.draft_auto_revise, found.settings.draft_max_revisions) == (True, 3)
     assert found.settings.check_factual is False
-    assert load({"retrieval.critique.minDraftLength": "9"}, environment={}).settings.draft_min_length == 9
+    assert (
+        load({"retrieval.critique.minDraftLength": "9"}, environment={}).settings.draft_min_length
+        == 9
+    )
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG")
@@ -205,39 +253,60 @@ def test_two_names_for_one_setting_must_say_the_same(tmp_path: Path) -> None:
     text = "strictness = 'strict'\n[retrieval.critique]\ndefaultStrictness = '{}'\n"
     assert read(text.format("strict"), tmp_path).settings.strictness == "strict"
     [told] = refused(text.format("lenient"), tmp_path)
-    assert "masis.toml, strictness and masis.toml, retrieval.critique.defaultStrictness both" in told
+    assert (
+        "masis.toml, strictness and masis.toml, retrieval.critique.defaultStrictness both" in told
+    )
     assert "'strict' and 'lenient'" in told
-    [told] = refused(environment={"MASIS_STRICTNESS": "strict", "MASIS_CLAIMS__STRICTNESS": "lenient"})
+    [told] = refused(
+        environment={"MASIS_STRICTNESS": "strict", "MASIS_CLAIMS__STRICTNESS": "lenient"}
+    )
     assert told.startswith("MASIS_STRICTNESS and MASIS_CLAIMS__STRICTNESS both give 'strictness'")
-    whole = {"MASIS_PROVIDERS": '{"vllm": {"address": "http://a"}}', "MASIS_PROVIDERS__VLLM__ADDRESS": "http://b"}
+    whole = {
+        "MASIS_PROVIDERS": '{"vllm": {"address": "http://a"}}',
+        "MASIS_PROVIDERS__VLLM__ADDRESS": "http://b",
+    }
     [told] = refused(environment=whole)
-    assert told.startswith("MASIS_PROVIDERS, vllm.address and MASIS_PROVIDERS__VLLM__ADDRESS both give")
+    assert told.startswith(
+        "MASIS_PROVIDERS, vllm.address and MASIS_PROVIDERS__VLLM__ADDRESS both give"
+    )
     [told] = refused(flags={"critic": "openai"}, models={"critic": "offline"})
     assert told.startswith("--model and --set critic both give 'critic'")
 
 
 def test_a_stronger_source_may_differ_under_another_name(tmp_path: Path) -> None:
     found = read(
-        "strictness = 'strict'\n", tmp_path, environment={"MASIS_RETRIEVAL__CRITIQUE__DEFAULT_STRICTNESS": "lenient"}
+        "strictness = 'strict'\n",
+        tmp_path,
+        environment={"MASIS_RETRIEVAL__CRITIQUE__DEFAULT_STRICTNESS": "lenient"},
     )
     assert found.settings.strictness == "lenient"
     assert found.origins["strictness"].place == "MASIS_RETRIEVAL__CRITIQUE__DEFAULT_STRICTNESS"
 
 
-def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(tmp_path: Path) -> None:
+def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(
+    tmp_path: Path,
+) -> None:
     text = "[providers.My-Server]\naddress = 'http://127.0.0.1:1/v1'\nconcurrency = 4\n"
     environment = {
         "MASIS_PROVIDERS__MY_SERVER__CONCURRENCY": "8",
         "MASIS_PROVIDERS__VLLM__ADDRESS": "http://127.0.0.1:2/v1",
         "MASIS_PRICES": '{"vllm:m": {"input": 1, "output": 2}}',
     }
-    found = read(text, tmp_path, environment=environment, flags={"providers.My-Server.effort": "low"})
+    found = read(
+        text, tmp_path, environment=environment, flags={"providers.My-Server.effort": "low"}
+    )
     server, vllm = found.settings.providers["My-Server"], found.settings.providers["vllm"]
-    assert (server.address, server.concurrency, server.effort) == ("http://127.0.0.1:1/v1", 8, "low")
+    assert (server.address, server.concurrency, server.effort) == (
+        "http://127.0.0.1:1/v1",
+        8,
+        "low",
+    )
     assert vllm.address == "http://127.0.0.1:2/v1"
     assert found.settings.prices["vllm:m"].output == 2
     assert found.origins["providers"].kind == "flag"
-    assert {name: origin.kind for name, origin in found.origins.items() if name.startswith("providers.")} == {
+    assert {
+        name: origin.kind for name, origin in found.origins.items() if name.startswith("providers.")
+    } == {
         "providers.My-Server.address": "file",
         "providers.My-Server.concurrency": "environment",
         "providers.My-Server.effort": "flag",
@@ -249,10 +318,18 @@ def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(t
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("MASIS_MAX_ITERATION", "2", "there is no such variable. Did you mean 'MASIS_MAX_ITERATIONS'?"),
+        (
+            "MASIS_MAX_ITERATION",
+            "2",
+            "there is no such variable. Did you mean 'MASIS_MAX_ITERATIONS'?",
+        ),
         ("MASIS_STRICTNES", "strict", "Did you mean 'MASIS_STRICTNESS'?"),
         ("MASIS_CONFG", "x", "Did you mean 'MASIS_CONFIG'?"),
-        ("MASIS_PROVIDERS_VLLM_ADDRESS", "x", "Two underscores part the names: MASIS_PROVIDERS__VLLM__ADDRESS."),
+        (
+            "MASIS_PROVIDERS_VLLM_ADDRESS",
+            "x",
+            "Two underscores part the names: MASIS_PROVIDERS__VLLM__ADDRESS.",
+        ),
         ("MASIS_PROVIDERS__VLLM__ADDRES", "x", "Did you mean 'address'?"),
         ("MASIS_PROVIDERS__VLLM", "x", "is not a table"),
         ("MASIS_PROVIDERS__VLLM__KEY_ENV", KEY, "The key itself does not belong here."),
@@ -262,7 +339,9 @@ def test_a_value_inside_of_a_table_may_come_from_elsewhere_than_its_neighbours(t
         ("MASIS_CHECK_FACTUAL", "perhaps", "'perhaps' is not true or false."),
     ],
 )
-def test_the_error_for_a_wrong_variable_names_the_nearest_right_one(variable: str, value: str, told: str) -> None:
+def test_the_error_for_a_wrong_variable_names_the_nearest_right_one(
+    variable: str, value: str, told: str
+) -> None:
     [line] = refused(environment={variable: value})
     assert line.startswith(f"{variable}: ")
     assert told in line
@@ -270,7 +349,13 @@ def test_the_error_for_a_wrong_variable_names_the_nearest_right_one(variable: st
 
 
 def test_a_variable_like_none_of_ours_is_pointed_out_and_does_no_harm() -> None:
-    found = load(environment={"MASIS_HOME_PLANET": "Earth", "MASIS_OPENAI_API_KEY": KEY, "MASIS_DB": "/data/m.db"})
+    found = load(
+        environment={
+            "MASIS_HOME_PLANET": "Earth",
+            "MASIS_OPENAI_API_KEY": KEY,
+            "MASIS_DB": "/data/m.db",
+        }
+    )
     assert found.settings == Settings()
     first, second = found.warnings
     assert first.startswith("MASIS_HOME_PLANET: nothing reads this variable.")
@@ -280,23 +365,40 @@ def test_a_variable_like_none_of_ours_is_pointed_out_and_does_no_harm() -> None:
 
 def test_weights_that_are_not_those_of_a_mean_are_refused(tmp_path: Path) -> None:
     [told] = refused("faithfulness_weight = 0.7\n", tmp_path)
-    assert told.startswith("masis.toml, faithfulness_weight: the weights of the overall score add up to 1.35,")
-    [told] = refused(environment={"MASIS_RELEVANCE_WEIGHT": "0.5"}, flags={"scores.reasoning_weight": "0"})
+    assert told.startswith(
+        "masis.toml, faithfulness_weight: the weights of the overall score add up to 1.35,"
+    )
+    [told] = refused(
+        environment={"MASIS_RELEVANCE_WEIGHT": "0.5"}, flags={"scores.reasoning_weight": "0"}
+    )
     assert told.startswith("--set scores.reasoning_weight: ")
     even = "".join(f"{name} = 0.25\n" for name in WEIGHTS)
     assert read(even, tmp_path).settings.reasoning_weight == 0.25
-    assert load({"reasoning_weight": "0.1", "relevance_weight": "0.3"}, environment={}).settings.relevance_weight == 0.3
+    assert (
+        load(
+            {"reasoning_weight": "0.1", "relevance_weight": "0.3"}, environment={}
+        ).settings.relevance_weight
+        == 0.3
+    )
 
 
 def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
-    found = read("critic = 'openai'\n", tmp_path, environment={"MASIS_CRITIC": "", "MASIS_MAX_ITERATIONS": " "})
+    found = read(
+        "critic = 'openai'\n",
+        tmp_path,
+        environment={"MASIS_CRITIC": "", "MASIS_MAX_ITERATIONS": " "},
+    )
     assert found.settings.critic == "openai"
     assert found.settings.max_iterations == 3
 
 
 def test_every_setting_has_a_variable_and_a_flag() -> None:
-    given = {name: str(value).lower() or "x" for name, value in Settings() if not isinstance(value, dict)}
-    of_environment = load(environment={f"MASIS_{name.upper()}": text for name, text in given.items()})
+    given = {
+        name: str(value).lower() or "x" for name, value in Settings() if not isinstance(value, dict)
+    }
+    of_environment = load(
+        environment={f"MASIS_{name.upper()}": text for name, text in given.items()}
+    )
     of_flags = load(given, environment={})
     for name in given:
         assert of_environment.origins[name] == Origin("environment", f"MASIS_{name.upper()}")
@@ -306,14 +408,19 @@ def test_every_setting_has_a_variable_and_a_flag() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"max_iterations == 2", r"is no valid TOML: .* \(at line 1, column 17\)\. Text stands in quotes"),
+        (
+            b"max_iterations == 2",
+            r"is no valid TOML: .* \(at line 1, column 17\)\. Text stands in quotes",
+        ),
         (b"\n\nstrictness = strict", r"is no valid TOML: .* \(at line 3,"),
         (b"strictness = '\xff'", r"is no text in UTF-8 \(byte 15\)\."),
         (b"a = " + b"[" * 5_000, "is no valid TOML: its tables lie too deep"),
         (b"a = " + b"9" * 5_000, "is no valid TOML"),
     ],
 )
-def test_a_file_that_is_no_toml_is_named_with_what_is_wrong(content: bytes, told: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_toml_is_named_with_what_is_wrong(
+    content: bytes, told: str, tmp_path: Path
+) -> None:
     (tmp_path / "masis.toml").write_bytes(content)
     with pytest.raises(SettingsError, match=f"{tmp_path}/masis.toml: {told}"):
         load(file=tmp_path / "masis.toml", environment={})
@@ -322,7 +429,9 @@ def test_a_file_that_is_no_toml_is_named_with_what_is_wrong(content: bytes, told
 def test_the_error_for_a_yaml_file_says_that_settings_are_toml(tmp_path: Path) -> None:
     file = tmp_path / "ctx-sys.yaml"
     file.write_text("retrieval:\n  critique:\n    enabled: true\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"This is a YAML file; settings are TOML: .*\[retrieval\.critique\]"):
+    with pytest.raises(
+        SettingsError, match=r"This is a YAML file; settings are TOML: .*\[retrieval\.critique\]"
+    ):
         load(file=file, environment={})
 
 
@@ -346,14 +455,17 @@ def test_the_file_is_the_one_named_else_in_the_working_folder_else_in_the_users(
     folder.mkdir()
     own.parent.mkdir(parents=True)
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("masis.settings.environment.user_config_path", lambda *args, **more: own.parent)
+    monkeypatch.setattr(
+        "masis.settings.environment.user_config_path", lambda *args, **more: own.parent
+    )
     assert config_file({"MASIS_CONFIG": "/etc/masis.toml"}) == Path("/etc/masis.toml")
     assert config_file({}) is None
     own.write_text("max_iterations = 1\n", encoding="utf-8")
     assert load(environment={}).origins["max_iterations"].place == str(own)
     (folder / "masis.toml").write_text("strictness = 'strict'\n", encoding="utf-8")
     found = load(environment={})
-    assert (found.settings.strictness, found.settings.max_iterations) == ("strict", 3)  # they are not merged
+    # they are not merged
+    assert (found.settings.strictness, found.settings.max_iterations) == ("strict", 3)
     assert found.file == Path("masis.toml")
 
 
@@ -368,9 +480,22 @@ def test_the_database_is_the_one_named_first_by_the_flag_then_by_the_environment
 def test_the_defaults_are_the_constants_of_the_specs() -> None:
     found = Settings()
     assert (found.invalid_citation_penalty, found.uncited_claim_penalty) == (0.5, 0.9)
-    assert (found.max_iterations, found.improvement_threshold, found.loop_deadline_s) == (3, 0.05, 90)
-    weights = (found.faithfulness_weight, found.relevance_weight, found.completeness_weight, found.reasoning_weight)
+    assert (found.max_iterations, found.improvement_threshold, found.loop_deadline_s) == (
+        3,
+        0.05,
+        90,
+    )
+    weights = (
+        found.faithfulness_weight,
+        found.relevance_weight,
+        found.completeness_weight,
+        found.reasoning_weight,
+    )
     assert weights == (0.35, 0.25, 0.25, 0.15)
     assert (found.hallucination_faithfulness_cap, found.uncited_faithfulness_cap) == (0.4, 0.5)
-    assert (found.many_uncited_faithfulness_cap, found.uncited_cap_from, found.many_uncited_cap_from) == (0.3, 5, 10)
+    assert (
+        found.many_uncited_faithfulness_cap,
+        found.uncited_cap_from,
+        found.many_uncited_cap_from,
+    ) == (0.3, 5, 10)
     assert found.strictness == "moderate"

@@ -26,11 +26,15 @@ DEFAULTS = all_rows(load(environment={}))
 
 
 def test_every_setting_is_in_one_group_and_explains_itself() -> None:
-    assert sorted(name for group in GROUPS for name in group.settings) == sorted(Settings.model_fields)
+    assert sorted(name for group in GROUPS for name in group.settings) == sorted(
+        Settings.model_fields
+    )
     assert [row.name for row in DEFAULTS if not row.meaning.endswith(".")] == []
     for name in TABLES_OF_TABLES:
         keys = schema_of((name, "NAME"))["properties"]
-        assert [key for key in keys if not schema_of((name, "NAME", key))["description"].endswith(".")] == []
+        assert [
+            key for key in keys if not schema_of((name, "NAME", key))["description"].endswith(".")
+        ] == []
 
 
 def test_every_setting_names_the_rules_it_follows_or_gives_a_reason() -> None:
@@ -63,18 +67,36 @@ def test_what_a_setting_may_be_is_written_in_words() -> None:
 
 def test_values_are_written_as_people_read_them() -> None:
     values: tuple[object, ...] = (True, 0.5, 90.0, 3, "offline", "", {}, {"a": 1, "b": 2})
-    assert [spelled(value) for value in values] == ["true", "0.5", "90", "3", "offline", "none", "none", "a, b"]
+    assert [spelled(value) for value in values] == [
+        "true",
+        "0.5",
+        "90",
+        "3",
+        "offline",
+        "none",
+        "none",
+        "a, b",
+    ]
 
 
 def test_rows_hold_every_setting_once_and_what_lies_in_tables(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
-    file.write_text("[providers.vllm]\naddress = 'http://me:pass@host/v1?key=1'\n", encoding="utf-8")
+    file.write_text(
+        "[providers.vllm]\naddress = 'http://me:pass@host/v1?key=1'\n", encoding="utf-8"
+    )
     found = {row.name: row for row in all_rows(load(file=file, environment={}))}
     assert sorted(found) == sorted([*Settings.model_fields, "providers.vllm.address"])
     inside = found["providers.vllm.address"]
-    assert (inside.value, inside.origin.place, inside.changed) == ("http://host/v1", str(file), True)
+    assert (inside.value, inside.origin.place, inside.changed) == (
+        "http://host/v1",
+        str(file),
+        True,
+    )
     assert inside.meaning.startswith("Its address")
-    assert {row.name for row in found.values() if row.changed} == {"providers", "providers.vllm.address"}
+    assert {row.name for row in found.values() if row.changed} == {
+        "providers",
+        "providers.vllm.address",
+    }
 
 
 def _given(text: str, tmp_path: Path) -> set[str]:
@@ -86,7 +108,9 @@ def _given(text: str, tmp_path: Path) -> set[str]:
     return {name for name, origin in found.origins.items() if origin.kind != "default"}
 
 
-def test_the_file_to_begin_with_changes_nothing_and_says_what_the_defaults_say(tmp_path: Path) -> None:
+def test_the_file_to_begin_with_changes_nothing_and_says_what_the_defaults_say(
+    tmp_path: Path,
+) -> None:
     assert _given(template(), tmp_path) == set()
     uncommented = re.sub(r"^#(?=\w+ = )", "", template(), flags=re.MULTILINE)
     assert _given(uncommented, tmp_path) == Settings.model_fields.keys() - EXAMPLES.keys()
@@ -150,12 +174,21 @@ def test_what_looks_like_none_is_shown(text: str) -> None:
 
 
 def test_an_address_is_shown_without_what_only_its_server_should_read() -> None:
-    assert without_secrets("http://me:hidden@host:8000/v1?api_key=hidden#hidden") == "http://host:8000/v1"
+    assert (
+        without_secrets("http://me:hidden@host:8000/v1?api_key=hidden#hidden")
+        == "http://host:8000/v1"
+    )
     assert "hidden" not in shown("http://[hidden")
 
 
 def test_values_are_shown_short_and_on_one_line() -> None:
-    assert [shown(value) for value in (True, 3, 0.5, {"a": 1}, [1])] == ["true", "3", "0.5", "a table", "a list"]
+    assert [shown(value) for value in (True, 3, 0.5, {"a": 1}, [1])] == [
+        "true",
+        "3",
+        "0.5",
+        "a table",
+        "a list",
+    ]
     assert shown("a\nb\x1b") == r"'a\nb\x1b'"
     assert len(shown("x y" * 100)) < 70
 
@@ -166,13 +199,20 @@ scalars = st.one_of(
     st.booleans(),
     st.integers(-3, 200),
     st.floats(allow_nan=True, allow_infinity=True),
-    st.sampled_from(["strict", "lenient", "offline", "openai:gpt-4o", "json", "", KEY, f"x {KEY}", "9", "0.5"]),
+    st.sampled_from(
+        ["strict", "lenient", "offline", "openai:gpt-4o", "json", "", KEY, f"x {KEY}", "9", "0.5"]
+    ),
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=8),
 )
-values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner))
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner)
+)
 tables = st.dictionaries(
     st.sampled_from(["vllm", "my server", "openai:gpt-4o", KEY]),
-    st.dictionaries(st.sampled_from(["kind", "address", "key_env", "concurrency", "input", "output", KEY]), scalars)
+    st.dictionaries(
+        st.sampled_from(["kind", "address", "key_env", "concurrency", "input", "output", KEY]),
+        scalars,
+    )
     | scalars,
     max_size=2,
 )
@@ -187,7 +227,11 @@ def _toml(pairs: dict[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_value(str(key))} = {_value(inside)}" for key, inside in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{_value(str(key))} = {_value(inside)}" for key, inside in value.items())
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -209,10 +253,16 @@ def _tried(**given: Any) -> None:
 
 @pytest.mark.slow
 @given(files, tables, tables)
-def test_any_file_is_read_or_refused(pairs: dict[str, Any], providers: dict[str, Any], prices: dict[str, Any]) -> None:
+def test_any_file_is_read_or_refused(
+    pairs: dict[str, Any], providers: dict[str, Any], prices: dict[str, Any]
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "masis.toml"
-        whole = {**({"providers": providers} if providers else {}), **({"prices": prices} if prices else {}), **pairs}
+        whole = {
+            **({"providers": providers} if providers else {}),
+            **({"prices": prices} if prices else {}),
+            **pairs,
+        }
         file.write_text(_toml(whole), encoding="utf-8", newline="\n")
         _tried(file=file, environment={})
 
@@ -225,7 +275,9 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
         _tried(file=file, environment={})
 
 
-variables = st.sampled_from([*VARIABLES, "MASIS_PROVIDERS__A__ADDRESS", "MASIS_PRICES__A", "MASIS_X", "MASIS_"])
+variables = st.sampled_from(
+    [*VARIABLES, "MASIS_PROVIDERS__A__ADDRESS", "MASIS_PRICES__A", "MASIS_X", "MASIS_"]
+)
 texts = st.text(max_size=8) | st.sampled_from(
     [KEY, "true", "3", "{}", "[]", '{"a": {"address": 1}}', f'{{"a": "{KEY}"}}']
 )
@@ -238,7 +290,9 @@ def test_any_environment_is_read_or_refused(environment: dict[str, str]) -> None
 
 @given(
     st.dictionaries(
-        names | st.text(max_size=12) | st.sampled_from(["providers.a.b.c.d", "prices.a", 'prices."a.b".input']),
+        names
+        | st.text(max_size=12)
+        | st.sampled_from(["providers.a.b.c.d", "prices.a", 'prices."a.b".input']),
         st.text(max_size=8) | st.sampled_from([KEY, "{}", '{"a": 1}', "1"]),
         max_size=4,
     )

@@ -53,9 +53,17 @@ def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignIn:
 def test_each_person_has_a_secret_of_their_own(team: SignIn) -> None:
     assert team.knows("Ada Lovelace", ADA.text)
     assert team.knows("Bo", BO.text)
-    for name, typed in (("Bo", ADA.text), ("bo", BO.text), ("Bo", ""), ("Cy", BO.text), ("Bo", BO.digest), ("", "")):
+    for name, typed in (
+        ("Bo", ADA.text),
+        ("bo", BO.text),
+        ("Bo", ""),
+        ("Cy", BO.text),
+        ("Bo", BO.digest),
+        ("", ""),
+    ):
         assert not team.knows(name, typed)
-    assert not team.knows("Cy", team.cookie_secret)  # what stands in for the secret of nobody is no secret
+    # what stands in for the secret of nobody is no secret
+    assert not team.knows("Cy", team.cookie_secret)
 
 
 def test_a_session_has_the_role_of_the_file_and_ends(team: SignIn) -> None:
@@ -117,7 +125,13 @@ def test_a_provider_s_claims_give_the_role(provider: SignIn) -> None:
             {"preferred_username": "a\u202eb"},
             {"preferred_username": "a" * 99},
         ),
-        *({"iat": None}, {"iat": True}, {"iat": "1800000000"}, {"iat": float("nan")}, {"iat": NOW + 9999}),
+        *(
+            {"iat": None},
+            {"iat": True},
+            {"iat": "1800000000"},
+            {"iat": float("nan")},
+            {"iat": NOW + 9999},
+        ),
         {"provider": "team"},
     ],
 )
@@ -138,7 +152,10 @@ def test_claims_that_name_nobody_sign_nobody_in(wrong: dict[str, Any], provider:
         ("nonsense = 1\n" + TEAM, "nonsense"),
         (OIDC.replace("https://id.example.org", "http://id.example.org"), "https address"),
         (OIDC.replace("/oauth2callback", "/callback"), "redirect_uri"),
-        (OIDC.partition("[people")[0].replace("roles_claim", "name_claim"), "nobody would have a role"),
+        (
+            OIDC.partition("[people")[0].replace("roles_claim", "name_claim"),
+            "nobody would have a role",
+        ),
     ],
 )
 def test_a_file_that_can_t_be_used_is_refused_with_the_place(

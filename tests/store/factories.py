@@ -19,7 +19,15 @@ from masis.schema.audit import (
 )
 from masis.schema.case import Case
 from masis.schema.review import Decision
-from masis.schema.run import Acceptance, AcceptanceCheck, Event, Iteration, ReviewReason, Run, Versions
+from masis.schema.run import (
+    Acceptance,
+    AcceptanceCheck,
+    Event,
+    Iteration,
+    ReviewReason,
+    Run,
+    Versions,
+)
 from masis.store import Store
 
 JUDGE = JudgedBy(model="offline", version="1")
@@ -62,7 +70,16 @@ def an_iteration(
                 resolved_by="exact",
             ),
         ),
-        sentences=(Sentence(start=0, end=26, text=answer[:26], citation_ids=("1",), status="cited", why="cites 1"),),
+        sentences=(
+            Sentence(
+                start=0,
+                end=26,
+                text=answer[:26],
+                citation_ids=("1",),
+                status="cited",
+                why="cites 1",
+            ),
+        ),
         invalid_citations=invalid,
         uncited_claims=(),
         hallucination_detected=bool(invalid),
@@ -73,7 +90,9 @@ def an_iteration(
         iteration_number=number,
         answer=answer,
         citation_audit=audit,
-        claims=(ClaimCheck(claim=Claim(text=answer[:26]), verdict=verdict, support=0.9, confidence=0.9),),
+        claims=(
+            ClaimCheck(claim=Claim(text=answer[:26]), verdict=verdict, support=0.9, confidence=0.9),
+        ),
         claim_report=ClaimReport(confidence=0.95, facts_checked=1, facts_verified=1),
         issues=(),
         critique=Critique(
@@ -101,7 +120,13 @@ def an_iteration(
     )
 
 
-def a_run(case: Case, run_id: str = "run-1", *, iterations: tuple[Iteration, ...] | None = None, **keys: Any) -> Run:
+def a_run(
+    case: Case,
+    run_id: str = "run-1",
+    *,
+    iterations: tuple[Iteration, ...] | None = None,
+    **keys: Any,
+) -> Run:
     """A finished run; its last iteration is the best one."""
     made = (an_iteration(),) if iterations is None else iterations
     best = made[-1] if made else None
@@ -124,9 +149,14 @@ def a_run(case: Case, run_id: str = "run-1", *, iterations: tuple[Iteration, ...
         "termination_reason": "convergence",
         "needs_review": True,
         "acceptance": Acceptance(
-            rule=RULE_VERSION, checks=(AcceptanceCheck(name="references", passed=False, detail="1 cites no evidence"),)
+            rule=RULE_VERSION,
+            checks=(
+                AcceptanceCheck(name="references", passed=False, detail="1 cites no evidence"),
+            ),
         ),
-        "review_reasons": (ReviewReason(code="invalid_reference", message="1 reference cites no evidence."),),
+        "review_reasons": (
+            ReviewReason(code="invalid_reference", message="1 reference cites no evidence."),
+        ),
     }
     return Run(**(content | keys))
 
@@ -139,18 +169,34 @@ def an_audited_case(store: Store, case: Case, run_id: str = "run-1", **keys: Any
 
 
 def an_event(case: Case, run_id: str = "run-1", seq: int = 1, **keys: Any) -> Event:
-    return Event(run_id=run_id, case_id=case.id, seq=seq, at="2026-01-01T10:00:00.500Z", kind="step_started", **keys)
+    return Event(
+        run_id=run_id,
+        case_id=case.id,
+        seq=seq,
+        at="2026-01-01T10:00:00.500Z",
+        kind="step_started",
+        **keys,
+    )
 
 
 def a_decision(case: Case, run_id: str | None = "run-1", **keys: Any) -> Decision:
-    content: dict[str, Any] = {"reviewer": "Ada", "case_id": case.id, "run_id": run_id, "verdict": "approve"}
+    content: dict[str, Any] = {
+        "reviewer": "Ada",
+        "case_id": case.id,
+        "run_id": run_id,
+        "verdict": "approve",
+    }
     return Decision(**(content | keys))
 
 
 def an_undo(case: Case, entry_id: str, **keys: Any) -> Decision:
-    return Decision(kind="undo", reviewer="Ada", case_id=case.id, run_id=None, undoes=entry_id, **keys)
+    return Decision(
+        kind="undo", reviewer="Ada", case_id=case.id, run_id=None, undoes=entry_id, **keys
+    )
 
 
 def accepted(run: Run) -> Decision:
     """The policy's acceptance of a run."""
-    return Decision(kind="policy_accept", source="CODE", reviewer="policy", case_id=run.case_id, run_id=run.id)
+    return Decision(
+        kind="policy_accept", source="CODE", reviewer="policy", case_id=run.case_id, run_id=run.id
+    )

@@ -1,4 +1,6 @@
-"""Cases, the search in their evidence, drafts, and runs: what goes in comes out, and nothing is overwritten."""
+"""Cases, the search in their evidence, drafts, and runs: what goes in comes out, and nothing is
+overwritten.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,23 @@ from masis.store import Store
 from masis.store.core.process_owner import SILENCE_S, Owner, this_process
 from masis.store.records import CaseFilter
 from masis.store.reviews.drafts import NOBODY_YET
-from tests.store.factories import JUDGE, SETTINGS, a_case, a_run, an_audited_case, an_event, an_iteration
+from tests.store.factories import (
+    JUDGE,
+    SETTINGS,
+    a_case,
+    a_run,
+    an_audited_case,
+    an_event,
+    an_iteration,
+)
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=30)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
@@ -39,13 +53,29 @@ def test_a_case_comes_out_as_it_went_in_with_keys_it_does_not_know(store: Store)
     assert store.cases.add(Case.model_validate(content)) == "added"
     kept = store.cases.get("straße-1")
     assert kept == Case.model_validate(content)
-    assert json.dumps(kept.to_json_dict()) == json.dumps(Case.model_validate(content).to_json_dict())
+    assert json.dumps(kept.to_json_dict()) == json.dumps(
+        Case.model_validate(content).to_json_dict()
+    )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(query=TEXT.filter(bool), answer=st.none() | TEXT, text=TEXT, metadata=st.dictionaries(TEXT, JSON, max_size=3))
-def test_any_text_survives_the_store(store: Store, query: str, answer: str | None, text: str, metadata: dict) -> None:
-    content = {"query": query, "answer": answer, "evidence": [{"id": "1", "text": text}], "metadata": metadata}
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    query=TEXT.filter(bool),
+    answer=st.none() | TEXT,
+    text=TEXT,
+    metadata=st.dictionaries(TEXT, JSON, max_size=3),
+)
+def test_any_text_survives_the_store(
+    store: Store, query: str, answer: str | None, text: str, metadata: dict
+) -> None:
+    content = {
+        "query": query,
+        "answer": answer,
+        "evidence": [{"id": "1", "text": text}],
+        "metadata": metadata,
+    }
     case_id = Case.model_validate({"id": "x", **content}).digest()
     case = Case.model_validate({"id": case_id, **content})
     store.cases.add(case)
@@ -61,7 +91,9 @@ def test_the_same_case_again_changes_nothing_whatever_the_order_of_its_keys(stor
 
 def test_another_case_under_a_taken_id_is_refused_and_the_first_one_stays(store: Store) -> None:
     store.cases.add(a_case())
-    with pytest.raises(CaseConflict, match=r"'case-1' is already here with other content.*another id"):
+    with pytest.raises(
+        CaseConflict, match=r"'case-1' is already here with other content.*another id"
+    ):
         store.cases.add(a_case(answer="Something else."))
     assert store.cases.get("case-1") == a_case()
 
@@ -107,17 +139,34 @@ def test_cases_come_in_the_order_they_went_in(store: Store) -> None:
 @pytest.fixture
 def shared(tmp_path: Path) -> Store:
     store = Store.open(tmp_path / "m.db")
-    store.cases.add(a_case("one", evidence=[{"id": "a", "text": "Otters swim."}, {"id": 'q"uo\\te', "text": "a"}]))
     store.cases.add(
-        a_case("two", evidence=[{"id": "a", "text": "Otters swim and otters eat."}, {"id": "é", "text": "b"}])
+        a_case(
+            "one", evidence=[{"id": "a", "text": "Otters swim."}, {"id": 'q"uo\\te', "text": "a"}]
+        )
     )
-    store.cases.add(a_case("three", evidence=[{"id": "c", "text": "Owls", "source": "a"}], metadata={"a": "a"}))
+    store.cases.add(
+        a_case(
+            "two",
+            evidence=[{"id": "a", "text": "Otters swim and otters eat."}, {"id": "é", "text": "b"}],
+        )
+    )
+    store.cases.add(
+        a_case("three", evidence=[{"id": "c", "text": "Owls", "source": "a"}], metadata={"a": "a"})
+    )
     return store
 
 
 @pytest.mark.parametrize(
     ("evidence_id", "cases"),
-    [("a", ("one", "two")), ('q"uo\\te', ("one",)), ("é", ("two",)), ("c", ("three",)), ("A", ()), ("%", ()), ("", ())],
+    [
+        ("a", ("one", "two")),
+        ('q"uo\\te', ("one",)),
+        ("é", ("two",)),
+        ("c", ("three",)),
+        ("A", ()),
+        ("%", ()),
+        ("", ()),
+    ],
 )
 def test_an_id_finds_the_cases_with_exactly_such_a_chunk(
     shared: Store, evidence_id: str, cases: tuple[str, ...]
@@ -146,12 +195,18 @@ def test_words_are_looked_for_in_evidence_only_and_the_best_case_comes_first(sha
     assert shared.evidence.with_words("otters", limit=5) == (("two", "one"), 2)
     assert shared.evidence.with_words("otters", limit=1, offset=1) == (("one",), 2)
     assert shared.evidence.with_words("OTTERS eat", limit=5) == (("two",), 1)
-    assert shared.evidence.with_words("bridge opened", limit=5) == ((), 0), "these words are in question and answer"
-    assert shared.evidence.with_words("ott", limit=5).total == 2, "the beginning of a word, where no word is it"
+    assert shared.evidence.with_words("bridge opened", limit=5) == (
+        (),
+        0,
+    ), "these words are in question and answer"
+    assert shared.evidence.with_words("ott", limit=5).total == 2, (
+        "the beginning of a word, where no word is it"
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ['"', "otters)", "NOT otters*", "evidence : x", "^", "a OR b", "é" * 50, "-", "query : otters"]
+    "text",
+    ['"', "otters)", "NOT otters*", "evidence : x", "^", "a OR b", "é" * 50, "-", "query : otters"],
 )
 def test_nothing_that_is_typed_is_read_as_syntax(shared: Store, text: str) -> None:
     assert shared.evidence.with_words(text, limit=5).total == 0 or "otters" in text
@@ -178,7 +233,9 @@ def test_people_and_subjects_do_not_mix(store: Store) -> None:
     assert store.drafts.get("Ada", "case:2").values == {"note": "another"}
 
 
-def test_a_draft_tells_when_it_was_saved_and_the_same_text_again_is_no_new_draft(store: Store) -> None:
+def test_a_draft_tells_when_it_was_saved_and_the_same_text_again_is_no_new_draft(
+    store: Store,
+) -> None:
     assert store.drafts.get("Ada", "case:1").saved_at is None
     store.drafts.save("Ada", "case:1", {"note": "a"})
     first = store.drafts.get("Ada", "case:1").saved_at
@@ -208,7 +265,11 @@ def test_what_was_typed_after_an_older_draft_of_that_name_is_not_taken_away(stor
     store.drafts.save("Ada", "case:1", {"note": "last week's", "other": "older", "reason": "other"})
     store.drafts.save(NOBODY_YET, "case:1", {"note": "typed just now", "other": ""})
     store.drafts.hand_over(NOBODY_YET, "Ada")
-    assert store.drafts.get("Ada", "case:1").values == {"note": "typed just now", "other": "older", "reason": "other"}
+    assert store.drafts.get("Ada", "case:1").values == {
+        "note": "typed just now",
+        "other": "older",
+        "reason": "other",
+    }
 
 
 def test_any_text_can_be_kept(store: Store) -> None:
@@ -224,13 +285,23 @@ DEAD = Owner(this_process().host, 2**22 + 1, "long ago")
 
 def started(store: Store, case: Case, run_id: str = "run-1", owner: Owner | None = None) -> None:
     store.cases.add(case)
-    store.runs.start(run_id, case_id=case.id, case_digest=case.digest(), models={}, settings=SETTINGS, owner=owner)
+    store.runs.start(
+        run_id,
+        case_id=case.id,
+        case_digest=case.digest(),
+        models={},
+        settings=SETTINGS,
+        owner=owner,
+    )
 
 
 def test_a_finished_run_comes_back_whole(store: Store) -> None:
     case = a_case()
     store.cases.add(case)
-    run = a_run(case, iterations=(an_iteration(1), an_iteration(2, "Grey – “no”.", invalid=(), confidence=0.9)))
+    run = a_run(
+        case,
+        iterations=(an_iteration(1), an_iteration(2, "Grey – “no”.", invalid=(), confidence=0.9)),
+    )
     store.runs.finish(run)
     assert store.runs.get("run-1") == run
     assert store.runs.get("run-1").model_dump_json() == run.model_dump_json()
@@ -266,7 +337,11 @@ def test_an_interrupted_run_is_listed_and_resumes_after_its_last_iteration(store
     store.runs.save_iteration("run-1", an_iteration(1))
     store.runs.abandon("run-1", "Ctrl-C")
     (listed,) = map(store.runs.summary, store.runs.in_state("interrupted"))
-    assert (listed.id, listed.why, store.cases.summary("case-1").state) == ("run-1", "Ctrl-C", "interrupted")
+    assert (listed.id, listed.why, store.cases.summary("case-1").state) == (
+        "run-1",
+        "Ctrl-C",
+        "interrupted",
+    )
     progress = store.runs.resume("run-1")
     assert (progress.state, len(progress.iterations)) == ("running", 1)
     run = a_run(case, iterations=(an_iteration(1), an_iteration(2)))
@@ -275,7 +350,9 @@ def test_an_interrupted_run_is_listed_and_resumes_after_its_last_iteration(store
     assert store.runs.in_state("interrupted") == ()
 
 
-def test_a_run_under_way_in_a_living_process_can_neither_be_resumed_nor_is_it_marked_lost(store: Store) -> None:
+def test_a_run_under_way_in_a_living_process_can_neither_be_resumed_nor_is_it_marked_lost(
+    store: Store,
+) -> None:
     started(store, a_case())
     assert store.runs.mark_lost() == ()
     with pytest.raises(StoreError, match=f"under way in process {this_process().pid}"):
@@ -303,8 +380,14 @@ def test_runs_under_way_and_interrupted_are_found_without_reading_all_runs(store
     store.runs.abandon("run-1", "stopped")
     assert store.runs.in_state("interrupted") == ("run-1",)
     connection.set_trace_callback(None)
-    looks = [sql for sql in asked if sql.startswith("SELECT") and "FROM jobs" in sql and "state !=" in sql]
-    plans = [row["detail"] for sql in looks for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    looks = [
+        sql
+        for sql in asked
+        if sql.startswith("SELECT") and "FROM jobs" in sql and "state !=" in sql
+    ]
+    plans = [
+        row["detail"] for sql in looks for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")
+    ]
     assert sum("INDEX jobs_unfinished" in plan for plan in plans) == 3
     assert not [plan for plan in plans if plan.startswith("SCAN")]
 
@@ -357,7 +440,9 @@ def test_an_iteration_saved_before_but_not_in_the_result_is_gone(store: Store) -
     assert len(store.runs.get("run-1").iterations) == 1
 
 
-def test_cancelling_is_seen_by_whoever_runs_it_and_forgotten_on_resuming(store: Store, path: Path) -> None:
+def test_cancelling_is_seen_by_whoever_runs_it_and_forgotten_on_resuming(
+    store: Store, path: Path
+) -> None:
     started(store, a_case())
     with Store.open(path) as page:
         page.runs.request_cancel("run-1")
@@ -367,24 +452,34 @@ def test_cancelling_is_seen_by_whoever_runs_it_and_forgotten_on_resuming(store: 
     assert not store.runs.cancel_requested("run-1")
 
 
-def test_a_finished_run_with_the_same_settings_is_found_so_that_it_need_not_be_done_again(store: Store) -> None:
+def test_a_finished_run_with_the_same_settings_is_found_so_that_it_need_not_be_done_again(
+    store: Store,
+) -> None:
     case = a_case()
     started(store, case)
     digest = case.digest()
     assert store.runs.find("case-1", "finished", digest, SETTINGS) is None
     assert store.runs.find("case-1", "running", digest, SETTINGS) == "run-1"
     store.runs.finish(a_run(case))
-    assert store.runs.find("case-1", "finished", digest, dict(reversed(SETTINGS.items()))) == "run-1"
+    assert (
+        store.runs.find("case-1", "finished", digest, dict(reversed(SETTINGS.items()))) == "run-1"
+    )
     assert store.runs.find("case-1", "finished", digest, SETTINGS | {"max_iterations": 1}) is None
     assert store.runs.find("case-1", "finished", "other content", SETTINGS) is None
 
 
 def test_runs_of_a_case_are_listed_newest_first_with_their_figures(store: Store) -> None:
     case = an_audited_case(store, a_case(), "first")
-    store.runs.finish(a_run(case, "second", iterations=(an_iteration(invalid=(), quality=0.8, confidence=0.9),)))
+    store.runs.finish(
+        a_run(case, "second", iterations=(an_iteration(invalid=(), quality=0.8, confidence=0.9),))
+    )
     second, first = store.runs.for_case("case-1")
     assert (second.id, second.quality, second.confidence, second.invalid) == ("second", 0.8, 0.9, 0)
-    assert (first.id, first.invalid, first.flags) == ("first", 1, ("invalid_reference", "hallucination"))
+    assert (first.id, first.invalid, first.flags) == (
+        "first",
+        1,
+        ("invalid_reference", "hallucination"),
+    )
     assert first.reasons == ("invalid_reference",)
 
 

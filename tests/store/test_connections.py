@@ -1,4 +1,6 @@
-"""The pool of connections, nested transactions, several processes on one file, and errors of SQLite in words."""
+"""The pool of connections, nested transactions, several processes on one file, and errors of SQLite
+in words.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_readers_do_not_wait_for_each_other_or_for_a_writer(store: Store) -> Non
     assert store.cases.count() == 2
 
 
-def test_waiting_for_a_connection_in_vain_is_an_error(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_connection_in_vain_is_an_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
     held, done = threading.Barrier(POOL_SIZE + 1, timeout=10), threading.Event()
 
@@ -144,7 +148,10 @@ def test_a_forked_child_opens_connections_of_its_own(store: Store) -> None:
 def test_a_part_that_fails_is_undone_alone_where_the_caller_goes_on(store: Store) -> None:
     with store.transaction():
         store.cases.add(a_case("before"))
-        with pytest.raises(ValueError, match="no"), store.transaction():  # noqa: PT012 (that the first write is undone)
+        with (  # noqa: PT012 (that the first write is undone)
+            pytest.raises(ValueError, match="no"),
+            store.transaction(),
+        ):
             store.cases.add(a_case("inner"))
             raise ValueError("no")
         store.cases.add(a_case("after"))
@@ -164,17 +171,30 @@ def test_a_whole_that_fails_takes_its_finished_parts_with_it(store: Store) -> No
 
 
 def test_what_a_full_disk_undid_is_not_half_stored_by_a_caller_that_goes_on(store: Store) -> None:
-    with pytest.raises(StoreError, match="nothing of it is stored"), store.transaction():  # noqa: PT012
+    with (  # noqa: PT012
+        pytest.raises(StoreError, match="nothing of it is stored"),
+        store.transaction(),
+    ):
         store.cases.add(a_case("before"))
-        with pytest.raises(sqlite3.OperationalError), store.database.transaction() as connection:  # noqa: PT012
-            connection.execute("ROLLBACK")  # as SQLite does by itself on SQLITE_FULL or SQLITE_IOERR
+        with (  # noqa: PT012
+            pytest.raises(sqlite3.OperationalError),
+            store.database.transaction() as connection,
+        ):
+            # as SQLite does by itself on SQLITE_FULL or SQLITE_IOERR
+            connection.execute("ROLLBACK")
             raise sqlite3.OperationalError("database or disk is full")
         store.cases.add(a_case("after"))
     assert store.cases.count() == 0
 
 
-def test_a_transaction_that_writes_can_not_begin_on_what_was_read_before_the_lock(store: Store) -> None:
-    with store.database.reading(), pytest.raises(RuntimeError, match="begin it first"), store.transaction():
+def test_a_transaction_that_writes_can_not_begin_on_what_was_read_before_the_lock(
+    store: Store,
+) -> None:
+    with (
+        store.database.reading(),
+        pytest.raises(RuntimeError, match="begin it first"),
+        store.transaction(),
+    ):
         pass  # what SQLite would answer with SQLITE_BUSY_SNAPSHOT once another had written
 
 
@@ -240,7 +260,9 @@ def test_what_must_be_durable_is_not_written_where_it_would_not_be(store: Store)
         ("SQLITE_IOERR_FSYNC", DiskFailed, "disk fails"),
     ],
 )
-def test_each_error_of_the_file_says_what_to_do(path: Path, name: str, raised: type[StoreError], words: str) -> None:
+def test_each_error_of_the_file_says_what_to_do(
+    path: Path, name: str, raised: type[StoreError], words: str
+) -> None:
     error = sqlite3.OperationalError("what SQLite says")
     error.sqlite_errorname = name
     with pytest.raises(raised, match=rf"masis\.db: .*{words}"), explained_errors(path):
@@ -282,8 +304,8 @@ ADD += "with Store.open(sys.argv[1]) as store: store.cases.add(a_case(sys.argv[2
 
 @pytest.mark.slow
 def test_opening_a_database_twice_keeps_its_locks_against_other_processes(path: Path) -> None:
-    # A lock goes with the first handle a process closes on the file, whoever opened it: without its locks this process
-    # reads on in a log that the other one has deleted, and writes into it.
+    # A lock goes with the first handle a process closes on the file, whoever opened it: without its
+    # locks this process reads on in a log that the other one has deleted, and writes into it.
     with Store.open(path) as store:
         store.cases.add(a_case("ours"))
         with Store.open(path) as again:
@@ -328,6 +350,9 @@ with Store.open(sys.argv[1]) as store:
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "limited.db")], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, str(tmp_path / "limited.db")],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "this process may write no larger file" in done.stdout

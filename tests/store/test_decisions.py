@@ -1,4 +1,6 @@
-"""Decisions are appended and chained; what someone who can write the file alters is seen, and by which check."""
+"""Decisions are appended and chained; what someone who can write the file alters is seen, and by
+which check.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ def test_the_digests_can_be_recomputed_from_what_is_documented(store: Store, cas
     first = store.decisions.append(a_decision(case))
     second = store.decisions.append(a_decision(case, verdict="reject", reason="r"))
     payload = json.dumps(
-        first.decision.model_dump(mode="json"), ensure_ascii=False, sort_keys=True, separators=(",", ":")
+        first.decision.model_dump(mode="json"),
+        ensure_ascii=False,
+        sort_keys=True,
+        separators=(",", ":"),
     )
     assert hashlib.sha256(payload.encode()).hexdigest() == first.payload_digest
     line = f"1\n{first.at}\n{first.payload_digest}\n{'0' * 64}"
@@ -76,7 +81,9 @@ def test_three_clicks_with_one_token_make_one_decision(store: Store, case: Case)
         store.decisions.append(an_undo(case, entries.pop(), token="t-1"))
 
 
-def test_undo_returns_to_what_was_before_and_can_go_on_to_the_machine(store: Store, case: Case) -> None:
+def test_undo_returns_to_what_was_before_and_can_go_on_to_the_machine(
+    store: Store, case: Case
+) -> None:
     first = store.decisions.append(a_decision(case))
     second = store.decisions.append(a_decision(case, verdict="escalate"))
     assert state(store, case) == "escalated"
@@ -113,14 +120,18 @@ def test_a_decision_about_nothing_is_refused(store: Store, case: Case) -> None:
     assert store.decisions.entries().total == 0
 
 
-def test_a_decision_on_a_case_that_has_changed_since_it_was_opened_is_refused(store: Store, case: Case) -> None:
+def test_a_decision_on_a_case_that_has_changed_since_it_was_opened_is_refused(
+    store: Store, case: Case
+) -> None:
     seen = store.cases.summary("case-1").version
     store.decisions.append(a_decision(case, reviewer="Grace"), seen_version=seen)
     with pytest.raises(StaleVersion, match="has changed since you opened it"):
         store.decisions.append(a_decision(case), seen_version=seen)
 
 
-def test_text_that_cannot_be_kept_is_refused_before_anything_is_written(store: Store, case: Case) -> None:
+def test_text_that_cannot_be_kept_is_refused_before_anything_is_written(
+    store: Store, case: Case
+) -> None:
     with pytest.raises(InputError):
         store.decisions.append(a_decision(case, extra={"note": "\ud800"}))
     with pytest.raises(InputError, match="null byte"):
@@ -138,10 +149,15 @@ def test_the_log_is_filtered_and_paged(store: Store, case: Case) -> None:
     assert ([entry.seq for entry in page.rows], page.total) == ([4, 3, 2], 7)
     assert store.decisions.entries(DecisionFilter(reviewers=("Ada",))).total == 4
     assert store.decisions.entries(DecisionFilter(verdicts=("escalate",))).rows == (last,)
-    assert store.decisions.entries(DecisionFilter(run_id="run-1", newest_first=False)).rows[0].seq == 1
+    assert (
+        store.decisions.entries(DecisionFilter(run_id="run-1", newest_first=False)).rows[0].seq == 1
+    )
     assert store.decisions.entries(DecisionFilter(since=last.at)).rows == (last,)
     assert store.decisions.entries(DecisionFilter(until=last.at, kinds=("decision",))).total == 7
-    assert store.decisions.entries(DecisionFilter(reviewers=("'; DROP TABLE decision_log; --",))).total == 0
+    assert (
+        store.decisions.entries(DecisionFilter(reviewers=("'; DROP TABLE decision_log; --",))).total
+        == 0
+    )
     assert [entry.seq for entry in store.decisions.iterate()] == list(range(1, 9))
 
 
@@ -165,7 +181,9 @@ def every_log(store: Store, case: Case) -> Store:
     store.screening_log.append(says("keep"))
     store.team.put("Ada", QueuePolicy(reviewers=2))
     an_audited_case(store, a_case("old"), "run-old", needs_review=False)
-    store.retention.remove(RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=0), by="Ada", how="command")
+    store.retention.remove(
+        RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=0), by="Ada", how="command"
+    )
     return store
 
 
@@ -174,16 +192,28 @@ SAME_ID = "SELECT 2, " + ", ".join(
 )
 
 
-@pytest.mark.parametrize("guard", [guard for guards in GUARDS.values() for guard in guards if "_no_update" in guard])
-def test_each_log_refuses_to_be_altered_from_any_connection(every_log: Store, path: Path, guard: str) -> None:
+@pytest.mark.parametrize(
+    "guard", [guard for guards in GUARDS.values() for guard in guards if "_no_update" in guard]
+)
+def test_each_log_refuses_to_be_altered_from_any_connection(
+    every_log: Store, path: Path, guard: str
+) -> None:
     table = guard.removesuffix("_no_update")
-    key, columns = ("entry_seq", "entry_seq, reviewer, payload") if table.endswith("_payloads") else ("seq", "*")
+    key, columns = (
+        ("entry_seq", "entry_seq, reviewer, payload")
+        if table.endswith("_payloads")
+        else ("seq", "*")
+    )
     raw = sqlite3.connect(path)
     for statement in (
         f"UPDATE {table} SET {key} = {key}",
         f"DELETE FROM {table}",
         f"INSERT OR REPLACE INTO {table} SELECT {columns} FROM {table} WHERE {key} = 1",
-        *([f"REPLACE INTO {table} {SAME_ID} FROM {table} WHERE seq = 1"] if table == "decision_log" else []),
+        *(
+            [f"REPLACE INTO {table} {SAME_ID} FROM {table} WHERE seq = 1"]
+            if table == "decision_log"
+            else []
+        ),
     ):
         with pytest.raises(sqlite3.IntegrityError, match=r"only grows|never|only by a redaction"):
             raw.execute(statement)
@@ -192,7 +222,9 @@ def test_each_log_refuses_to_be_altered_from_any_connection(every_log: Store, pa
 
 
 def tampered(path: Path, *statements: str) -> None:
-    """Alter rows the way somebody with the file and no scruples would, guards back in place afterwards."""
+    """Alter rows the way somebody with the file and no scruples would, guards back in place
+    afterwards.
+    """
     raw = sqlite3.connect(path)
     guards = raw.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
     for name, _ in guards:
@@ -211,17 +243,37 @@ PAYLOAD = "(SELECT replace(payload, 'Ada', 'Eve') FROM decision_payloads WHERE e
 @pytest.mark.parametrize(
     ("statement", "named", "said"),
     [
-        (f"UPDATE decision_payloads SET payload = {PAYLOAD} WHERE entry_seq = 2", 2, "another digest"),
-        ("UPDATE decision_log SET verdict = 'approve' WHERE seq = 2", 2, "verdict 'approve' where 'reject'"),
+        (
+            f"UPDATE decision_payloads SET payload = {PAYLOAD} WHERE entry_seq = 2",
+            2,
+            "another digest",
+        ),
+        (
+            "UPDATE decision_log SET verdict = 'approve' WHERE seq = 2",
+            2,
+            "verdict 'approve' where 'reject'",
+        ),
         ("UPDATE decision_log SET kind = 'undo' WHERE seq = 2", 2, "kind 'undo'"),
-        ("UPDATE decision_payloads SET reviewer = 'Eve' WHERE entry_seq = 2", 2, "the reviewer 'Eve'"),
-        ("UPDATE decision_log SET at = '1999' WHERE seq = 2", 2, "does not fit its number, time and content"),
+        (
+            "UPDATE decision_payloads SET reviewer = 'Eve' WHERE entry_seq = 2",
+            2,
+            "the reviewer 'Eve'",
+        ),
+        (
+            "UPDATE decision_log SET at = '1999' WHERE seq = 2",
+            2,
+            "does not fit its number, time and content",
+        ),
         ("UPDATE decision_log SET id = 'zzz' WHERE seq = 2", 2, "its id does not fit"),
         ("DELETE FROM decision_payloads WHERE entry_seq = 2", 2, "no redaction says why"),
         ("DELETE FROM decision_log WHERE seq = 2", 3, "entries 2 to 2 before it are missing"),
         ("DELETE FROM decision_log WHERE seq = 2", 2, "what was decided is left"),
         ("DELETE FROM decision_log WHERE seq = 1", 2, "entries 1 to 1 before it are missing"),
-        ("UPDATE decision_log SET digest = 'f' WHERE seq = 2", 3, "does not follow the entry before it"),
+        (
+            "UPDATE decision_log SET digest = 'f' WHERE seq = 2",
+            3,
+            "does not follow the entry before it",
+        ),
         ("UPDATE decision_log SET run_seq = NULL WHERE seq = 2", 2, "run_id None where 'run-1'"),
     ],
 )
@@ -235,9 +287,11 @@ def test_a_tampered_entry_is_named_with_what_is_wrong_with_it(
     tampered(path, "PRAGMA foreign_keys = OFF", statement)
     check = store.decisions.verify()
     assert not check.intact
-    assert any(text.startswith(f"entry {named} (") and said in text for text in check.broken) or any(
-        text.startswith(f"entry {named}:") and said in text for text in check.broken
-    ), check.broken
+    assert any(
+        text.startswith(f"entry {named} (") and said in text for text in check.broken
+    ) or any(text.startswith(f"entry {named}:") and said in text for text in check.broken), (
+        check.broken
+    )
     assert not any(text.startswith(("entry 1 ", "entry 4 ")) for text in check.broken)
     assert not store.check().ok
 
@@ -247,10 +301,14 @@ def test_altering_what_a_redaction_kept_is_seen(store: Store, case: Case, path: 
     store.decisions.redact(entry.id, by="Grace", reason="name")
     store.close()
     tampered(path, "UPDATE decision_log SET verdict = 'reject' WHERE seq = 1")
-    assert any("than its redaction (entry 2) kept" in text for text in store.decisions.verify().broken)
+    assert any(
+        "than its redaction (entry 2) kept" in text for text in store.decisions.verify().broken
+    )
 
 
-def test_a_database_that_lost_a_guard_is_refused_until_it_is_armed_again(store: Store, case: Case, path: Path) -> None:
+def test_a_database_that_lost_a_guard_is_refused_until_it_is_armed_again(
+    store: Store, case: Case, path: Path
+) -> None:
     store.close()
     raw = sqlite3.connect(path)
     raw.execute("DROP TRIGGER decision_log_no_update")
@@ -260,13 +318,17 @@ def test_a_database_that_lost_a_guard_is_refused_until_it_is_armed_again(store: 
     with Store.open(path, unguarded="open") as looking:
         check = looking.decisions.verify()
         assert check.broken == (
-            "the decision log has lost its guards, entries could be altered (decision_log_no_update)",
+            (
+                "the decision log has lost its guards, entries could be altered"
+                " (decision_log_no_update)"
+            ),
         )
     Store.open(path, unguarded="rearm").close()
     Store.open(path).close()
 
 
-# What someone who can write the file can alter, and which check detects it; what is not checkable is no problem
+# What someone who can write the file can alter, and which check detects it; what is not checkable
+# is no problem
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = tamper.KEY
@@ -274,7 +336,12 @@ KEY = tamper.KEY
 
 def test_nothing_is_detected_where_nothing_was_altered(original: Path, tmp_path: Path) -> None:
     with Store.open(original) as store:
-        assert tamper.detect(tamper.attack(original, tmp_path, lambda _: None), store.decisions.head()).names() == []
+        assert (
+            tamper.detect(
+                tamper.attack(original, tmp_path, lambda _: None), store.decisions.head()
+            ).names()
+            == []
+        )
         assert store.decisions.check_subjects().checked == 5
         assert store.screening_log.check_subjects().checked == 1
         assert store.check_signatures(KEY).signed == 6
@@ -298,9 +365,13 @@ def test_an_attack_is_detected_by_what_the_page_on_security_says(
     found = tamper.detect(tamper.attack(original, tmp_path, each.change), noted).names()
     assert (each.detected_by in found) if each.detected_by else not found
     if each.detected_by == "note":
-        assert found == ["note"], "were it found by anything else, the page would ask for a note in vain"
+        assert found == ["note"], (
+            "were it found by anything else, the page would ask for a note in vain"
+        )
     if each.detected_by == "signatures":
-        assert "chain" not in found, "a chain that was computed anew verifies: that is what the key is for"
+        assert "chain" not in found, (
+            "a chain that was computed anew verifies: that is what the key is for"
+        )
     line = f"| {each.name} | {tamper.WORDS[each.detected_by]} |"
     assert line in (ROOT / "docs/security.md").read_text(encoding="utf-8")
 
@@ -319,22 +390,34 @@ def test_what_was_redacted_or_removed_is_not_checkable_and_not_broken(store: Sto
     store.redactions.redact_entry(entries[2].id, by="Ada", reason="r")
     rule = RetentionRule(cutoff="2026-01-02T00:00:00.000Z", days=0, decided=True)
     with store.database.transaction() as connection:
-        connection.execute("UPDATE jobs SET ended_at = '2026-02-01T00:00:00.000Z' WHERE id = 'run-stays'")
+        connection.execute(
+            "UPDATE jobs SET ended_at = '2026-02-01T00:00:00.000Z' WHERE id = 'run-stays'"
+        )
     store.retention.remove(rule, by="Ada", how="command")
     found = store.decisions.check_subjects()
     assert found.broken == ()
     assert found.checked == 1
-    assert found.not_checkable == {subjects.REMOVED_RUN: 1, "redacted": 2, subjects.REDACTED_CASE: 1}
+    assert found.not_checkable == {
+        subjects.REMOVED_RUN: 1,
+        "redacted": 2,
+        subjects.REDACTED_CASE: 1,
+    }
     assert policy.decision is not None
 
 
-def test_a_run_that_was_altered_before_it_was_removed_shows_in_the_record_of_its_removal(store: Store) -> None:
+def test_a_run_that_was_altered_before_it_was_removed_shows_in_the_record_of_its_removal(
+    store: Store,
+) -> None:
     case = an_audited_case(store, a_case())
     store.decisions.append(a_decision(case))
     with store.database.transaction() as connection:
-        tamper._packed(connection, "job_parts", "job_seq = 1 AND kind = 'iteration'", "1932", "1933")
+        tamper._packed(
+            connection, "job_parts", "job_seq = 1 AND kind = 'iteration'", "1932", "1933"
+        )
     store.retention.remove(
-        RetentionRule(cutoff="2026-01-02T00:00:00.000Z", days=0, decided=True), by="Ada", how="command"
+        RetentionRule(cutoff="2026-01-02T00:00:00.000Z", days=0, decided=True),
+        by="Ada",
+        how="command",
     )
     [problem] = store.decisions.check_subjects().broken
     assert "the record of removals has another digest" in problem

@@ -1,4 +1,6 @@
-"""The figures of runs: kept with the run's end, the same for runs that stood before, added up, found again."""
+"""The figures of runs: kept with the run's end, the same for runs that stood before, added up,
+found again.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,28 @@ from masis.store.audits.metrics import MeasureFilter, Pick
 from tests.store.factories import JUDGE, a_case, a_run, an_iteration
 
 
-def an_audited(number: int, *, critic_ms: float = 100.0, quality: float = 0.5, **keys: Any) -> Iteration:
+def an_audited(
+    number: int, *, critic_ms: float = 100.0, quality: float = 0.5, **keys: Any
+) -> Iteration:
     made = an_iteration(number, quality=quality)
     return made.model_copy(update={"step_ms": {"critique": critic_ms, "citations": 1.0}, **keys})
 
 
 def kept(
-    store: Store, number: int, *, at: str = "2026-01-05T10:00:01.000Z", model: str = "offline", **keys: Any
+    store: Store,
+    number: int,
+    *,
+    at: str = "2026-01-05T10:00:01.000Z",
+    model: str = "offline",
+    **keys: Any,
 ) -> Run:
     """A finished run of a case of its own."""
     case = a_case(f"case-{number}")
     store.cases.add(case)
     began = f"{at[:17]}00.000Z"
-    run = a_run(case, f"run-{number}", started_at=began, finished_at=at, models={"critic": model}, **keys)
+    run = a_run(
+        case, f"run-{number}", started_at=began, finished_at=at, models={"critic": model}, **keys
+    )
     store.runs.finish(run)
     return run
 
@@ -49,17 +60,34 @@ def test_a_finished_run_leaves_its_figures(store: Store) -> None:
         usage=Usage(calls=3, tries=4, prompt_tokens=1000, completion_tokens=50, cost_usd=0.25),
     )
     found = store.measures.added_up(MeasureFilter(), "month").total
-    assert (found.runs, found.critique_hallucination_rate, found.critique_revision_rate) == (1, 1.0, 1.0)
-    assert (found.critique_latency_ms, found.claims_per_draft, found.critique_confidence_avg) == (1000.0, 1.0, 0.95)
+    assert (found.runs, found.critique_hallucination_rate, found.critique_revision_rate) == (
+        1,
+        1.0,
+        1.0,
+    )
+    assert (found.critique_latency_ms, found.claims_per_draft, found.critique_confidence_avg) == (
+        1000.0,
+        1.0,
+        0.95,
+    )
     assert (found.convergence_rate, found.needs_review_rate, found.iterations) == (1.0, 1.0, 2.0)
     assert (found.improvement_percentage, found.quality) == (100.0, 0.4)
-    assert (found.calls, found.input_tokens, found.output_tokens, found.cost_usd) == (3, 1000, 50, 0.25)
+    assert (found.calls, found.input_tokens, found.output_tokens, found.cost_usd) == (
+        3,
+        1000,
+        50,
+        0.25,
+    )
 
 
 def a_failed(**keys: Any) -> Iteration:
-    """An iteration whose critic failed and whose citations are sound: nobody knows whether it hallucinates."""
+    """An iteration whose critic failed and whose citations are sound: nobody knows whether it
+    hallucinates.
+    """
     sound = an_iteration(1, invalid=(), quality=None, confidence=None)
-    failed = critique.ruled(Unscored(reason="cut off", code="CRITIC-ERR-005"), sound.citation_audit, (), JUDGE)
+    failed = critique.ruled(
+        Unscored(reason="cut off", code="CRITIC-ERR-005"), sound.citation_audit, (), JUDGE
+    )
     return sound.model_copy(update={"critique": failed, **keys})
 
 
@@ -69,7 +97,12 @@ def test_a_rate_counts_only_what_is_known(store: Store) -> None:
     found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.runs, found.hallucination_known, found.critique_hallucination_rate) == (2, 1, 0.0)
     assert (found.converged_rate, found.convergence_rate) == (0.5, 0.5)
-    assert store.measures.added_up(MeasureFilter(since="2027-01-01"), "month").total.critique_hallucination_rate is None
+    assert (
+        store.measures.added_up(
+            MeasureFilter(since="2027-01-01"), "month"
+        ).total.critique_hallucination_rate
+        is None
+    )
 
 
 def test_figures_are_added_up_by_day_week_and_month(store: Store) -> None:
@@ -77,10 +110,14 @@ def test_figures_are_added_up_by_day_week_and_month(store: Store) -> None:
         kept(store, number, at=f"{day}T23:59:59.000Z")
 
     def by(period: Any) -> list[tuple[str | None, int]]:
-        return [(each.name, each.runs) for each in store.measures.added_up(MeasureFilter(), period).periods]
+        return [
+            (each.name, each.runs)
+            for each in store.measures.added_up(MeasureFilter(), period).periods
+        ]
 
     assert by("day") == [("2026-01-04", 1), ("2026-01-05", 1), ("2026-01-11", 1), ("2026-02-01", 1)]
-    assert by("week") == [("2025-12-29", 1), ("2026-01-05", 2), ("2026-01-26", 1)]  # from Monday to Sunday
+    # from Monday to Sunday
+    assert by("week") == [("2025-12-29", 1), ("2026-01-05", 2), ("2026-01-26", 1)]
     assert by("month") == [("2026-01-01", 3), ("2026-02-01", 1)]
 
 
@@ -88,7 +125,9 @@ def test_rates_are_reported_by_model_period_and_data_set(store: Store) -> None:
     kept(store, 1)
     kept(store, 2, model="openai:gpt-4o", at="2026-03-01T00:00:00.000Z")
     measures = store.measures
-    assert [(each.name, each.runs) for each in measures.added_up(MeasureFilter(), "month").models] == [
+    assert [
+        (each.name, each.runs) for each in measures.added_up(MeasureFilter(), "month").models
+    ] == [
         ("offline", 1),
         ("openai:gpt-4o", 1),
     ]
@@ -98,7 +137,9 @@ def test_rates_are_reported_by_model_period_and_data_set(store: Store) -> None:
     assert measures.added_up(MeasureFilter(datasets=("made for tests",)), "month").total.runs == 2
     assert measures.added_up(MeasureFilter(datasets=("another",)), "month").total.runs == 0
     assert measures.names("critic") == {"offline": 1, "openai:gpt-4o": 1}
-    assert [each.name for each in measures.added_up(MeasureFilter(role="evaluator"), "month").models] == [None]
+    assert [
+        each.name for each in measures.added_up(MeasureFilter(role="evaluator"), "month").models
+    ] == [None]
 
 
 def test_percentiles_are_values_that_occurred(store: Store) -> None:
@@ -128,7 +169,9 @@ def test_percentiles_are_values_that_occurred(store: Store) -> None:
         ([*range(300), 1_000_000], [49, 99, 149, 199, 249, 299]),
     ],
 )
-def test_bins_are_equally_wide_and_a_long_tail_shares_the_last(values: Iterable[float], bounds: list[float]) -> None:
+def test_bins_are_equally_wide_and_a_long_tail_shares_the_last(
+    values: Iterable[float], bounds: list[float]
+) -> None:
     assert equal_bounds(np.array(list(values), dtype=float)) == bounds
 
 
@@ -183,10 +226,14 @@ def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:
 def test_figures_follow_whatever_is_written_to_the_runs(store: Store) -> None:
     for number in range(1, 6):
         kept(store, number, iterations=(an_iteration(1, invalid=("9",) if number % 2 else ()),))
-    assert store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.6
+    assert (
+        store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.6
+    )
     kept(store, 6, iterations=(a_failed(),), termination_reason="error", converged=False)
     found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.runs, found.hallucination_known, found.error_rate) == (6, 5, 1 / 6)
     store.database.execute("DELETE FROM run_measures WHERE seq = 2")
-    assert store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.75
+    assert (
+        store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.75
+    )
     assert store.measures.names("critic") == {"offline": 5}

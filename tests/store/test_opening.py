@@ -1,4 +1,6 @@
-"""The file: opened, migrated whole or not at all, backed up while others write, verified, and restored."""
+"""The file: opened, migrated whole or not at all, backed up while others write, verified, and
+restored.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ DRAFTS = 2000
 
 
 def m002_made_up(db: object) -> None:
-    """A step as a later version may append it: it changes a table, fills it row by row and loses a guard."""
+    """A step as a later version may append it: it changes a table, fills it row by row and loses a
+    guard.
+    """
     db.execute("ALTER TABLE drafts ADD COLUMN length INTEGER")
     for (reviewer,) in db.execute("SELECT reviewer FROM drafts").fetchall():
         db.execute("UPDATE drafts SET length = length(value) WHERE reviewer = ?", [reviewer])
@@ -54,7 +58,9 @@ LATER = (*MIGRATIONS, m002_made_up)
 
 
 def columns(connection: sqlite3.Connection) -> dict[str, str]:
-    return {row["name"]: row["sql"] for row in connection.execute("SELECT name, sql FROM sqlite_master")}
+    return {
+        row["name"]: row["sql"] for row in connection.execute("SELECT name, sql FROM sqlite_master")
+    }
 
 
 def filled(path: Path) -> None:
@@ -78,7 +84,9 @@ def test_a_new_database_makes_its_folders_and_opens_again(path: Path) -> None:
         assert store.check().ok
 
 
-def test_the_schema_is_made_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schema_is_made_whole_or_not_at_all(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path.parent.mkdir(parents=True)
     connection = connect(path)
     monkeypatch.setattr(guards, "arm", lambda connection: 1 / 0)
@@ -92,12 +100,16 @@ def test_the_schema_is_made_whole_or_not_at_all(path: Path, monkeypatch: pytest.
         assert store.cases.add(a_case()) == "added"
 
 
-def test_a_later_step_keeps_what_the_database_holds_and_its_guards_are_armed_again(path: Path) -> None:
+def test_a_later_step_keeps_what_the_database_holds_and_its_guards_are_armed_again(
+    path: Path,
+) -> None:
     filled(path)
     open_database(path, known=LATER).close()
     connection = connect(path)
     assert applied(connection) == migrations.names(LATER)
-    assert connection.execute("SELECT DISTINCT length FROM drafts").fetchall()[0][0] == len("half typed")
+    assert connection.execute("SELECT DISTINCT length FROM drafts").fetchall()[0][0] == len(
+        "half typed"
+    )
     assert guards.missing(connection) == ()
     connection.close()
 
@@ -143,7 +155,9 @@ def test_a_later_step_that_is_killed_loses_no_row_and_is_completed_later(path: P
     process.join()
     with Store.open(path) as store:
         assert store.check().ok
-        assert store.database.value("SELECT count(*) FROM drafts WHERE value = 'half typed'") == DRAFTS
+        assert (
+            store.database.value("SELECT count(*) FROM drafts WHERE value = 'half typed'") == DRAFTS
+        )
     open_database(path, known=LATER).close()
     assert applied(connect(path)) == migrations.names(LATER)
 
@@ -155,7 +169,9 @@ def test_the_error_for_a_busy_database_says_that_another_program_may_be_migratin
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
     other = connect(path)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreError, match="held by another program, which may be bringing it up to date"):
+    with pytest.raises(
+        StoreError, match="held by another program, which may be bringing it up to date"
+    ):
         open_database(path, known=LATER)
     other.execute("ROLLBACK")
     other.close()
@@ -179,8 +195,13 @@ def test_a_database_of_a_development_version_is_refused_with_what_to_do_and_left
         connection.execute(change)
     connection.close()
     before = path.read_bytes()
-    cure = r"`masis export --format cases` and import .*`--format decided` .*or start anew in another file"
-    with pytest.raises(OtherSchema, match=rf"development version of the workbench \({version.APP}\).*{cure}"):
+    cure = (
+        r"`masis export --format cases` and import .*`--format decided` .*or start anew in another"
+        r" file"
+    )
+    with pytest.raises(
+        OtherSchema, match=rf"development version of the workbench \({version.APP}\).*{cure}"
+    ):
         Store.open(path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -189,16 +210,26 @@ def test_a_database_of_a_development_version_is_refused_with_what_to_do_and_left
 def test_a_newer_database_is_refused_with_both_versions_named_and_left_as_it_is(path: Path) -> None:
     open_database(path, known=LATER).close()
     before = path.read_bytes()
-    with pytest.raises(NewerDatabase, match=r"later version.*schema m002_made_up.*knows up to m001_schema.*--db"):
+    with pytest.raises(
+        NewerDatabase, match=r"later version.*schema m002_made_up.*knows up to m001_schema.*--db"
+    ):
         Store.open(path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize(
-    "content", [b"hello", b"SQLite format 3\x00" + b"\xff" * 4000, b"SQLite format 3\x00", b'{"id": 1}\n' * 5000]
+    "content",
+    [
+        b"hello",
+        b"SQLite format 3\x00" + b"\xff" * 4000,
+        b"SQLite format 3\x00",
+        b'{"id": 1}\n' * 5000,
+    ],
 )
-def test_a_file_that_is_something_else_is_refused_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_something_else_is_refused_and_left_as_it_is(
+    tmp_path: Path, content: bytes
+) -> None:
     other = tmp_path / "notes.txt"
     other.write_bytes(content)
     with pytest.raises(NotADatabase, match=r"notes\.txt: .*--db"):
@@ -259,7 +290,9 @@ def content(path: Path) -> list[str]:
         return list(connection.iterdump())
 
 
-def test_the_drill_a_lost_database_comes_back_as_it_was_at_the_backup(store: Store, tmp_path: Path) -> None:
+def test_the_drill_a_lost_database_comes_back_as_it_was_at_the_backup(
+    store: Store, tmp_path: Path
+) -> None:
     fill_with(store, range(5))
     made = backup.back_up(store.database, tmp_path / "backup.db")
     before, head = content(store.path), store.decisions.head()
@@ -298,12 +331,16 @@ def test_a_backup_is_of_one_moment_while_others_write(store: Store, tmp_path: Pa
         over.set()
         writer.join()
     for each in made:
-        assert each.cases == each.runs == each.length >= 3, "a case, its run and its decision are there or none is"
+        assert each.cases == each.runs == each.length >= 3, (
+            "a case, its run and its decision are there or none is"
+        )
         assert not list(tmp_path.glob("*.db-*")), "a backup is a single file"
     assert store.decisions.verify().intact
 
 
-@pytest.mark.parametrize("change", [tamper.edit_question, tamper.edit_reason, tamper.set_state, tamper.remove_entry])
+@pytest.mark.parametrize(
+    "change", [tamper.edit_question, tamper.edit_reason, tamper.set_state, tamper.remove_entry]
+)
 def test_a_database_that_is_not_in_order_is_not_backed_up(
     original: Path, tmp_path: Path, change: tamper.Change
 ) -> None:
@@ -409,7 +446,9 @@ def test_only_the_newest_are_kept_and_other_files_are_left(store: Store, tmp_pat
     assert all(other.exists() for other in others)
 
 
-def test_a_backup_is_made_when_it_is_due_and_health_says_where_none_was(store: Store, tmp_path: Path) -> None:
+def test_a_backup_is_made_when_it_is_due_and_health_says_where_none_was(
+    store: Store, tmp_path: Path
+) -> None:
     fill_with(store, range(1))
     service, at = BackupService(store), datetime(2026, 1, 1, tzinfo=UTC)
     settings = Settings(backup_folder=str(tmp_path / "made" / "here"), backup_hours=24)
@@ -433,7 +472,8 @@ def test_where_there_is_no_room_nothing_is_left_and_the_error_names_the_place(
     def small(*arguments: object, **options: object) -> sqlite3.Connection:
         connection: sqlite3.Connection = connected(*arguments, **options)
         if str(arguments[0]).endswith(backup.PART):
-            connection.execute("PRAGMA max_page_count = 10")  # SQLite then answers as it does on a full disk
+            # SQLite then answers as it does on a full disk
+            connection.execute("PRAGMA max_page_count = 10")
         return connection
 
     monkeypatch.setattr(backup.sqlite3, "connect", small)
@@ -483,7 +523,8 @@ def test_the_commands_back_up_check_and_restore(store: Store, tmp_path: Path) ->
         done = CliRunner().invoke(main, [str(argument) for argument in arguments])
         return done.exit_code, done.stderr
 
-    process = start("db", "backup", folder, "--keep", "2", "--db", store.path)  # here it would hold the database open
+    # here it would hold the database open
+    process = start("db", "backup", folder, "--keep", "2", "--db", store.path)
     _, shown = process.communicate(timeout=60)
     assert process.returncode == 0, shown
     assert "3 cases, 3 runs, 3 entries of the decision log" in shown

@@ -1,4 +1,6 @@
-"""What retention removes and redaction takes out, what they never touch, what is left, and the record of it."""
+"""What retention removes and redaction takes out, what they never touch, what is left, and the
+record of it.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +28,53 @@ from masis.store.records import CaseFilter, DecisionFilter
 from masis.store.retention import removal
 from masis.store.retention.redaction import REDACTED
 from tests.screening.scripted import STRONG, grade_of
-from tests.store.factories import JUDGE, SETTINGS, a_case, a_decision, a_run, accepted, an_event, an_iteration, an_undo
+from tests.store.factories import (
+    JUDGE,
+    SETTINGS,
+    a_case,
+    a_decision,
+    a_run,
+    accepted,
+    an_event,
+    an_iteration,
+    an_undo,
+)
 from tests.store.test_screenings import abstracts, says, screened
 
-OLD, NEW, CUTOFF = "2026-01-01T10:00:01.000Z", "2026-03-01T10:00:01.000Z", "2026-02-01T00:00:00.000Z"
+OLD, NEW, CUTOFF = (
+    "2026-01-01T10:00:01.000Z",
+    "2026-03-01T10:00:01.000Z",
+    "2026-02-01T00:00:00.000Z",
+)
 SECRET = "Kastellaun lies on a ridge of slate"
 RULE = RetentionRule(cutoff=CUTOFF, days=30, waiting=False)
 ALL = RetentionRule(cutoff=CUTOFF, days=30, decided=True, waiting=True)
 
 
-def run_of(store: Store, name: str, *, at: str = OLD, run: str = "", waits: bool = False, text: str = SECRET) -> Run:
+def run_of(
+    store: Store,
+    name: str,
+    *,
+    at: str = OLD,
+    run: str = "",
+    waits: bool = False,
+    text: str = SECRET,
+) -> Run:
     """A finished run of a case of this name, with two iterations and an event."""
     case = a_case(name)
     store.cases.add(case)
     run_id = run or f"run-{name}"
-    store.runs.start(run_id, case_id=name, case_digest=case.digest(), models={"critic": "m"}, settings=SETTINGS)
+    store.runs.start(
+        run_id, case_id=name, case_digest=case.digest(), models={"critic": "m"}, settings=SETTINGS
+    )
     store.runs.append_event(an_event(case, run_id, message=f"event of {text}"))
     made = a_run(
         case,
         run_id,
-        iterations=(an_iteration(1, f"{text} [1]."), an_iteration(2, f"{text}, revised [1].", quality=0.6)),
+        iterations=(
+            an_iteration(1, f"{text} [1]."),
+            an_iteration(2, f"{text}, revised [1].", quality=0.6),
+        ),
         finished_at=at,
         models={"critic": "m"},
         needs_review=waits,
@@ -58,7 +87,11 @@ def run_of(store: Store, name: str, *, at: str = OLD, run: str = "", waits: bool
 def purge(store: Store, rule: RetentionRule = RULE) -> set[str]:
     """The ids of the runs that went."""
     done = store.retention.remove(rule, by="Ada", how="command")
-    return {each.id for each in store.purges.removals(done.seq) if each.kind == "run"} if done else set()
+    return (
+        {each.id for each in store.purges.removals(done.seq) if each.kind == "run"}
+        if done
+        else set()
+    )
 
 
 def planned(store: Store, rule: RetentionRule = RULE) -> set[str]:
@@ -81,7 +114,14 @@ def mixed(store: Store) -> Store:
     store.decisions.append(a_decision(a_case("unnamed"), None, verdict="escalate"))
     case = a_case("cut")
     store.cases.add(case)
-    store.runs.start("cut", case_id="cut", case_digest=case.digest(), models={}, settings=SETTINGS, started_at=OLD)
+    store.runs.start(
+        "cut",
+        case_id="cut",
+        case_digest=case.digest(),
+        models={},
+        settings=SETTINGS,
+        started_at=OLD,
+    )
     store.runs.save_draft("cut", Draft(answer=SECRET, judged_by=JUDGE))
     store.runs.save_iteration("cut", an_iteration(1, SECRET))
     store.runs.abandon("cut", "Ctrl-C")
@@ -90,11 +130,18 @@ def mixed(store: Store) -> Store:
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-002", "REQ-CRITIC-SEC-004")
-def test_what_is_old_goes_but_for_what_a_person_decided_on_and_what_waits_where_that_is_kept(mixed: Store) -> None:
+def test_what_is_old_goes_but_for_what_a_person_decided_on_and_what_waits_where_that_is_kept(
+    mixed: Store,
+) -> None:
     plan = mixed.retention.plan(RULE)
     assert planned(mixed) == {"run-accepted", "superseded", "cut"}
     assert plan.kept == {"decided": 3, "waiting": 1}
-    assert (plan.runs_in_all, plan.parts.iterations, plan.parts.drafts, plan.parts.events) == (8, 5, 1, 2)
+    assert (plan.runs_in_all, plan.parts.iterations, plan.parts.drafts, plan.parts.events) == (
+        8,
+        5,
+        1,
+        2,
+    )
     assert purge(mixed) == {"run-accepted", "superseded", "cut"}
     assert planned(mixed) == set()
     check = mixed.check()
@@ -110,7 +157,8 @@ def test_what_is_old_goes_but_for_what_a_person_decided_on_and_what_waits_where_
     ],
 )
 def test_more_is_removed_only_on_request(mixed: Store, rule: RetentionRule, more: set[str]) -> None:
-    # an undone decision leaves its case waiting: its run is kept as the decision's, which it rested on
+    # an undone decision leaves its case waiting: its run is kept as the decision's, which it rested
+    # on
     assert purge(mixed, rule) == {"run-accepted", "superseded", "cut"} | more
     check = mixed.check()
     assert check.ok, check.problems
@@ -123,7 +171,13 @@ def test_a_run_under_way_stays_however_old_it_is(store: Store) -> None:
     store.cases.add(case)
     nobody_knows = Owner("elsewhere", 1, "x")
     store.runs.start(
-        "r", case_id=case.id, case_digest=case.digest(), models={}, settings={}, started_at=OLD, owner=nobody_knows
+        "r",
+        case_id=case.id,
+        case_digest=case.digest(),
+        models={},
+        settings={},
+        started_at=OLD,
+        owner=nobody_knows,
     )
     assert purge(store, ALL) == set()
 
@@ -140,7 +194,9 @@ def test_a_time_with_another_offset_is_the_time_it_says(store: Store) -> None:
     assert purge(store, ALL) == {"run-before"}
 
 
-def test_of_a_removed_run_the_metrics_are_left_and_asking_for_more_is_an_error(mixed: Store) -> None:
+def test_of_a_removed_run_the_metrics_are_left_and_asking_for_more_is_an_error(
+    mixed: Store,
+) -> None:
     before = mixed.runs.summary("run-accepted")
     purge(mixed)
     after = mixed.runs.summary("run-accepted")
@@ -149,7 +205,9 @@ def test_of_a_removed_run_the_metrics_are_left_and_asking_for_more_is_an_error(m
     assert after == before.model_copy(update={"removed_at": after.removed_at, "settings": {}})
     assert mixed.cases.summary("accepted").state == "accepted"
     for ask in (mixed.runs.get, mixed.runs.progress, mixed.runs.resume):
-        with pytest.raises(Removed, match=r"run 'run-accepted' was removed on 2026-01-01 by retention"):
+        with pytest.raises(
+            Removed, match=r"run 'run-accepted' was removed on 2026-01-01 by retention"
+        ):
             ask("run-accepted")
     assert mixed.runs.events("run-accepted") == ()
     assert mixed.runs.in_state("interrupted") == ()
@@ -158,7 +216,9 @@ def test_of_a_removed_run_the_metrics_are_left_and_asking_for_more_is_an_error(m
     assert mixed.runs.find(case.id, "finished", case.digest(), SETTINGS) is None
 
 
-def test_a_case_whose_runs_are_all_gone_is_to_be_audited_again_and_keeps_its_version_rising(mixed: Store) -> None:
+def test_a_case_whose_runs_are_all_gone_is_to_be_audited_again_and_keeps_its_version_rising(
+    mixed: Store,
+) -> None:
     before = mixed.cases.summary("waits")
     purge(mixed, ALL)
     after = mixed.cases.summary("waits")
@@ -169,7 +229,9 @@ def test_a_case_whose_runs_are_all_gone_is_to_be_audited_again_and_keeps_its_ver
     assert mixed.cases.summary("decided").state == "approved"
 
 
-def test_nobody_decides_on_a_run_that_is_gone_but_an_entry_about_it_can_be_undone(mixed: Store) -> None:
+def test_nobody_decides_on_a_run_that_is_gone_but_an_entry_about_it_can_be_undone(
+    mixed: Store,
+) -> None:
     purge(mixed)
     with pytest.raises(Removed, match="Audit the case again"):
         mixed.decisions.append(a_decision(a_case("accepted"), "run-accepted"))
@@ -188,7 +250,9 @@ def test_the_log_of_executions_and_the_figures_outlast_what_is_removed(mixed: St
     assert {each.run_id for each in before} >= {"run-accepted", "superseded", "cut"}
 
 
-def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_word(mixed: Store) -> None:
+def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_word(
+    mixed: Store,
+) -> None:
     plan = mixed.retention.plan(RULE)
     done = mixed.retention.remove(RULE, by="Grace", how="page")
     assert mixed.purges.history() == (done,)
@@ -197,7 +261,9 @@ def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_
     assert {each.id: each.bytes for each in mixed.purges.removals(done.seq)} == {
         each.id: each.bytes for each in plan.goes
     }
-    told = json.dumps([done.model_dump(), *(each.model_dump() for each in mixed.purges.removals(done.seq))])
+    told = json.dumps(
+        [done.model_dump(), *(each.model_dump() for each in mixed.purges.removals(done.seq))]
+    )
     assert SECRET not in told
     assert mixed.retention.remove(RULE, by="Grace", how="page") is None
     assert len(mixed.purges.history()) == 1
@@ -208,7 +274,9 @@ def test_the_digest_of_a_run_is_that_of_its_line_in_an_export_of_runs(mixed: Sto
     write_line(mixed.runs.get("run-accepted").model_dump_json(), line)
     purge(mixed)
     digests = {each.id: each.digest for each in mixed.purges.removals(1)}
-    assert digests["run-accepted"] == hashlib.sha256(line.getvalue().removesuffix(b"\n")).hexdigest()
+    assert (
+        digests["run-accepted"] == hashlib.sha256(line.getvalue().removesuffix(b"\n")).hexdigest()
+    )
 
 
 def bytes_of(path: Path) -> bytes:
@@ -223,7 +291,10 @@ def test_no_byte_of_what_was_removed_is_left_in_the_file_or_its_log(path: Path) 
             run_of(store, f"case-{number}", text=f"{SECRET} {number}")
         # draft and events are kept as text, the rest is packed: its packed bytes are looked for
         connection = connect(path)
-        held = [bytes(row[0]) for row in connection.execute("SELECT payload FROM job_parts WHERE kind = 'iteration'")]
+        held = [
+            bytes(row[0])
+            for row in connection.execute("SELECT payload FROM job_parts WHERE kind = 'iteration'")
+        ]
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         assert SECRET.encode() in bytes_of(path)
         assert any(each in bytes_of(path) for each in held)
@@ -234,10 +305,16 @@ def test_no_byte_of_what_was_removed_is_left_in_the_file_or_its_log(path: Path) 
     assert not [each for each in held if each in left or each[20:60] in left]
 
 
-def test_the_file_shrinks_and_says_why_it_does_not(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_shrinks_and_says_why_it_does_not(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Store.open(path) as store:
         for number in range(200):
-            run_of(store, f"case-{number}", text=" ".join(f"{SECRET} {number} {word}" for word in range(200)))
+            run_of(
+                store,
+                f"case-{number}",
+                text=" ".join(f"{SECRET} {number} {word}" for word in range(200)),
+            )
         purge(store, ALL)
         assert store.shrink(lambda: True).why_not == "it was stopped"
         monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
@@ -251,7 +328,9 @@ def test_the_file_shrinks_and_says_why_it_does_not(path: Path, monkeypatch: pyte
         assert store.check().ok
 
 
-def test_a_purge_that_is_stopped_has_recorded_what_it_removed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_purge_that_is_stopped_has_recorded_what_it_removed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("masis.store.retention.removal.BATCH", 5)
     with Store.open(path) as store:
         for number in range(20):
@@ -276,12 +355,22 @@ def test_a_disk_without_room_is_reported_in_words_and_what_is_recorded_went(
         def fill_up(done: int) -> None:
             pages = store.database.value("PRAGMA page_count")
             store.database.execute(f"PRAGMA max_page_count = {pages}")
-            store.database.execute("INSERT INTO store_info VALUES ('filler', hex(zeroblob(1000000)))")
+            store.database.execute(
+                "INSERT INTO store_info VALUES ('filler', hex(zeroblob(1000000)))"
+            )
 
-        with pytest.raises(StoreError, match=r"no room left \(database or disk is full\). Free some space"):
+        with pytest.raises(
+            StoreError, match=r"no room left \(database or disk is full\). Free some space"
+        ):
             store.retention.remove(ALL, by="Ada", how="command", on_batch=fill_up)
         (done,) = store.purges.history()
-        assert done.runs == sum(not each.readable for n in range(20) for each in store.runs.for_case(f"case-{n}")) == 5
+        assert (
+            done.runs
+            == sum(
+                not each.readable for n in range(20) for each in store.runs.for_case(f"case-{n}")
+            )
+            == 5
+        )
         assert store.check().ok
 
 
@@ -295,13 +384,19 @@ def a_screening(store: Store, screening_id: str, *, at: str = OLD) -> None:
 
 @pytest.fixture
 def screenings(store: Store) -> Store:
-    """Three screenings, one of them new, one with a person's word on it; and a grade remembered long ago."""
+    """Three screenings, one of them new, one with a person's word on it; and a grade remembered
+    long ago.
+    """
     a_screening(store, "old")
     a_screening(store, "new", at=NEW)
     a_screening(store, "with a word")
-    word = Override(abstract_id="a0", field="recommendation", value="discard", reason="r", reviewer="Ada", at="")
+    word = Override(
+        abstract_id="a0", field="recommendation", value="discard", reason="r", reviewer="Ada", at=""
+    )
     store.screening_log.append(
-        ScreeningDecision(kind="override", reviewer="Ada", screening_id="with a word", override=word, reason="r")
+        ScreeningDecision(
+            kind="override", reviewer="Ada", screening_id="with a word", override=word, reason="r"
+        )
     )
     store.remembered_grades.put("k", grade_of("a0", STRONG))
     return store
@@ -310,15 +405,26 @@ def screenings(store: Store) -> Store:
 def test_a_screening_goes_unless_a_person_has_said_something_about_it(screenings: Store) -> None:
     screenings.database.execute("UPDATE remembered_grades SET at = ?", [OLD])
     plan = screenings.retention.plan(RULE)
-    assert [(each.kind, each.id) for each in plan.goes] == [("screening", "old"), ("remembered_grades", "")]
+    assert [(each.kind, each.id) for each in plan.goes] == [
+        ("screening", "old"),
+        ("remembered_grades", ""),
+    ]
     assert plan.kept == {"decided": 1}
     made = screenings.retention.remove(RULE, by="Ada", how="command")
     assert (made.screenings, made.parts, made.bytes) == (1, plan.parts, plan.bytes)
     assert screenings.remembered_grades.get("k") is None
     summary = screenings.screenings.summary("old")
-    assert (summary.question, summary.removed_at is not None, summary.abstracts) == ("Does it work?", True, 0)
+    assert (summary.question, summary.removed_at is not None, summary.abstracts) == (
+        "Does it work?",
+        True,
+        0,
+    )
     assert summary.outcome is not None
-    for ask in (screenings.screenings.get, screenings.screenings.progress, screenings.screenings.resume):
+    for ask in (
+        screenings.screenings.get,
+        screenings.screenings.progress,
+        screenings.screenings.resume,
+    ):
         with pytest.raises(Removed, match="Screen the question again"):
             ask("old")
     assert screenings.screenings.get("new").grades
@@ -363,7 +469,8 @@ def test_what_is_removed_while_another_reads_lingers_and_that_is_said(
         assert SECRET.encode() not in bytes_of(path)
 
 
-# Redacting a case: every text of it goes, from the file too; the chain, the verdicts and the figures stay
+# Redacting a case: every text of it goes, from the file too; the chain, the verdicts and the
+# figures stay
 
 PATIENT = "Quillfeather"
 
@@ -380,18 +487,28 @@ def a_secret_case(case_id: str = "case-1") -> Case:
 
 @pytest.fixture
 def with_secret(store: Store) -> Store:
-    """A case with two runs, a decision that was undone, one that stands, a draft; and another case."""
+    """A case with two runs, a decision that was undone, one that stands, a draft; and
+    another case.
+    """
     case = a_secret_case()
     store.cases.add_many([case, a_case("other", query="Who coughs?")])
     answer = case.answer or ""
     for number in (1, 2):
         run = a_run(case, f"run-{number}", iterations=(an_iteration(1, answer=answer),))
-        store.runs.start(run.id, case_id=case.id, case_digest=case.digest(), models=run.models, settings=run.settings)
+        store.runs.start(
+            run.id,
+            case_id=case.id,
+            case_digest=case.digest(),
+            models=run.models,
+            settings=run.settings,
+        )
         store.runs.append_event(an_event(case, run.id))
         store.runs.finish(run)
     first = store.decisions.append(a_decision(case, "run-1", note=f"I know {PATIENT}"))
     store.decisions.append(an_undo(case, first.id, note=f"not {PATIENT}"))
-    store.decisions.append(a_decision(case, "run-2", verdict="override", reason="r", corrected_answer=f"{PATIENT}?"))
+    store.decisions.append(
+        a_decision(case, "run-2", verdict="override", reason="r", corrected_answer=f"{PATIENT}?")
+    )
     for what in ("case", "evidence", "adjudication", "comment"):
         store.drafts.save("Grace", f"{what}:case-1", {"note": f"typed about {PATIENT}"})
     store.drafts.save("Grace", "case:other", {"note": "typed about another"})
@@ -402,7 +519,9 @@ def files(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in path.parent.iterdir())
 
 
-def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(with_secret: Store, path: Path) -> None:
+def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(
+    with_secret: Store, path: Path
+) -> None:
     with_secret.settle()
     assert PATIENT.encode() in files(path)
     done = with_secret.redactions.redact_case("case-1", by="Data protection", reason="request 17")
@@ -411,8 +530,12 @@ def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(with_secre
     assert (case.query, case.answer, case.labels) == (REDACTED, None, None)
     assert case.metadata == {"field": "Medicine", "dataset": "ward", "redacted": True}
     for text in (PATIENT, "cough", PATIENT[:5]):
-        assert "case-1" not in {row.id for row in with_secret.cases.search(CaseFilter(text=text)).rows}
-    assert [row.id for row in with_secret.cases.search(CaseFilter(text="case-1")).rows] == ["case-1"]
+        assert "case-1" not in {
+            row.id for row in with_secret.cases.search(CaseFilter(text=text)).rows
+        }
+    assert [row.id for row in with_secret.cases.search(CaseFilter(text="case-1")).rows] == [
+        "case-1"
+    ]
     assert [row.id for row in with_secret.cases.search(CaseFilter(text="coughs")).rows] == ["other"]
     assert with_secret.drafts.get("Grace", "case:case-1").values == {}
     assert with_secret.drafts.get("Grace", "case:other").values == {"note": "typed about another"}
@@ -424,11 +547,19 @@ def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(with_secre
     assert PATIENT.lower().encode() not in files(path)
 
 
-def test_the_log_records_who_redacted_a_case_when_and_why_and_stays_intact(with_secret: Store) -> None:
+def test_the_log_records_who_redacted_a_case_when_and_why_and_stays_intact(
+    with_secret: Store,
+) -> None:
     digest = a_secret_case().digest()
-    entry = with_secret.redactions.redact_case("case-1", by="Data protection", reason="request 17").entry
+    entry = with_secret.redactions.redact_case(
+        "case-1", by="Data protection", reason="request 17"
+    ).entry
     found = with_secret.decisions.get(entry.id).decision
-    assert (found.kind, found.reviewer, found.reason) == ("redaction", "Data protection", "request 17")
+    assert (found.kind, found.reviewer, found.reason) == (
+        "redaction",
+        "Data protection",
+        "request 17",
+    )
     assert found.extra == {"redacts_case": "case-1", "digest": digest, "entries": 3, "runs": 2}
     check = with_secret.check()
     assert check.ok
@@ -437,7 +568,10 @@ def test_the_log_records_who_redacted_a_case_when_and_why_and_stays_intact(with_
     assert with_secret.cases.summary("case-1").headline is None
     (purge,) = with_secret.purges.history()
     assert (purge.by, purge.how, purge.runs) == ("Data protection", "redaction", 2)
-    assert [execution.run_id for execution in with_secret.executions.iterate()] == ["run-1", "run-2"]
+    assert [execution.run_id for execution in with_secret.executions.iterate()] == [
+        "run-1",
+        "run-2",
+    ]
 
 
 def test_a_redacted_case_waits_for_nobody_and_is_not_brought_back(with_secret: Store) -> None:
@@ -451,14 +585,18 @@ def test_a_redacted_case_waits_for_nobody_and_is_not_brought_back(with_secret: S
     assert with_secret.cases.add(other) == "unchanged"
     assert with_secret.cases.get("waits").query == REDACTED
     with pytest.raises(Removed, match="redacted"):
-        with_secret.runs.start("again", case_id="waits", case_digest=other.digest(), models={}, settings={})
+        with_secret.runs.start(
+            "again", case_id="waits", case_digest=other.digest(), models={}, settings={}
+        )
     assert with_secret.check().ok
 
 
 def test_what_can_not_be_redacted_says_why_and_nothing_is_removed(with_secret: Store) -> None:
     case = a_case("audited")
     with_secret.cases.add(case)
-    with_secret.runs.start("under way", case_id=case.id, case_digest=case.digest(), models={}, settings={})
+    with_secret.runs.start(
+        "under way", case_id=case.id, case_digest=case.digest(), models={}, settings={}
+    )
     with pytest.raises(StoreError, match="being audited"):
         with_secret.redactions.redact_case("audited", by="Ada", reason="r")
     with pytest.raises(UnknownRecord):
@@ -499,7 +637,9 @@ def test_an_acceptance_by_policy_stays_in_the_log_of_a_redacted_case(store: Stor
 
 def test_an_entry_of_either_log_is_redacted_by_its_id(with_secret: Store) -> None:
     entry = with_secret.decisions.entries().rows[0]
-    assert with_secret.redactions.redact_entry(entry.id, by="Ada", reason="name").decision is not None
+    assert (
+        with_secret.redactions.redact_entry(entry.id, by="Ada", reason="name").decision is not None
+    )
     assert with_secret.decisions.get(entry.id).decision is None
     screened(with_secret, abstracts(0, 2))
     said = with_secret.screening_log.append(says("keep"))
@@ -512,21 +652,33 @@ def test_an_entry_of_either_log_is_redacted_by_its_id(with_secret: Store) -> Non
 # Many runs, half of them decided, and others at work meanwhile
 
 TEXT = " ".join(
-    f"In the year {number} the bridge over the river {number * 7919 % 1009} was opened." for number in range(30)
+    f"In the year {number} the bridge over the river {number * 7919 % 1009} was opened."
+    for number in range(30)
 )
 
 
 def fill(store: Store, runs: int) -> None:
-    """Old runs in turn decided by a person and accepted by policy, every one with two iterations and six events."""
+    """Old runs in turn decided by a person and accepted by policy, every one with two iterations
+    and six events.
+    """
     for start in range(0, runs, 200):
         with store.transaction():
             for number in range(start, min(start + 200, runs)):
                 case = a_case(f"case-{number}")
                 store.cases.add(case)
-                its = (an_iteration(1, f"{TEXT} {number} [1]."), an_iteration(2, f"{TEXT} {number}, better [1]."))
-                run = a_run(case, f"run-{number}", iterations=its, needs_review=False, review_reasons=())
+                its = (
+                    an_iteration(1, f"{TEXT} {number} [1]."),
+                    an_iteration(2, f"{TEXT} {number}, better [1]."),
+                )
+                run = a_run(
+                    case, f"run-{number}", iterations=its, needs_review=False, review_reasons=()
+                )
                 store.runs.start(
-                    run.id, case_id=case.id, case_digest=case.digest(), models=run.models, settings=SETTINGS
+                    run.id,
+                    case_id=case.id,
+                    case_digest=case.digest(),
+                    models=run.models,
+                    settings=SETTINGS,
                 )
                 store.runs.append_events(an_event(case, run.id, seq=seq) for seq in range(1, 7))
                 store.runs.finish(run)
@@ -534,14 +686,18 @@ def fill(store: Store, runs: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_decided_between_the_look_and_the_removal_stays(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(removal, "BATCH", 1)
     with Store.open(path) as store:
         fill(store, 6)
 
         def decide(done: int) -> None:
             if done == 1:
-                store.decisions.append(a_decision(a_case("case-3"), "run-3", verdict="reject", reason="no"))
+                store.decisions.append(
+                    a_decision(a_case("case-3"), "run-3", verdict="reject", reason="no")
+                )
 
         made = store.retention.remove(RULE, by="Ada", how="command", on_batch=decide)
         assert [each.id for each in store.purges.removals(made.seq)] == ["run-1", "run-5"]

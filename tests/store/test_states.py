@@ -15,11 +15,24 @@ from masis.store import Store
 from masis.store.core.connections import connect
 from masis.store.reviews.states import EntryFact, RunFact, derive_state, problems, refresh
 from tests.store.conftest import ticking
-from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_iteration, an_undo
+from tests.store.factories import (
+    SETTINGS,
+    a_case,
+    a_decision,
+    a_run,
+    accepted,
+    an_iteration,
+    an_undo,
+)
 
 pytestmark = pytest.mark.slow
 
-VERDICTS = {"approve": "approved", "override": "overridden", "reject": "rejected", "escalate": "escalated"}
+VERDICTS = {
+    "approve": "approved",
+    "override": "overridden",
+    "reject": "rejected",
+    "escalate": "escalated",
+}
 
 
 @pytest.mark.parametrize(
@@ -34,8 +47,16 @@ VERDICTS = {"approve": "approved", "override": "overridden", "reject": "rejected
         (["finished"], [("policy_accept", None, 1, None)], "accepted"),
         (["finished", "finished"], [("policy_accept", None, 1, None)], "needs_review"),
         (["finished", "running"], [("decision", "reject", 1, None)], "rejected"),
-        (["finished"], [("policy_accept", None, 1, None), ("decision", "approve", 1, None)], "approved"),
-        (["finished"], [("decision", "approve", 1, None), ("policy_accept", None, 1, None)], "approved"),
+        (
+            ["finished"],
+            [("policy_accept", None, 1, None), ("decision", "approve", 1, None)],
+            "approved",
+        ),
+        (
+            ["finished"],
+            [("decision", "approve", 1, None), ("policy_accept", None, 1, None)],
+            "approved",
+        ),
         (["finished"], [("policy_accept", None, 1, None), ("undo", None, 1, 1)], "needs_review"),
         ([], [("decision", "escalate", None, None)], "escalated"),
         ([], [("decision", "escalate", None, None), ("redaction", None, None, None)], "escalated"),
@@ -43,7 +64,10 @@ VERDICTS = {"approve": "approved", "override": "overridden", "reject": "rejected
 )
 def test_the_table_of_states(runs: list[str], entries: list[tuple], state: str) -> None:
     facts = [RunFact(seq, each) for seq, each in enumerate(runs, 1)]
-    assert derive_state(facts, [EntryFact(seq, *each) for seq, each in enumerate(entries, 1)]).state == state
+    assert (
+        derive_state(facts, [EntryFact(seq, *each) for seq, each in enumerate(entries, 1)]).state
+        == state
+    )
 
 
 class OneCase(RuleBasedStateMachine):
@@ -69,7 +93,11 @@ class OneCase(RuleBasedStateMachine):
     def start(self) -> None:
         run_id = f"run-{len(self.runs)}"
         self.store.runs.start(
-            run_id, case_id=self.case.id, case_digest=self.case.digest(), models={}, settings=SETTINGS
+            run_id,
+            case_id=self.case.id,
+            case_digest=self.case.digest(),
+            models={},
+            settings=SETTINGS,
         )
         self.runs[run_id] = "running"
 
@@ -117,7 +145,9 @@ class OneCase(RuleBasedStateMachine):
         if self.standing:
             assert self.standing.pop()[0] == current.id
         else:
-            self.accepted = {run_id: entry for run_id, entry in self.accepted.items() if entry != current.id}
+            self.accepted = {
+                run_id: entry for run_id, entry in self.accepted.items() if entry != current.id
+            }
 
     @rule()
     def undo_something_that_does_not_stand(self) -> None:
@@ -150,7 +180,10 @@ class OneCase(RuleBasedStateMachine):
 
     @invariant()
     def its_version_rises_with_what_is_decided_about_and_with_nothing_else(self) -> None:
-        summary, current = self.store.cases.summary("case-1"), self.store.decisions.current("case-1")
+        summary, current = (
+            self.store.cases.summary("case-1"),
+            self.store.decisions.current("case-1"),
+        )
         shown = (summary.state, summary.run_id, current and current.id)
         assert summary.version >= self.version
         assert (summary.version > self.version) == (shown != self.shown)

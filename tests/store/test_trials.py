@@ -1,8 +1,10 @@
-"""Processes that audit, decide, import, ingest, purge and back up at once: killed at random moments, or side by side.
+"""Processes that audit, decide, import, ingest, purge and back up at once: killed at random
+moments, or side by side.
 
-Audits are by the offline roles and by models, which a scripted server on loopback stands for. What a killed process had
-begun is resumed, and must come to what an audit comes to that was never cut short. Every run of the tests tries little
-of it; ``make soak`` kills 500 times and has eight processes work for two minutes.
+Audits are by the offline roles and by models, which a scripted server on loopback stands for. What
+a killed process had begun is resumed, and must come to what an audit comes to that was never cut
+short. Every run of the tests tries little of it; ``make soak`` kills 500 times and has eight
+processes work for two minutes.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ ANSWERS = {
     "unchanged": "The bridge opened on 19 March 1932 [1]. It is painted grey [7].",
     "drafted": None,
 }
-"""What is audited: an answer that the models rewrite, one that they revise without a change, and one they write."""
+"""What is audited: an answer that the models rewrite, one that they revise without a change, and
+one they write.
+"""
 
 CONTEXT = multiprocessing.get_context("fork")
 ROLES = ("drafter", "verifier", "critic", "reviser", "evaluator")
@@ -55,8 +59,18 @@ OFFLINE = Settings()
 
 @pytest.fixture
 def models() -> Iterator[Settings]:
-    """Settings that ask a scripted server in a process of its own, which is in no hurry and finds fault every time."""
-    command = [sys.executable, "-m", "tests.serving_models", "--latency-ms", "40", "--issues", "always"]
+    """Settings that ask a scripted server in a process of its own, which is in no hurry and finds
+    fault every time.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "tests.serving_models",
+        "--latency-ms",
+        "40",
+        "--issues",
+        "always",
+    ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         try:
             scripted = {"kind": "openai", "address": server.stdout.readline().strip()}
@@ -66,8 +80,17 @@ def models() -> Iterator[Settings]:
             server.kill()
 
 
-def _work(path: Path, models: Settings, kinds: dict[str, int], number: int, seconds: float, report: Connection) -> None:
-    """Do one thing after another; report each once it was acknowledged, with how long it took, and every error."""
+def _work(
+    path: Path,
+    models: Settings,
+    kinds: dict[str, int],
+    number: int,
+    seconds: float,
+    report: Connection,
+) -> None:
+    """Do one thing after another; report each once it was acknowledged, with how long it took, and
+    every error.
+    """
     workbench, who = Workbench.open(path), Actor(name=f"Worker {number}")
     draw = random.Random(f"{number} {os.getpid()}")
     until = time.monotonic() + seconds
@@ -84,11 +107,15 @@ def _work(path: Path, models: Settings, kinds: dict[str, int], number: int, seco
 
 
 def _to_audit(name: str) -> Case:
-    """Return the case that a name begins with: what its audit comes to follows from that beginning."""
+    """Return the case that a name begins with: what its audit comes to follows from
+    that beginning.
+    """
     return a_case(name, answer=ANSWERS[name.partition("-")[0]])
 
 
-def _one(workbench: Workbench, models: Settings, who: Actor, kind: str, name: str, path: Path) -> str:
+def _one(
+    workbench: Workbench, models: Settings, who: Actor, kind: str, name: str, path: Path
+) -> str:
     match kind:
         case "import":
             workbench.cases.add(who, [a_case(name)])
@@ -96,7 +123,9 @@ def _one(workbench: Workbench, models: Settings, who: Actor, kind: str, name: st
         case "audit" | "ask":
             case = _to_audit(name)
             workbench.cases.add_one(who, case)
-            return workbench.audits.audit(who, case, settings=models if kind == "ask" else OFFLINE).id
+            return workbench.audits.audit(
+                who, case, settings=models if kind == "ask" else OFFLINE
+            ).id
         case "decide":
             workbench.cases.add_one(who, a_case(name))
             decision = Decision(reviewer=who.name, case_id=name, run_id=None, verdict="approve")
@@ -117,8 +146,19 @@ def _one(workbench: Workbench, models: Settings, who: Actor, kind: str, name: st
 
 
 def _came_to(run: Run) -> dict[str, Any]:
-    """Return what an audit came to, without what differs from one audit to the next of the same answer."""
-    own = {"id", "case_id", "case_digest", "started_at", "finished_at", "spot_check", "settings", "usage"}
+    """Return what an audit came to, without what differs from one audit to the next of the same
+    answer.
+    """
+    own = {
+        "id",
+        "case_id",
+        "case_digest",
+        "started_at",
+        "finished_at",
+        "spot_check",
+        "settings",
+        "usage",
+    }
     whole = run.model_dump(exclude={*own, "iterations", "draft", "loose_calls"})
     iterations = [each.model_dump(exclude={"step_ms", "calls"}) for each in run.iterations]
     return {**whole, "iterations": iterations, "draft": run.draft and run.draft.answer}
@@ -135,10 +175,13 @@ def _never_cut_short(path: Path, models: Settings, report: Connection) -> None:
             report.send((start, settings.critic, _came_to(run)))
 
 
-def _results(path: Path, models: Settings, work: Callable[[Path, Settings, Connection], None]) -> list[tuple[Any, ...]]:
+def _results(
+    path: Path, models: Settings, work: Callable[[Path, Settings, Connection], None]
+) -> list[tuple[Any, ...]]:
     """Let a process of its own do the work, and return what it reports.
 
-    Audits by models start threads, and a process with threads had better not be forked, as this one is again and again.
+    Audits by models start threads, and a process with threads had better not be forked, as this one
+    is again and again.
     """
     here, there = CONTEXT.Pipe(duplex=False)
     process = CONTEXT.Process(target=work, args=(path, models, there))
@@ -171,7 +214,9 @@ def _resume_all(path: Path, models: Settings, report: Connection) -> None:
     for cut_short in map(workbench.runs.summary, workbench.store.runs.in_state("interrupted")):
         settings = models if cut_short.models["critic"] == models.critic else OFFLINE
         before = workbench.runs.progress(cut_short.id)
-        run = workbench.audits.audit(who, workbench.store.cases.get(cut_short.case_id), settings=settings)
+        run = workbench.audits.audit(
+            who, workbench.store.cases.get(cut_short.case_id), settings=settings
+        )
         assert run.id == cut_short.id, "it went on, and did not begin anew"
         kept = bool(before.draft or before.steps or before.iterations)
         report.send((run.case_id.partition("-")[0], settings.critic, _came_to(run), kept))
@@ -182,16 +227,27 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     for part in path.parent.glob("*.part*"):
         part.unlink()
     for whole in set(path.parent.glob("*.db")) - {path}:
-        assert backup.verify(whole).problems == (), "a file that has the name of a backup is a whole one"
+        assert backup.verify(whole).problems == (), (
+            "a file that has the name of a backup is a whole one"
+        )
         backup.remove(whole)
     workbench = Workbench.open(path)
     while workbench.ingestion.read_waiting({}):
         pass
     cases = [case.id for case in workbench.store.cases.iterate()]
-    runs = {row[0] for row in workbench.store.database.execute("SELECT id FROM runs WHERE state = 'finished'")}
+    runs = {
+        row[0]
+        for row in workbench.store.database.execute("SELECT id FROM runs WHERE state = 'finished'")
+    }
     entries = {entry.digest for entry in workbench.store.decisions.iterate()}
     for kind, name in acknowledged:
-        there = {"import": cases, "ingest": cases, "audit": runs, "ask": runs, "decide": entries}.get(kind)
+        there = {
+            "import": cases,
+            "ingest": cases,
+            "audit": runs,
+            "ask": runs,
+            "decide": entries,
+        }.get(kind)
         assert there is None or name in there, f"{kind} {name} was acknowledged and is lost"
     for doubled in (
         "runs",
@@ -242,18 +298,27 @@ def test_processes_killed_at_any_moment_lose_nothing_that_was_acknowledged(
         if kill % 25 == 24 or kill == rounds - 1:
             audits.resume(path)
             _compared(path, acknowledged)
-            log.info("%d kills, %d acknowledged, none lost; resumed: %s", kill + 1, len(acknowledged), audits.resumed)
+            log.info(
+                "%d kills, %d acknowledged, none lost; resumed: %s",
+                kill + 1,
+                len(acknowledged),
+                audits.resumed,
+            )
 
 
 @pytest.mark.soak(smoke=1, full=120)
 @pytest.mark.timeout(3600)
-def test_eight_processes_at_once_lose_nothing_and_meet_no_error(tmp_path: Path, models: Settings, rounds: int) -> None:
+def test_eight_processes_at_once_lose_nothing_and_meet_no_error(
+    tmp_path: Path, models: Settings, rounds: int
+) -> None:
     path = tmp_path / "trial.db"
     Workbench.open(path).close()
     pipes = []
     for number in range(8):
         here, there = CONTEXT.Pipe(duplex=False)
-        process = CONTEXT.Process(target=_work, args=(path, models, KINDS, number, float(rounds), there))
+        process = CONTEXT.Process(
+            target=_work, args=(path, models, KINDS, number, float(rounds), there)
+        )
         process.start()
         there.close()
         pipes.append((here, process))
@@ -268,4 +333,8 @@ def test_eight_processes_at_once_lose_nothing_and_meet_no_error(tmp_path: Path, 
         process.join()
     _compared(path, acknowledged)
     longest = {kind: round(max(each), 2) for kind, each in waits.items()}
-    log.info("%d acknowledged by eight processes, none lost; longest in seconds: %s", len(acknowledged), longest)
+    log.info(
+        "%d acknowledged by eight processes, none lost; longest in seconds: %s",
+        len(acknowledged),
+        longest,
+    )

@@ -1,4 +1,6 @@
-"""These tests need other tools' libraries, in an environment of their own: ``make test-tools`` alone collects them."""
+"""These tests need other tools' libraries, in an environment of their own: ``make test-tools``
+alone collects them.
+"""
 
 from __future__ import annotations
 

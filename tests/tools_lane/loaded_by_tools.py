@@ -1,7 +1,8 @@
-"""Load what MASIS exported with a tool's own loader: ``python tests/tools_lane/loaded_by_tools.py TOOL FILE``.
+"""Load what MASIS exported with a tool's own loader: ``python tests/tools_lane/loaded_by_tools.py
+TOOL FILE``.
 
-Runs in an environment that holds the tools (``make test-tools`` makes it) and imports nothing of ours. Prints what the
-tool found as JSON; what it refuses is an error.
+Runs in an environment that holds the tools (``make test-tools`` makes it) and imports nothing of
+ours. Prints what the tool found as JSON; what it refuses is an error.
 """
 
 from __future__ import annotations
@@ -30,14 +31,18 @@ def ragas(path: Path) -> dict[str, Any]:
 
 
 def trl(path: Path) -> dict[str, Any]:
-    """Take rows through TRL's checks and its templating, as its trainers do before they need a model."""
+    """Take rows through TRL's checks and its templating, as its trainers do before they need a
+    model.
+    """
     import datasets
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from transformers import PreTrainedTokenizerFast
     from trl.data_utils import is_conversational, maybe_apply_chat_template, maybe_extract_prompt
 
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel({"?": 0}, unk_token="?")))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(WordLevel({"?": 0}, unk_token="?"))
+    )
     tokenizer.chat_template = TEMPLATE
     rows = datasets.load_dataset("json", data_files=str(path), split="train")
     for row in rows:
@@ -50,7 +55,9 @@ def trl(path: Path) -> dict[str, Any]:
 
 
 def label_studio(path: Path) -> dict[str, Any]:
-    """Hold tasks, predictions and annotations against the labelling interface of the manifest, and read them."""
+    """Hold tasks, predictions and annotations against the labelling interface of the manifest, and
+    read them.
+    """
     from label_studio_sdk.label_interface import LabelInterface
     from label_studio_sdk.label_interface.objects import AnnotationValue, PredictionValue
 
@@ -79,7 +86,11 @@ def label_studio(path: Path) -> dict[str, Any]:
     }
 
 
-TOOLS: dict[str, Callable[[Path], dict[str, Any]]] = {"ragas": ragas, "trl": trl, "label-studio": label_studio}
+TOOLS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "ragas": ragas,
+    "trl": trl,
+    "label-studio": label_studio,
+}
 
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(TOOLS[sys.argv[1]](Path(sys.argv[2]))))

@@ -1,4 +1,6 @@
-"""What other tools' own libraries write is read, and what is exported is loaded by their own loaders."""
+"""What other tools' own libraries write is read, and what is exported is loaded by their own
+loaders.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,26 @@ kind, path = sys.argv[1:]
 found = datasets.load_dataset(path) if kind == "folder" else datasets.load_dataset(kind, data_files=path)
 print(json.dumps({name: [part.num_rows, sorted(part.column_names)] for name, part in found.items()}))
 """
-WORDS = {"sft": {"messages"}, "pairs": {"prompt", "chosen", "rejected"}, "ragas": {"user_input", "retrieved_contexts"}}
+WORDS = {
+    "sft": {"messages"},
+    "pairs": {"prompt", "chosen", "rejected"},
+    "ragas": {"user_input", "retrieved_contexts"},
+}
 
 
 def by_tools(*arguments: str, folder: Path) -> str:
-    """Run the Python that holds the tools, without a network and with caches of its own; return what it prints."""
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "hf"), "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([PYTHON, *arguments], capture_output=True, text=True, env=environment, check=False)
+    """Run the Python that holds the tools, without a network and with caches of its own; return
+    what it prints.
+    """
+    environment = {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(folder / "hf"),
+        "PYTHONWARNINGS": "ignore",
+    }
+    done = subprocess.run(
+        [PYTHON, *arguments], capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -43,7 +58,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The files that the installed libraries write, by profile and ending."""
     folder = tmp_path_factory.mktemp("written")
     by_tools(str(Path(__file__).with_name("written_by_tools.py")), str(folder), folder=folder)
-    return {f"{formats_of(path).formats[0]}{path.suffix}": path for path in folder.iterdir() if path.is_file()}
+    return {
+        f"{formats_of(path).formats[0]}{path.suffix}": path
+        for path in folder.iterdir()
+        if path.is_file()
+    }
 
 
 @pytest.mark.parametrize(
@@ -51,7 +70,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     [path for path in sorted(FIXTURES.iterdir()) if "-sdk-" in path.name or "-core-" in path.name],
     ids=lambda path: path.stem,
 )
-def test_what_the_installed_library_writes_is_read_as_the_fixture_is(path: Path, written: dict[str, Path]) -> None:
+def test_what_the_installed_library_writes_is_read_as_the_fixture_is(
+    path: Path, written: dict[str, Path]
+) -> None:
     profile = builtin()[formats_of(path).formats[0]]
     (fixture,) = read_any(path)
     (now,) = read_any(written[f"{profile.name}{path.suffix}"])
@@ -68,7 +89,9 @@ def test_a_parquet_file_of_datasets_is_read_as_its_json_lines_are(written: dict[
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     workbench = Workbench.open(tmp_path_factory.mktemp("bench") / "bench.db")
     for number, demo in enumerate(list(demo_cases())[:6]):
-        case = demo.model_copy(update={"metadata": {**demo.metadata, "trace_id": f"trace-{number}"}})
+        case = demo.model_copy(
+            update={"metadata": {**demo.metadata, "trace_id": f"trace-{number}"}}
+        )
         workbench.cases.add(ADA, [case])
         run = workbench.audits.audit(ADA, case)
         corrected = f"{run.iterations[0].answer} It was checked." if number % 2 else None
@@ -82,7 +105,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
             verdict=verdict,
             reason="Says less than it could",
             corrected_answer=corrected,
-            labels=(TargetLabel(target="claim", start=0, end=len(words), text=words, label="partial"),),
+            labels=(
+                TargetLabel(target="claim", start=0, end=len(words), text=words, label="partial"),
+            ),
         )
         submitted(workbench, decision)
     yield workbench
@@ -90,12 +115,16 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
 
 
 @pytest.mark.parametrize("form", sorted(FORMATS))
-def test_datasets_loads_what_is_exported_with_every_row(form: str, bench: Workbench, tmp_path: Path) -> None:
+def test_datasets_loads_what_is_exported_with_every_row(
+    form: str, bench: Workbench, tmp_path: Path
+) -> None:
     chosen = FORMATS[form]
     path = tmp_path / f"export{'' if form == 'hf' else chosen.suffix}"
     exported = bench.exports.write_file(ADA, path, form)
     assert exported.rows
-    found = json.loads(by_tools("-c", LOAD, "folder" if form == "hf" else "json", str(path), folder=tmp_path))
+    found = json.loads(
+        by_tools("-c", LOAD, "folder" if form == "hf" else "json", str(path), folder=tmp_path)
+    )
     assert sum(rows for rows, _ in found.values()) == exported.rows
     assert all(WORDS.get(form, set()) <= set(columns) for _, columns in found.values())
 
@@ -103,7 +132,9 @@ def test_datasets_loads_what_is_exported_with_every_row(form: str, bench: Workbe
 def loaded(tool: str, path: Path, folder: Path) -> dict[str, Any]:
     """What a tool's own loader finds in an export."""
     found: dict[str, Any] = json.loads(
-        by_tools(str(Path(__file__).with_name("loaded_by_tools.py")), tool, str(path), folder=folder)
+        by_tools(
+            str(Path(__file__).with_name("loaded_by_tools.py")), tool, str(path), folder=folder
+        )
     )
     return found
 
@@ -112,17 +143,23 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_ragas_loads_every_sample_with_what_it_knows_of_it(bench: Workbench, tmp_path: Path) -> None:
+def test_ragas_loads_every_sample_with_what_it_knows_of_it(
+    bench: Workbench, tmp_path: Path
+) -> None:
     path = tmp_path / "samples.jsonl"
     exported = bench.exports.write_file(ADA, path, "ragas")
     found = loaded("ragas", path, tmp_path)
     assert found["rows"] == exported.rows == 6
     own = {"retrieved_context_sources"}  # Ragas has no field for them
-    assert found["samples"] == [{k: v for k, v in row.items() if k not in own} for row in lines_of(path)]
+    assert found["samples"] == [
+        {k: v for k, v in row.items() if k not in own} for row in lines_of(path)
+    ]
     assert set(found["features"]) >= {"user_input", "response", "retrieved_contexts", "reference"}
 
 
-def test_trl_takes_pairs_as_preferences_with_a_prompt_of_their_own(bench: Workbench, tmp_path: Path) -> None:
+def test_trl_takes_pairs_as_preferences_with_a_prompt_of_their_own(
+    bench: Workbench, tmp_path: Path
+) -> None:
     path = tmp_path / "pairs.jsonl"
     exported = bench.exports.write_file(ADA, path, "pairs")
     found = loaded("trl", path, tmp_path)
@@ -144,18 +181,24 @@ def test_trl_takes_chats_to_train_on(bench: Workbench, tmp_path: Path) -> None:
         assert texts["text"] == f"<user>{asked}<assistant>{answered}"
 
 
-def test_label_studio_accepts_tasks_predictions_and_annotations(bench: Workbench, tmp_path: Path) -> None:
+def test_label_studio_accepts_tasks_predictions_and_annotations(
+    bench: Workbench, tmp_path: Path
+) -> None:
     path = tmp_path / "tasks.json"
     exported = bench.exports.write_file(ADA, path, "label-studio")
     found = loaded("label-studio", path, tmp_path)
     assert (found["rows"], found["predictions"], found["annotations"]) == (exported.rows, 6, 6)
     tasks = json.loads(path.read_text(encoding="utf-8"))
-    regions = [each for task in tasks for part in ("predictions", "annotations") for each in task[part]]
+    regions = [
+        each for task in tasks for part in ("predictions", "annotations") for each in task[part]
+    ]
     assert found["regions"] == sum(len(each["result"]) for each in regions) > 12
 
 
 @pytest.mark.parametrize("encoding", ["csv", "parquet"])
-def test_datasets_loads_flat_exports_as_tables(encoding: str, bench: Workbench, tmp_path: Path) -> None:
+def test_datasets_loads_flat_exports_as_tables(
+    encoding: str, bench: Workbench, tmp_path: Path
+) -> None:
     path = tmp_path / f"claims.{encoding}"
     exported = bench.exports.write_file(ADA, path, "claims", encoding=encoding)
     found = json.loads(by_tools("-c", LOAD, encoding, str(path), folder=tmp_path))

@@ -59,9 +59,15 @@ def store_audited(
         bench.audits.store_run(ADA, a_run(case, f"run-{number}", **(made | keys.get("run", {}))))
 
 
-def decided(bench: Workbench, number: int, verdict: str = "approve", *, blind: bool = True, **keys: Any) -> None:
+def decided(
+    bench: Workbench, number: int, verdict: str = "approve", *, blind: bool = True, **keys: Any
+) -> None:
     """Decide case ``case-NUMBER`` about its original answer."""
-    content = {"reviewer": "Ada", "reason": "Says more than the evidence", "corrected_answer": "No."} | keys
+    content = {
+        "reviewer": "Ada",
+        "reason": "Says more than the evidence",
+        "corrected_answer": "No.",
+    } | keys
     decision = Decision(
         case_id=f"case-{number}",
         run_id=f"run-{number}",

@@ -52,7 +52,14 @@ from masis.trust.guarantee import (
     upper_bound,
 )
 from masis.trust.machine import Stratum, draws_for_width, missed
-from masis.trust.score import calibration_error, error_floor, fit, probabilities, reliability, yield_curve
+from masis.trust.score import (
+    calibration_error,
+    error_floor,
+    fit,
+    probabilities,
+    reliability,
+    yield_curve,
+)
 from masis.ui.team.page import pair_agrees
 from masis.views.story import checks_passed
 from tests.reviewing import ADA
@@ -65,10 +72,14 @@ SERIOUS = ReviewReason(code="invalid_reference", message="1 reference cites no e
 
 @pytest.fixture
 def reviewed(bench: Workbench, audited: Audited) -> Workbench:
-    """Twelve answers: six accused of which four are faulty, six not of which one is; two decided with the verdict."""
+    """Twelve answers: six accused of which four are faulty, six not of which one is; two decided
+    with the verdict.
+    """
     audited(0, 6, run={"review_reasons": (SERIOUS,)})
     audited(6, 14)
-    for number, verdict in enumerate(["reject", "reject", "override", "reject", "approve", "approve"]):
+    for number, verdict in enumerate(
+        ["reject", "reject", "override", "reject", "approve", "approve"]
+    ):
         decided(bench, number, verdict)
     for number in range(6, 11):
         decided(bench, number)
@@ -78,7 +89,9 @@ def reviewed(bench: Workbench, audited: Audited) -> Workbench:
     return bench
 
 
-def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(reviewed: Workbench) -> None:
+def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(
+    reviewed: Workbench,
+) -> None:
     found = reviewed.trust.compare(ADA, TrustFilter())
     assert found.answers.confusion == {"must_look": (4, 2), "not_certified": (1, 5)}
     assert found.answers.precision.value == pytest.approx(4 / 6)
@@ -115,8 +128,11 @@ def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Au
     gold = {"clean": False, "claims": [{"text": statement, "verdict": "contradicted"}]}
     audited(0, 1, case={"labels": gold})
     audited(1, 2, case={"labels": {"claims": [{"text": statement, "support": "Complete"}]}})
-    assert bench.trust.compare(ADA, TrustFilter(source="gold")).answers.confusion == {"not_certified": (1, 1)}
-    assert bench.trust.parts(ADA, "claim", "gold").comparison.n == 0  # the audit's claim has no place in the answer
+    assert bench.trust.compare(ADA, TrustFilter(source="gold")).answers.confusion == {
+        "not_certified": (1, 1)
+    }
+    # the audit's claim has no place in the answer
+    assert bench.trust.parts(ADA, "claim", "gold").comparison.n == 0
 
 
 def test_claims_and_references_are_matched_by_their_place() -> None:
@@ -128,11 +144,17 @@ def test_claims_and_references_are_matched_by_their_place() -> None:
         SimpleNamespace(verdict="supported", claim=SimpleNamespace(start=0, end=10)),
         SimpleNamespace(verdict="contradicted", claim=SimpleNamespace(start=11, end=20)),
     ]
-    references = [SimpleNamespace(status="invalid", start=12, end=15), SimpleNamespace(status="valid", start=2, end=5)]
+    references = [
+        SimpleNamespace(status="invalid", start=12, end=15),
+        SimpleNamespace(status="valid", start=2, end=5),
+    ]
     audit = SimpleNamespace(citations=references)
     iteration = SimpleNamespace(claims=claims, citation_audit=audit, issues=[])
     labels = {
-        "claims": [{"text": "0123456789", "verdict": "supported"}, {"text": "abcdefghi", "support": "Incomplete"}],
+        "claims": [
+            {"text": "0123456789", "verdict": "supported"},
+            {"text": "abcdefghi", "support": "Incomplete"},
+        ],
         "citations": [{"text": "bcd", "sentence": "abcdefghi", "status": "invalid"}],
     }
     word = TargetLabel(target="claim", start=0, end=10, text="0123456789", label="unsupported")
@@ -144,10 +166,14 @@ def test_claims_and_references_are_matched_by_their_place() -> None:
     gold = found[found["source"] == "gold"]
     assert compare_items(gold, "claim").confusion == {"supported": (0, 1), "contradicted": (1, 0)}
     assert compare_items(gold, "reference").confusion == {"invalid": (1, 0)}
-    assert compare_items(found[found["source"] == "decision"], "claim").confusion == {"supported": (1, 0)}
+    assert compare_items(found[found["source"] == "decision"], "claim").confusion == {
+        "supported": (1, 0)
+    }
 
 
-def test_reviewers_are_compared_and_only_a_lead_sees_their_names(bench: Workbench, audited: Audited) -> None:
+def test_reviewers_are_compared_and_only_a_lead_sees_their_names(
+    bench: Workbench, audited: Audited
+) -> None:
     audited(0, 3)
     bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never"))
     for number, verdict in enumerate(["approve", "approve", "reject"]):
@@ -162,7 +188,11 @@ def test_reviewers_are_compared_and_only_a_lead_sees_their_names(bench: Workbenc
     assert bench.trust.people(ADA, names=True).pairs[0].second == "Bo"
     (own,) = bench.trust.reviewers(ADA)
     assert (own.decisions, own.agreed.value) == (3, pytest.approx(2 / 3))
-    assert {each.reviewer for each in bench.trust.reviewers(ADA, others=True)} == {"Ada", "Bo", "Cy"}
+    assert {each.reviewer for each in bench.trust.reviewers(ADA, others=True)} == {
+        "Ada",
+        "Bo",
+        "Cy",
+    }
     shared = TrustService(bench.store, bench.settings, SIGN_IN_REQUIRED)
     reviewer = Actor(name="Bo", roles=("reviewer",), authenticated=True)
     for forbidden in (shared.people, lambda person, names: shared.reviewers(person, others=names)):
@@ -170,7 +200,9 @@ def test_reviewers_are_compared_and_only_a_lead_sees_their_names(bench: Workbenc
             forbidden(reviewer, names=True)
 
 
-def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(bench: Workbench, audited: Audited) -> None:
+def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(
+    bench: Workbench, audited: Audited
+) -> None:
     audited(0, 6)
     bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
     for number in range(6):
@@ -179,7 +211,10 @@ def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(benc
     found = bench.trust.people(ADA)
     assert found.constant == (("Ada", "override", 6),)
     assert found.agreement.raw == found.pairs[0].raw
-    assert (found.agreement.raw.low, found.agreement.alpha.low) == (pytest.approx(0.043, abs=1e-3), None)
+    assert (found.agreement.raw.low, found.agreement.alpha.low) == (
+        pytest.approx(0.043, abs=1e-3),
+        None,
+    )
 
 
 def test_the_same_verdict_with_another_correction_or_answer_is_told_from_full_agreement(
@@ -200,8 +235,10 @@ def test_the_same_verdict_with_another_correction_or_answer_is_told_from_full_ag
     found = bench.trust.people(ADA)
     (pair,) = found.pairs
     assert (pair.same, [found.cases[unit] for unit in pair.apart]) == (3, ["case-1"])
-    assert pair_agrees(pair, "case") == (
-        "Ada and Bo gave the same verdict in 3 of 4 cases (75%), the same verdict and correction in 2."
+    assert (
+        pair_agrees(pair, "case")
+        == "Ada and Bo gave the same verdict in 3 of 4 cases (75%), the same verdict and correction"
+        " in 2."
     )
 
 
@@ -210,7 +247,9 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
 ) -> None:
     audited(0, 3)
     bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
-    for number, (mine, seconds) in enumerate((("approve", 0.2), ("approve", 20.0), ("approve", 0.0))):
+    for number, (mine, seconds) in enumerate(
+        (("approve", 0.2), ("approve", 20.0), ("approve", 0.0))
+    ):
         decided(bench, number, mine, extra={"seconds": seconds})
         decided(bench, number, "reject", reviewer="Bo", extra={"seconds": 0.1})
     for number, verdict in enumerate(("reject", "approve", "escalate")):
@@ -236,17 +275,24 @@ def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Aud
     assert bench.trust.counts_in_words(ADA) == "Of settled cases, and all of your own decisions."
 
 
-def test_every_decision_that_counts_is_counted_and_ones_own_always(bench: Workbench, audited: Audited) -> None:
+def test_every_decision_that_counts_is_counted_and_ones_own_always(
+    bench: Workbench, audited: Audited
+) -> None:
     audited(0, 3)
     policy = QueuePolicy(reviewers=2, rule="adjudicated")
     bench.store.team.put("Ada", policy)
     for reviewer, verdict in (("Bo", "approve"), ("Cy", "override")):
-        decided(bench, 0, verdict, reviewer=reviewer, corrected_answer="Better.")  # differ: all count, once all are in
-    decided(bench, 1, "override", reviewer="Cy", corrected_answer="Better.")  # another decision is missing
+        # differ: all count, once all are in
+        decided(bench, 0, verdict, reviewer=reviewer, corrected_answer="Better.")
+    # another decision is missing
+    decided(bench, 1, "override", reviewer="Cy", corrected_answer="Better.")
     for actor, counts in ((ADA, {"Bo": 1, "Cy": 1}), (Actor(name="Cy"), {"Bo": 1, "Cy": 2})):
         assert bench.trust.decisions_by(actor) == counts
         assert bench.trust.together(actor).decisions == sum(counts.values())
-        assert bench.trust.counts_in_words(actor) == "Others' decisions on a shared case count once all are made."
+        assert (
+            bench.trust.counts_in_words(actor)
+            == "Others' decisions on a shared case count once all are made."
+        )
     (own,) = bench.trust.reviewers(Actor(name="Cy"))
     assert (own.decisions, own.overrides.value) == (2, 1.0)
     bench.store.team.put("Ada", policy.model_copy(update={"machine": "never"}))
@@ -256,7 +302,9 @@ def test_every_decision_that_counts_is_counted_and_ones_own_always(bench: Workbe
     assert bench.trust.counts_in_words(ADA) == ""
 
 
-def test_reviewers_are_named_where_no_policy_blinds_them(bench: Workbench, audited: Audited) -> None:
+def test_reviewers_are_named_where_no_policy_blinds_them(
+    bench: Workbench, audited: Audited
+) -> None:
     audited(0, 1)
     bench.store.team.put("Ada", QueuePolicy(reviewers=2))
     for reviewer in ("Bo", "Cy"):
@@ -265,7 +313,9 @@ def test_reviewers_are_named_where_no_policy_blinds_them(bench: Workbench, audit
     assert (pair.first, pair.second) == ("Bo", "Cy")
 
 
-def test_the_miss_rate_weighs_strata_and_says_how_many_draws_are_missing(bench: Workbench, audited: Audited) -> None:
+def test_the_miss_rate_weighs_strata_and_says_how_many_draws_are_missing(
+    bench: Workbench, audited: Audited
+) -> None:
     both = missed([Stratum("5%", 900, 20, 0), Stratum("50%", 100, 50, 10)])
     assert both.value == pytest.approx(0.1 * 0.2)
     assert 0 < both.low < 0.02 < both.high < 0.15
@@ -312,7 +362,8 @@ def test_a_question_is_never_on_both_sides_of_a_split() -> None:
     found, _ = columns(200)
     questions = np.repeat(np.arange(20), 10)
     faulty = questions % 2 == 0
-    found["confidence"] = questions / 20 + np.arange(200) * 1e-6  # tells the question, and with it the answer
+    # tells the question, and with it the answer
+    found["confidence"] = questions / 20 + np.arange(200) * 1e-6
     score, _ = fit(found, faulty, questions.tolist())
     assert score.auroc < 0.7
 
@@ -331,7 +382,9 @@ def test_figures_of_a_score() -> None:
     assert yield_curve(truth, same)[25] == (0.5, 0.5)
 
 
-def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, audited: Audited) -> None:
+def test_fitting_orders_the_queue_and_runs_record_the_score(
+    bench: Workbench, audited: Audited
+) -> None:
     with pytest.raises(InputError, match="0 settled decisions"):
         bench.trust.fit(ADA)
     for number in range(80):
@@ -343,7 +396,13 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
     audited(80, 81, confidence=0.9)
     audited(81, 82, confidence=0.2)
     score = bench.trust.fit(ADA)
-    assert (score.version, score.by, score.decisions, score.faulty, len(score.case_ids)) == (1, "Ada", 80, 27, 80)
+    assert (score.version, score.by, score.decisions, score.faulty, len(score.case_ids)) == (
+        1,
+        "Ada",
+        80,
+        27,
+        80,
+    )
     waiting = bench.cases.find(CaseFilter(states=("needs_review",), order="risk")).rows
     assert [row.id for row in waiting] == ["case-81", "case-80"]
     audited(82, 83, confidence=0.5)
@@ -355,29 +414,44 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
         assert [row.id for row in waiting] == ["case-81", "case-82", "case-80"]
         bench.reassessment.run(ADA, apply=True, again=True)
     before = bench.store.trust.undecided()
-    assert bench.store.database.execute("SELECT risk FROM jobs WHERE seq = ?", before["seq"][:1])[0][
+    assert bench.store.database.execute("SELECT risk FROM jobs WHERE seq = ?", before["seq"][:1])[
         0
-    ] == pytest.approx(3 * probabilities(score, before)[0])
-    assert set(bench.trust.yields(ADA, TrustFilter()).curves) == {"built-in order", "fitted order", "random order"}
+    ][0] == pytest.approx(3 * probabilities(score, before)[0])
+    assert set(bench.trust.yields(ADA, TrustFilter()).curves) == {
+        "built-in order",
+        "fitted order",
+        "random order",
+    }
 
 
 @pytest.mark.parametrize(
     ("found", "says"),
     [
         (Estimate(0.7, 0.62, 0.78, 90), "substantial agreement beyond chance"),
-        (Estimate(0.5, 0.3, 0.7, 90), "moderate agreement beyond chance; it may be fair to substantial"),
+        (
+            Estimate(0.5, 0.3, 0.7, 90),
+            "moderate agreement beyond chance; it may be fair to substantial",
+        ),
         (Estimate(-0.1, n=9), "9 cases: too few to tell how strong agreement beyond chance is"),
-        (Estimate(None, n=9, why=ALIKE), "agreement beyond chance can't be computed: all verdicts are alike"),
+        (
+            Estimate(None, n=9, why=ALIKE),
+            "agreement beyond chance can't be computed: all verdicts are alike",
+        ),
         (Estimate(1.0, n=1), "1 case: too few to tell how strong agreement beyond chance is"),
     ],
 )
-def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(found: Estimate, says: str) -> None:
+def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(
+    found: Estimate, says: str
+) -> None:
     assert in_words(found) == says
 
 
 def test_a_share_says_when_it_rests_on_too_few() -> None:
     assert how_sure(Estimate(0.5, 0.4, 0.6, 90)) == how_sure(Estimate(None)) == ""
-    assert how_sure(Estimate(0.5, 0.01, 0.99, 2)) == "2 are too few to tell: it may be anything from 1.0% to 99%."
+    assert (
+        how_sure(Estimate(0.5, 0.01, 0.99, 2))
+        == "2 are too few to tell: it may be anything from 1.0% to 99%."
+    )
 
 
 def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Workbench) -> None:
@@ -392,13 +466,24 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     assert "Draw 149 at random for blind decisions" in following
     report = trust.compare(ADA, TrustFilter())
     few, enough = (trust.missed(ADA)._replace(drawable=count) for count in (18, 149))
-    assert "18 undecided can be drawn, 131 more are needed" in short_answers(report, few, None)["What next?"]
+    assert (
+        "18 undecided can be drawn, 131 more are needed"
+        in short_answers(report, few, None)["What next?"]
+    )
     assert "Audit more answers" not in short_answers(report, enough, None)["What next?"]
     assert "(Team, Policy)" not in following
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
-    assert "(Team, Policy): only such decisions count" in short_answers(nothing, enough, None)["What next?"]
-    assert "Nobody knows yet" in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
-    assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith("0.50 (n = 12; no interval")
+    assert (
+        "(Team, Policy): only such decisions count"
+        in short_answers(nothing, enough, None)["What next?"]
+    )
+    assert (
+        "Nobody knows yet"
+        in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
+    )
+    assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith(
+        "0.50 (n = 12; no interval"
+    )
 
 
 def test_figures_are_read_for_100_decisions_as_the_log_has_them(reviewed: Workbench) -> None:
@@ -410,10 +495,12 @@ def test_figures_are_read_for_100_decisions_as_the_log_has_them(reviewed: Workbe
     assert reviewed.store.trust.decided(spot_checks=True)["case_id"] == []
 
 
-# Agreement figures equal published worked examples and reference implementations, degenerate ones included
+# Agreement figures equal published worked examples and reference implementations, degenerate ones
+# included
 
-# Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), example C; Gwet (Handbook of Inter-Rater Reliability,
-# 4th ed., table 2.10) takes the same ratings of 12 units by 4 raters for AC1. 0: not rated.
+# Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), example C; Gwet (Handbook of
+# Inter-Rater Reliability, 4th ed., table 2.10) takes the same ratings of 12 units by 4 raters for
+# AC1. 0: not rated.
 FOUR_RATERS = np.array(
     [
         [1, 2, 3, 3, 2, 1, 4, 1, 2, 0, 0, 0],
@@ -444,13 +531,18 @@ def test_published_examples_of_several_raters() -> None:
 @pytest.mark.parametrize(
     ("table", "weights", "kappa"),
     [
-        ([[20, 5], [10, 15]], "", 0.4),  # the worked example of most textbooks: 0.70 observed, 0.50 by chance
-        ([[118, 5], [2, 0]], "", -0.0234),  # Gwet (2002): high agreement on a rare trait, and kappa below zero
-        ([[45, 15], [25, 15]], "", 0.1304),  # two of the same agreement, 0.60, and other marginals (Feinstein &
+        # the worked example of most textbooks: 0.70 observed, 0.50 by chance
+        ([[20, 5], [10, 15]], "", 0.4),
+        # Gwet (2002): high agreement on a rare trait, and kappa below zero
+        ([[118, 5], [2, 0]], "", -0.0234),
+        # two of the same agreement, 0.60, and other marginals (Feinstein &
+        ([[45, 15], [25, 15]], "", 0.1304),
         ([[25, 35], [5, 35]], "", 0.2593),  # Cicchetti's first paradox)
     ],
 )
-def test_published_examples_of_two_raters(table: list[list[int]], weights: str, kappa: float) -> None:
+def test_published_examples_of_two_raters(
+    table: list[list[int]], weights: str, kappa: float
+) -> None:
     assert cohen_kappa(np.array(table, dtype=float), weights) == pytest.approx(kappa, abs=5e-5)
 
 
@@ -466,7 +558,9 @@ def test_any_ratings_give_what_the_libraries_give(seed: int) -> None:
     ratings[:, 1] = np.where(draws.random(60) < 0.7, ratings[:, 0], ratings[:, 1])
     for weights in ("", "linear", "quadratic"):
         table = table_of(ratings[:, 0], ratings[:, 1], 4)
-        expected = cohen_kappa_score(ratings[:, 0], ratings[:, 1], weights=weights or None, labels=range(4))
+        expected = cohen_kappa_score(
+            ratings[:, 0], ratings[:, 1], weights=weights or None, labels=range(4)
+        )
         assert cohen_kappa(table, weights) == pytest.approx(expected)
     ratings[draws.random((60, 3)) < 0.2] = -1
     patterns, weighted = counted(ratings, 4)
@@ -486,7 +580,9 @@ def test_what_is_undefined_says_so_and_what_is_certain_is_one() -> None:
     assert pair.kappa.value is None
     none = agreement(np.full((3, 2), -1), np.arange(3), ("approve", "reject"))
     assert (none.units, none.raw.value) == (0, None)
-    assert agreement(np.array([[0, 1], [1, 0]]), np.arange(2), ("a", "b")).alpha.value == pytest.approx(-0.5)
+    assert agreement(
+        np.array([[0, 1], [1, 0]]), np.arange(2), ("a", "b")
+    ).alpha.value == pytest.approx(-0.5)
 
 
 def test_an_interval_is_left_out_where_it_would_mislead() -> None:
@@ -496,7 +592,10 @@ def test_an_interval_is_left_out_where_it_would_mislead() -> None:
     assert few.alpha.low is None
     many = agreement(np.tile(ratings, (4, 1)), np.arange(120), ("approve", "reject"))
     assert many.alpha.low < many.alpha.value < many.alpha.high
-    assert "questions" in agreement(np.tile(ratings, (4, 1)), np.repeat(np.arange(30), 4), ("a", "b")).alpha.why
+    assert (
+        "questions"
+        in agreement(np.tile(ratings, (4, 1)), np.repeat(np.arange(30), 4), ("a", "b")).alpha.why
+    )
 
 
 def test_units_of_one_question_count_for_less() -> None:
@@ -505,14 +604,18 @@ def test_units_of_one_question_count_for_less() -> None:
     assert alone.value == together.value
     assert together.high - together.low > 1.8 * (alone.high - alone.low)
     ratings = np.column_stack([hit, ~hit]).astype(int)
-    counted = [Counted.of(ratings, ratings[:, 0], each, 2) for each in (np.arange(300), np.repeat(np.arange(60), 5))]
+    counted = [
+        Counted.of(ratings, ratings[:, 0], each, 2)
+        for each in (np.arange(300), np.repeat(np.arange(60), 5))
+    ]
     mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in counted]
     assert mean[1].high - mean[1].low > 1.8 * (mean[0].high - mean[0].low)
 
 
 def test_the_exact_interval_is_clopper_and_pearsons() -> None:
     assert exact_bounds(0, 149, 0.1) == pytest.approx((0.0, 0.0199), abs=1e-4)
-    assert exact_bounds(5, 50) == pytest.approx((0.0333, 0.2181), abs=1e-4)  # Clopper & Pearson (1934), 10% of 50
+    # Clopper & Pearson (1934), 10% of 50
+    assert exact_bounds(5, 50) == pytest.approx((0.0333, 0.2181), abs=1e-4)
 
 
 def test_pairs_lead_to_what_they_differ_on() -> None:
@@ -526,18 +629,22 @@ def test_pairs_lead_to_what_they_differ_on() -> None:
 
 def test_spans_are_compared_by_their_characters() -> None:
     assert span_f1({"a": [[(0, 10)], [(5, 15)]]}).value == pytest.approx(0.5)
-    assert span_f1({"a": [[(0, 10)], [(0, 10)]], "b": [[(0, 5)], []]}).value == pytest.approx(20 / 25)
+    assert span_f1({"a": [[(0, 10)], [(0, 10)]], "b": [[(0, 5)], []]}).value == pytest.approx(
+        20 / 25
+    )
     assert span_f1({"a": [[], []]}).value is None
 
 
-# A threshold is guaranteed on blind random draws alone, applied by a lead in the log, watched, and lapses
+# A threshold is guaranteed on blind random draws alone, applied by a lead in the log, watched, and
+# lapses
 
 
 def test_two_percent_at_95_takes_149_draws_without_a_fault() -> None:
     assert [draws_needed(0.02, 0.05, faulty) for faulty in (0, 1, 2)] == [149, 236, 313]
     assert upper_bound(0, 149, 0.05) <= 0.02 < upper_bound(0, 148, 0.05)
     assert (least_tolerance(18, 0.05), least_tolerance(0, 0.05)) == (0.16, 1.0)
-    assert draws_needed(least_tolerance(18, 0.05), 0.05) <= 18 < draws_needed(0.15, 0.05)  # who follows it may draw
+    # who follows it may draw
+    assert draws_needed(least_tolerance(18, 0.05), 0.05) <= 18 < draws_needed(0.15, 0.05)
 
 
 def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
@@ -545,7 +652,11 @@ def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
     faulty = np.zeros(180, dtype=bool)
     faulty[60:66] = True
     found = try_thresholds((0.1, 0.2, 0.3), probability, faulty, 0.06, 0.05)
-    assert [(each.n, each.faulty, each.holds) for each in found] == [(60, 0, True), (120, 6, False), (180, 6, False)]
+    assert [(each.n, each.faulty, each.holds) for each in found] == [
+        (60, 0, True),
+        (120, 6, False),
+        (180, 6, False),
+    ]
     assert loosest(found).threshold == 0.1
 
 
@@ -563,7 +674,8 @@ def test_guarantees_are_wrong_no_more_often_than_they_state(rounds: int) -> None
     bound = simulation.monte_carlo_bound(0.05, rounds)
     kinds = simulation.KINDS if rounds > 100 else simulation.KINDS[::4]
     for kind in kinds:
-        for plans in (1, 4):  # one plan; and a lead who looks after every decision and draws again until one succeeds
+        # one plan; and a lead who looks after every decision and draws again until one succeeds
+        for plans in (1, 4):
             found = simulation.guarantees(kind, rounds, plans=plans)
             assert found.wrong / rounds <= bound, (kind, plans, found)
     useful = simulation.guarantees(simulation.Kind(0.02, 3.0, 300), rounds)
@@ -588,7 +700,9 @@ def test_evidence_against_a_guarantee_rarely_misleads_and_finds_a_bad_one() -> N
         return float(np.mean([_ever(row) for row in np.cumsum(wrong, axis=1)]))
 
     def _ever(faults: np.ndarray) -> bool:
-        return any(evidence_against(int(faults[n - 1]), n, 0.05) >= ALARM for n in range(20, 401, 20))
+        return any(
+            evidence_against(int(faults[n - 1]), n, 0.05) >= ALARM for n in range(20, 401, 20)
+        )
 
     assert alarms(0.05) <= 0.05 + 0.04
     assert alarms(0.15) > 0.9
@@ -597,7 +711,14 @@ def test_evidence_against_a_guarantee_rarely_misleads_and_finds_a_bad_one() -> N
 def test_a_guarantee_waives_how_sure_an_audit_is_and_nothing_else() -> None:
     assessed = Assessment(Acceptance(rule=RULE_VERSION, checks=()), (DOUBT,))
     assert waive(assessed, guarantee=3).acceptance.waived == ("low_confidence",)
-    incomplete = ("model_not_examined", "critic_not_run", "not_all_checked", "error", "limit", "cancelled")
+    incomplete = (
+        "model_not_examined",
+        "critic_not_run",
+        "not_all_checked",
+        "error",
+        "limit",
+        "cancelled",
+    )
     for code in (*MUST_LOOK, "revised", "conflicting_evidence", "screening_draft", *incomplete):
         with pytest.raises(ValueError, match="no guarantee waives"):
             waive(assessed._replace(reasons=(ReviewReason(code=code, message="m"),)), guarantee=3)
@@ -605,7 +726,7 @@ def test_a_guarantee_waives_how_sure_an_audit_is_and_nothing_else() -> None:
 
 def drawn(bench: Workbench, draws: int = 22, **keys: object) -> tuple[int, ...]:
     """Draw a sample at 10% and 90%, which takes 22 draws; returns the numbers of the cases."""
-    ((auditor, _, _), *_) = bench.trust.auditors()
+    (auditor, _, _), *_ = bench.trust.auditors()
     plan = bench.trust.draw(ADA, auditor, draws=draws, tolerance=0.1, certainty=0.9, seed=1, **keys)
     return tuple(int(case.removeprefix("case-")) for case in plan.case_ids)
 
@@ -621,7 +742,12 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
         bench.trust.apply(ADA)
     decided(bench, numbers[-1])
     applied = bench.trust.apply(ADA)
-    assert (applied.decisions, applied.faulty, applied.saved, applied.rule) == (22, 0, 40, RULE_VERSION)
+    assert (applied.decisions, applied.faulty, applied.saved, applied.rule) == (
+        22,
+        0,
+        40,
+        RULE_VERSION,
+    )
     assert applied.upper <= 0.1
     audited(40, 41)
     summary = bench.cases.summary("case-40")
@@ -631,7 +757,10 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     assert checks_passed(run) == ["Not passed, waived by guarantee 1: low confidence"]
     bench.reassessment.run(ADA, apply=True, again=True)
     left = [case for case in range(40) if case not in numbers]
-    assert {bench.cases.summary(f"case-{case}").state for case in left} <= {"accepted", "needs_review"}
+    assert {bench.cases.summary(f"case-{case}").state for case in left} <= {
+        "accepted",
+        "needs_review",
+    }
     log = [entry.decision for entry in bench.store.decisions.iterate() if entry.decision]
     assert [entry.reviewer for entry in log if entry.kind == "guarantee"] == [ADA.name]
     accepted = [entry for entry in log if entry.kind == "policy_accept"]
@@ -654,7 +783,9 @@ def test_what_a_guarantee_accepts_is_drawn_for_spot_checks_like_what_passes_by_i
     assert all(run.acceptance.guarantee == 1 and not run.needs_review for run in runs)
     checked = [run.case_id for run in runs if run.spot_check]
     assert 10 < len(checked) < 30
-    assert checked == [run.case_id for run in runs if bench.cases.summary(run.case_id).state == "needs_review"]
+    assert checked == [
+        run.case_id for run in runs if bench.cases.summary(run.case_id).state == "needs_review"
+    ]
     for case in checked:
         decided(bench, int(case.removeprefix("case-")), "reject")
     watched = bench.trust.watch()
@@ -677,8 +808,14 @@ def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
         "model_not_examined",
     )
     for number, code in enumerate(never, 26):
-        audited(number, number + 1, run={"review_reasons": (DOUBT, ReviewReason(code=code, message="m"))})
-    assert {bench.cases.summary(f"case-{number}").state for number in range(24, 31)} == {"needs_review"}
+        audited(
+            number,
+            number + 1,
+            run={"review_reasons": (DOUBT, ReviewReason(code=code, message="m"))},
+        )
+    assert {bench.cases.summary(f"case-{number}").state for number in range(24, 31)} == {
+        "needs_review"
+    }
     assert bench.trust.offer(bench.trust.auditors()[0][0]).pool == 2, "the two that were not drawn"
 
 
@@ -689,7 +826,11 @@ def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
         ("override", {}, "faulty"),
         ("override", {"extra": {"reason_code": "unclear"}}, "right"),
         ("override", {"reason": "Worded anew", "extra": {"reason_code": "uncited"}}, "right"),
-        ("override", {"reason": "Unclear or badly argued", "extra": {"reason_code": "other"}}, "faulty"),
+        (
+            "override",
+            {"reason": "Unclear or badly argued", "extra": {"reason_code": "other"}},
+            "faulty",
+        ),
         ("escalate", {}, "escalated"),
         ("approve", {"blind": False}, "not_blind"),
         ("approve", {"extra": {"simulated": True}}, "not_blind"),
@@ -718,7 +859,7 @@ def test_too_few_answers_and_a_second_try_are_refused(bench: Workbench, audited:
     drawn(bench)
     with pytest.raises(InputError, match="have used up the 10%"):
         drawn(bench)
-    ((auditor, _, _), *_) = bench.trust.auditors()
+    (auditor, _, _), *_ = bench.trust.auditors()
     second = bench.trust.draw(ADA, auditor, draws=22, tolerance=0.1, certainty=0.8, seed=2)
     assert second.certainty == pytest.approx(0.8)
     assert (second.pool, second.spent) == (28, pytest.approx(0.1))
@@ -748,7 +889,9 @@ def test_a_guarantee_lapses_with_rule_settings_and_score_and_when_spot_checks_sp
     assert bench.cases.summary("case-32").state == "needs_review"
 
 
-def test_drawn_answers_are_decided_blind_and_only_a_lead_draws_and_applies(bench: Workbench, audited: Audited) -> None:
+def test_drawn_answers_are_decided_blind_and_only_a_lead_draws_and_applies(
+    bench: Workbench, audited: Audited
+) -> None:
     audited(0, 23)
     numbers = drawn(bench)
     view = bench.cases.open_for(ADA, f"case-{numbers[0]}")
@@ -783,7 +926,8 @@ def test_a_guarantee_is_held_against_the_settings_of_the_run_also_in_a_process_w
         return Settings(spot_check_share=0, **changed)
 
     lead = Workbench.open(tmp_path / "trust.db", settings(tested_with))
-    worker = Workbench.open(tmp_path / "trust.db")  # as a worker process opens it: the job has the settings
+    # as a worker process opens it: the job has the settings
+    worker = Workbench.open(tmp_path / "trust.db")
     try:
         store_audited(lead, lead.settings, 0, 22)
         for number in drawn(lead):

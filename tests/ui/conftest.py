@@ -1,4 +1,6 @@
-"""A store with audited cases for the pages, made once and copied for each test; the pages as Streamlit has them."""
+"""A store with audited cases for the pages, made once and copied for each test; the pages as
+Streamlit has them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from tests.cases import with_copied_figure
 from tests.conftest import made_once
 from tests.reviewing import ADA
 
-AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
+AUDITED = (
+    "strategy-01-fabricated",
+    "docs-02-altered",
+    "medicine-01-unsafe",
+    "finance-05-conflict",
+    "policy-01-clean",
+)
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
 
 Serve = Callable[[Path], Workbench]
@@ -24,9 +32,15 @@ Serve = Callable[[Path], Workbench]
 
 @pytest.fixture(autouse=True)
 def no_page_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """A page that fails is drawn as such, not raised: found by its line in the log, unless the test clears that."""
+    """A page that fails is drawn as such, not raised: found by its line in the log, unless the test
+    clears that.
+    """
     yield
-    assert not [record.getMessage() for record in caplog.get_records("call") if record.name == "masis.ui.shell.frame"]
+    assert not [
+        record.getMessage()
+        for record in caplog.get_records("call")
+        if record.name == "masis.ui.shell.frame"
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -65,8 +79,11 @@ def audited_workbench(audited_database: Path, tmp_path: Path, serve: Serve) -> W
     return serve(shutil.copy(audited_database, tmp_path / "pages.db"))
 
 
-def open_page(name: str = "", session: Mapping[str, object] | None = None, **address: str) -> AppTest:
-    """A page by the name of its file, at an address, without the frame; without a name the frame with its first page.
+def open_page(
+    name: str = "", session: Mapping[str, object] | None = None, **address: str
+) -> AppTest:
+    """A page by the name of its file, at an address, without the frame; without a name the frame
+    with its first page.
 
     ``session`` is what the session holds before the page is opened.
 
@@ -96,5 +113,14 @@ def labels(app: AppTest) -> list[str]:
 
 def texts(app: AppTest) -> str:
     """All that a page says outside of its own elements."""
-    kinds = (app.title, app.header, app.markdown, app.text, app.caption, app.error, app.warning, app.success)
+    kinds = (
+        app.title,
+        app.header,
+        app.markdown,
+        app.text,
+        app.caption,
+        app.error,
+        app.warning,
+        app.success,
+    )
     return "\n".join(str(element.value) for kind in kinds for element in kind)

@@ -1,4 +1,6 @@
-"""A decision is about the answer that stood on the page: every way to decide about another one is refused."""
+"""A decision is about the answer that stood on the page: every way to decide about another one is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -77,9 +79,16 @@ def right(workbench: Workbench, index: int = 0, verdict: str = "approve") -> Pos
 
 
 def post(
-    posted: Posted, *, kind: str = "submit", times: int = 1, session: Posted | None = None, **address: str
+    posted: Posted,
+    *,
+    kind: str = "submit",
+    times: int = 1,
+    session: Posted | None = None,
+    **address: str,
 ) -> AppTest:
-    """Open the case at an address, and have its form post a submit (or an act), as a browser does."""
+    """Open the case at an address, and have its form post a submit (or an act), as a
+    browser does.
+    """
     waiting = [posted] * times
 
     def browser(**_: Any) -> SimpleNamespace:
@@ -120,20 +129,31 @@ def test_an_escalation_without_a_word_is_asked_about_once(workbench: Workbench) 
     assert said(app).startswith("Escalated")
     entry = workbench.reviews.current(CASE)
     workbench.reviews.undo(ADA, entry.id)
-    note = {**right(workbench, verdict="escalate"), "fields": {"verdict": "escalate", "note": "Which year?"}}
+    note = {
+        **right(workbench, verdict="escalate"),
+        "fields": {"verdict": "escalate", "note": "Which year?"},
+    }
     assert said(post({**note, "token": "another"})).startswith("Escalated")
     entry = workbench.reviews.current(CASE)
     workbench.reviews.undo(ADA, entry.id)
 
 
 @pytest.mark.parametrize("came_back", [True, False])
-def test_who_came_back_to_undo_goes_on_where_that_was(workbench: Workbench, came_back: bool) -> None:
+def test_who_came_back_to_undo_goes_on_where_that_was(
+    workbench: Workbench, came_back: bool
+) -> None:
     queue = [
         row.id
-        for row in workbench.cases.find(CaseFilter(states=("new", "needs_review"), order="oldest", size=200)).rows
+        for row in workbench.cases.find(
+            CaseFilter(states=("new", "needs_review"), order="oldest", size=200)
+        ).rows
     ]
     assert queue.index(CASE) > 0
-    undone = {"carried-message": (CASE, decision._Message("Undone.", "calm"), queue[-1])} if came_back else {}
+    undone = (
+        {"carried-message": (CASE, decision._Message("Undone.", "calm"), queue[-1])}
+        if came_back
+        else {}
+    )
     posted = {**right(workbench), "token": f"back {came_back}", "advance": True}
     app = post(posted, session=undone, order="oldest")
     after = queue[-1] if came_back else queue[queue.index(CASE) + 1]
@@ -154,11 +174,17 @@ def test_a_decision_whose_run_is_ended_by_another_one_is_said_and_opens_the_next
     workbench.reviews.undo(ADA, entry.id)
 
 
-def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(workbench: Workbench) -> None:
+def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(
+    workbench: Workbench,
+) -> None:
     stale = right(workbench)
-    workbench.audits.audit(Actor(name="Ben"), workbench.store.cases.get(CASE), settings=Settings(max_iterations=2))
+    workbench.audits.audit(
+        Actor(name="Ben"), workbench.store.cases.get(CASE), settings=Settings(max_iterations=2)
+    )
     again, *_ = workbench.cases.open(CASE).runs
-    assert f"It was audited again by Ben at {(again.ended_at or '')[11:16]} UTC." in said(post(stale))
+    assert f"It was audited again by Ben at {(again.ended_at or '')[11:16]} UTC." in said(
+        post(stale)
+    )
     assert "audited again" not in said(post({**right(workbench), "token": "stale", "seen": 1}))
     first, *_, last = forms.with_audits([], workbench.cases.open(CASE).runs)
     assert (first["who"], first["what"], first["at"]) == ("Ben", "Audited again", again.ended_at)
@@ -183,7 +209,10 @@ WAYS: dict[str, tuple[Callable[[Workbench], Posted], dict[str, str]]] = {
         with_shown(lambda workbench, _: shown(workbench, newest(workbench), 1)),
         {},
     ),
-    "the original stood on the page, the iteration was switched during submit": (right, {"iteration": "2"}),
+    "the original stood on the page, the iteration was switched during submit": (
+        right,
+        {"iteration": "2"},
+    ),
     "the place is switched and the text is not drawn yet": (
         with_shown(lambda w, now: {**now, "digest": shown(w, newest(w), 1)["digest"]}),
         {},
@@ -201,16 +230,27 @@ WAYS: dict[str, tuple[Callable[[Workbench], Posted], dict[str, str]]] = {
     "no place": (with_shown(lambda w, now: {"digest": now["digest"]}), {}),
     "the answer of an older audit": (with_shown(lambda w, _: shown(w, older(w), 0)), {}),
     "a link switched the audit, the form is late": (right, {"run": "older"}),
-    "another case stood on the page": (with_shown(lambda w, _: shown(w, newest(w, OTHER), 0, OTHER)), {}),
+    "another case stood on the page": (
+        with_shown(lambda w, _: shown(w, newest(w, OTHER), 0, OTHER)),
+        {},
+    ),
     "the form of another case posts": (lambda w: {**right(w), "case": OTHER}, {}),
     "a tab from before the first audit": (with_shown(lambda w, _: shown(w, None, 0)), {}),
-    "a tab from before the newest audit": (lambda w: {**right(w), "seen": right(w)["seen"] - 1}, {}),
+    "a tab from before the newest audit": (
+        lambda w: {**right(w), "seen": right(w)["seen"] - 1},
+        {},
+    ),
     "an iteration that does not exist": (
         with_shown(lambda w, now: {**now, "place": f"{CASE}/{newest(w).id}/9"}),
         {},
     ),
     "the answer with a word more": (
-        with_shown(lambda w, now: {**now, "digest": answer_digest(newest(w).iterations[0].answer + " Perhaps.")}),
+        with_shown(
+            lambda w, now: {
+                **now,
+                "digest": answer_digest(newest(w).iterations[0].answer + " Perhaps."),
+            }
+        ),
         {},
     ),
     "serious issues that nobody was shown": (lambda w: {**right(w), "acknowledged": []}, {}),
@@ -232,7 +272,9 @@ def test_the_service_refuses_a_decision_about_another_answer(workbench: Workbenc
     original, revised = (answer_digest(iteration.answer) for iteration in run.iterations[:2])
 
     def decide(digest: str, run_id: str | None = run.id, iteration: int | None = 1) -> None:
-        made = Decision(reviewer="Ada", case_id=CASE, run_id=run_id, iteration=iteration, verdict="approve")
+        made = Decision(
+            reviewer="Ada", case_id=CASE, run_id=run_id, iteration=iteration, verdict="approve"
+        )
         workbench.reviews.submit(ADA, made, shown=digest)
 
     before = workbench.store.decisions.head().length
@@ -270,7 +312,9 @@ def test_an_approval_records_the_serious_issues_that_were_listed(workbench: Work
     assert {each["severity"] for each in made.extra["issues_seen"]} <= {"critical", "high"}
 
 
-def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(workbench: Workbench) -> None:
+def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(
+    workbench: Workbench,
+) -> None:
     run = newest(workbench)
     assert run.final_answer != run.iterations[0].answer
     made = Decision(reviewer="Ada", case_id=CASE, run_id=run.id, iteration=None, verdict="approve")
@@ -297,7 +341,8 @@ def test_after_the_last_hit_of_a_search_the_whole_queue_is_offered(workbench: Wo
     app = post({"case": CASE, "kind": "next"}, kind="act", q="nowhere")
     message = app.session_state["decision-form"].message
     assert (message.narrowed, message.text.endswith("still wait.")) == (True, True)
-    app = post({"case": CASE, "kind": "forward"}, kind="act", q="nowhere")  # behind the end of the list, still
+    # behind the end of the list, still
+    app = post({"case": CASE, "kind": "forward"}, kind="act", q="nowhere")
     message = app.session_state["decision-form"].message
     assert (message.text, message.narrowed) == ("This is the last case of the list.", True)
     app = post({"case": CASE, "kind": "whole_queue"}, kind="act", q="nowhere")
@@ -309,7 +354,10 @@ def test_a_revision_is_taken_as_the_correction_of_the_original_answer(workbench:
     for iteration in ("", "2"):
         app = post({"case": CASE, "kind": "take_revision"}, kind="act", iteration=iteration)
         fields = workbench.drafts.get(ADA, case_subject(CASE)).values
-        assert (fields["verdict"], fields["corrected"]) == ("override", newest(workbench).iterations[1].answer)
+        assert (fields["verdict"], fields["corrected"]) == (
+            "override",
+            newest(workbench).iterations[1].answer,
+        )
         assert "iteration" not in app.query_params
         assert app.session_state["decision-form"].message.where == "reason"
         workbench.drafts.clear(ADA, case_subject(CASE))
@@ -321,7 +369,8 @@ def test_a_draft_that_was_stated_before_a_submit_takes_neither_its_text_nor_what
     typed = {"verdict": "override", "corrected": "Bridge 1 is 101 metres long."}
     before = {**right(workbench), "token": "typed", "fields": {"verdict": "override"}}
     submit = {**before, "seq": 2, "fields": typed}
-    # a draft is a state of the page: every run states the last one again, also after the submit that followed it
+    # a draft is a state of the page: every run states the last one again, also after the submit
+    # that followed it
     draws = iter([(before, None), (before, submit)])
     with pytest.MonkeyPatch.context() as patched:
         app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
@@ -340,7 +389,9 @@ def test_a_draft_that_was_stated_before_a_submit_takes_neither_its_text_nor_what
     workbench.drafts.clear(ADA, case_subject(CASE))
 
 
-def test_a_doubted_correction_is_asked_about_once_and_recorded_when_it_is_sent_again(workbench: Workbench) -> None:
+def test_a_doubted_correction_is_asked_about_once_and_recorded_when_it_is_sent_again(
+    workbench: Workbench,
+) -> None:
     corrected = f"{newest(workbench).iterations[0].answer} It is blue [chunk_77]."
     fields = {"verdict": "override", "corrected": corrected, "reason": "other", "other": "tried"}
     posted = {**right(workbench, verdict="override"), "fields": fields}

@@ -1,7 +1,8 @@
-"""What a blind reviewer is shown must not depend on what another one decided, until the case is settled.
+"""What a blind reviewer is shown must not depend on what another one decided, until the case is
+settled.
 
-Two databases that differ in nothing but whether and what Ben decided about shared cases are shown to Ada by every page,
-address, download, command and tool, and what they show is compared.
+Two databases that differ in nothing but whether and what Ben decided about shared cases are shown
+to Ada by every page, address, download, command and tool, and what they show is compared.
 """
 
 from __future__ import annotations
@@ -37,14 +38,21 @@ from tests.reviewing import submitted
 from tests.ui.conftest import AUDITED, open_page
 
 OPEN, OWN, SETTLED, UNDONE, UNTOUCHED = AUDITED
-"""Cases: Ben may have decided the first, Ada and Ben, of three, the second, Ben and undone it the fourth."""
+"""Cases: Ben may have decided the first, Ada and Ben, of three, the second, Ben and undone it the
+fourth.
+"""
 
 LEAD = Actor(name="Lea", roles=("lead",), authenticated=True, signed_in_by="team")
-ADA, BEN, CLEO = (Actor(name=name, roles=("reviewer",), authenticated=True) for name in ("Ada Lind", "Ben", "Cleo"))
+ADA, BEN, CLEO = (
+    Actor(name=name, roles=("reviewer",), authenticated=True)
+    for name in ("Ada Lind", "Ben", "Cleo")
+)
 
 
 class Situation(NamedTuple):
-    """What both databases share: when the machine's verdict is shown, and whether Ada has decided anything."""
+    """What both databases share: when the machine's verdict is shown, and whether Ada has decided
+    anything.
+    """
 
     machine: str
     decided: bool = True
@@ -62,8 +70,16 @@ def act(path: Path, when: str, do: Callable[[Workbench], object]) -> None:
 
 def decide(workbench: Workbench, who: Actor, case_id: str, verdict: str, **given: Any) -> str:
     run = workbench.cases.summary(case_id).run_id
-    content = {"reviewer": who.name, "case_id": case_id, "run_id": run, "reason": "read", "iteration": 1}
-    return submitted(workbench, Decision.model_validate({**content, "verdict": verdict, **given})).id
+    content = {
+        "reviewer": who.name,
+        "case_id": case_id,
+        "run_id": run,
+        "reason": "read",
+        "iteration": 1,
+    }
+    return submitted(
+        workbench, Decision.model_validate({**content, "verdict": verdict, **given})
+    ).id
 
 
 def settle(workbench: Workbench) -> None:
@@ -109,7 +125,9 @@ Show = Callable[[Workbench], str]
 
 @pytest.fixture
 def differs(databases: dict[bool, Path], tmp_path: Path) -> Callable[[Show], str]:
-    """Where what is shown of one database differs from what is shown of the other; empty where it doesn't."""
+    """Where what is shown of one database differs from what is shown of the other; empty where it
+    doesn't.
+    """
 
     def compare(show: Show) -> str:
         seen = {}
@@ -123,7 +141,10 @@ def differs(databases: dict[bool, Path], tmp_path: Path) -> Callable[[Show], str
             # digests, and ids made of them, differ between any two databases
             seen[with_ben] = re.sub(r"\b[0-9a-f]{8,64}\b", "DIGEST", show(with_sign_in))
             with_sign_in.close()
-        at = next((at for at, pair in enumerate(zip(*seen.values(), strict=False)) if pair[0] != pair[1]), None)
+        at = next(
+            (at for at, pair in enumerate(zip(*seen.values(), strict=False)) if pair[0] != pair[1]),
+            None,
+        )
         if seen[True] == seen[False]:
             return ""
         place = slice(max(0, (at or 0) - 200), (at or 0) + 60)
@@ -172,7 +193,10 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("team", {}),
     ("team", {"case": OPEN}),
     ("metrics", {}),
-    *(("trust", {"view": view}) for view in ("machine", "people", "missed", "guarantee", "next", "own")),
+    *(
+        ("trust", {"view": view})
+        for view in ("machine", "people", "missed", "guarantee", "next", "own")
+    ),
     ("settings", {}),
     ("health", {}),
     ("datasets", {}),
@@ -183,7 +207,10 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "address"), PAGES, ids=str)
 def test_a_page_and_its_downloads_show_a_blind_reviewer_the_same_whatever_another_has_decided(
-    differs: Callable[[Show], str], name: str, address: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+    differs: Callable[[Show], str],
+    name: str,
+    address: Mapping[str, str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reach, "_served", [reach.Reach(sign_in=cast("SignIn", _Ada()))])
     files: list[str] = []
@@ -219,16 +246,22 @@ def test_a_command_shows_a_blind_reviewer_the_same_whatever_another_has_decided(
     differs: Callable[[Show], str], command: tuple[str, ...]
 ) -> None:
     def show(workbench: Workbench) -> str:
-        done = CliRunner().invoke(main, [*command, "--by", ADA.name, "--db", str(workbench.database)])
+        done = CliRunner().invoke(
+            main, [*command, "--by", ADA.name, "--db", str(workbench.database)]
+        )
         assert done.exit_code == 0, done.output
         return done.output
 
     assert differs(show) == ""
 
 
-def test_health_over_http_says_the_same_whatever_another_has_decided(differs: Callable[[Show], str]) -> None:
+def test_health_over_http_says_the_same_whatever_another_has_decided(
+    differs: Callable[[Show], str],
+) -> None:
     def show(workbench: Workbench) -> str:
-        app = Starlette(routes=serve.health_routes(HealthReports(look_at, lambda: workbench.database)))
+        app = Starlette(
+            routes=serve.health_routes(HealthReports(look_at, lambda: workbench.database))
+        )
 
         async def signed_in(scope: Any, receive: Any, send: Any) -> None:
             await app({**scope, ACTOR: ADA}, receive, send)
@@ -239,11 +272,20 @@ def test_health_over_http_says_the_same_whatever_another_has_decided(differs: Ca
     assert differs(show) == ""
 
 
-def test_agents_are_told_the_same_whatever_another_has_decided(differs: Callable[[Show], str]) -> None:
+def test_agents_are_told_the_same_whatever_another_has_decided(
+    differs: Callable[[Show], str],
+) -> None:
     def show(workbench: Workbench) -> str:
         tools, known = Tools(workbench), TOOLS
-        calls = [("list_queue", {}), ("list_queue", {"reviewers": ["Ben"]}), ("search_evidence", {"text": "export"})]
-        calls += [("list_queue", {"states": ["approved", "needs_adjudication"]}), ("list_queue", {"text": "trust"})]
+        calls = [
+            ("list_queue", {}),
+            ("list_queue", {"reviewers": ["Ben"]}),
+            ("search_evidence", {"text": "export"}),
+        ]
+        calls += [
+            ("list_queue", {"states": ["approved", "needs_adjudication"]}),
+            ("list_queue", {"text": "trust"}),
+        ]
         calls += [("get_case", {"caseId": case}) for case in AUDITED]
         found = [known[name].call(tools, known[name].read(given), Watch()) for name, given in calls]
         return json.dumps([*found, resources.listed(tools, None).model_dump(mode="json")])

@@ -1,4 +1,6 @@
-"""The page of one case as Streamlit runs it: which audit, which iteration, which comparison, and what it takes."""
+"""The page of one case as Streamlit runs it: which audit, which iteration, which comparison, and
+what it takes.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     workbench.audits.audit(ADA, case)
     run = workbench.audits.audit(ADA, workbench.store.cases.get(PASSED))
-    passed = Decision(kind="policy_accept", source="CODE", reviewer=POLICY.name, case_id=PASSED, run_id=run.id)
+    passed = Decision(
+        kind="policy_accept", source="CODE", reviewer=POLICY.name, case_id=PASSED, run_id=run.id
+    )
     workbench.store.decisions.append(passed)
     return path
 
@@ -61,7 +65,9 @@ def workbench(served: Path, serve: Serve) -> Workbench:
 
 def runs_of(workbench: Workbench) -> tuple[Run, Run]:
     """The newest run, of two iterations, and the older one, of one."""
-    newest, older = (workbench.store.runs.get(run.id) for run in workbench.store.runs.for_case(CASE))
+    newest, older = (
+        workbench.store.runs.get(run.id) for run in workbench.store.runs.for_case(CASE)
+    )
     return newest, older
 
 
@@ -71,7 +77,9 @@ def page(**address: str) -> AppTest:
 
 def drawn(app: AppTest) -> str:
     """What the components of a page are given."""
-    return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto")).replace("\\'", "'")
+    return "\n".join(
+        str(element.proto) for element in app.main if hasattr(element, "proto")
+    ).replace("\\'", "'")
 
 
 def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench) -> None:
@@ -107,7 +115,8 @@ def test_a_decided_case_says_calmly_by_whom_and_shows_the_correction_before_the_
     shown = drawn(page())
     assert "Overridden by Ada: It cites nothing. The audit had found: Cites [chunk_99]" in shown
     assert re.search(r"corrected\W+(?:in|out|same)\W", shown)
-    for another in ({"iteration": "2"}, {"iteration": "1", "against": "2"}):  # what was asked for is shown
+    # what was asked for is shown
+    for another in ({"iteration": "2"}, {"iteration": "1", "against": "2"}):
         assert not re.search(r"corrected\W+(?:in|out|same)\W", drawn(page(**another)))
 
 
@@ -118,7 +127,9 @@ def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(workbench: Workbe
 
 
 @pytest.mark.parametrize("iteration", ["2", "0", "x"])
-def test_any_iteration_in_the_address_is_one_that_exists(workbench: Workbench, iteration: str) -> None:
+def test_any_iteration_in_the_address_is_one_that_exists(
+    workbench: Workbench, iteration: str
+) -> None:
     app = page(iteration=iteration)
     assert app.session_state["iteration"] in (0, 1)
     assert app.session_state["iteration"] == (1 if iteration == "2" else 0)
@@ -175,14 +186,19 @@ def test_what_the_cases_left_are_counted_in_is_named(
     assert drawn[-1]["go"]["says"].endswith(says)
 
 
-def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(workbench: Workbench) -> None:
+def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(
+    workbench: Workbench,
+) -> None:
     app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
     assert "Audit now" in labels(app)
     assert any("has not been audited" in each.value for each in app.markdown)
 
 
 def test_the_turns_before_the_question_are_shown_folded_and_as_text(workbench: Workbench) -> None:
-    turns = [{"role": "user", "content": "<b>Which</b> bridge?"}, {"role": "assistant", "content": "The *Tay* bridge."}]
+    turns = [
+        {"role": "user", "content": "<b>Which</b> bridge?"},
+        {"role": "assistant", "content": "The *Tay* bridge."},
+    ]
     case = Case.model_validate(
         {
             "id": "talk",
@@ -201,7 +217,9 @@ def test_the_turns_before_the_question_are_shown_folded_and_as_text(workbench: W
     assert not [each for each in page().expander if "conversation" in each.label]
 
 
-def test_an_audit_that_asked_for_no_revision_offers_one(workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_that_asked_for_no_revision_offers_one(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     newest, older = runs_of(workbench)
     asked: list[Settings] = []
 
@@ -225,7 +243,9 @@ def test_an_audit_under_way_shows_what_it_has_found_and_that_it_is_stopping(
     case = next(each for each in demo_cases() if each.id == CASE)
     bench.cases.add(ADA, [case])
     bench.audits.audit(ADA, case)
-    bench.store.runs.start("live", case_id=CASE, case_digest=case.digest(), models={}, settings=Settings().of_audit())
+    bench.store.runs.start(
+        "live", case_id=CASE, case_digest=case.digest(), models={}, settings=Settings().of_audit()
+    )
     stopped: list[str] = []
 
     class Jobs(NothingUnderWay):
@@ -272,7 +292,12 @@ def test_where_replies_are_cached_audit_again_offers_to_ask_the_models_anew(
             return "run"
 
     reply = RecordedReply(
-        role="critic", prompt="critic/1", model="m", asked="0" * 64, date="2026-11-24T10:00:00Z", reply="said"
+        role="critic",
+        prompt="critic/1",
+        model="m",
+        asked="0" * 64,
+        date="2026-11-24T10:00:00Z",
+        reply="said",
     )
     monkeypatch.setattr(case_page, "served_jobs", Jobs)
     assert "Ask the models anew" not in labels(page())
@@ -292,11 +317,15 @@ def test_where_replies_are_cached_audit_again_offers_to_ask_the_models_anew(
 def test_another_audit_says_first_whose_place_it_takes(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "An audit by **offline**, as the audit shown is." in texts(open_page("review", case=CASE))
+    assert "An audit by **offline**, as the audit shown is." in texts(
+        open_page("review", case=CASE)
+    )
     monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-5")
     st.cache_resource.clear()
     said = texts(open_page("review", case=CASE))
-    assert " in place of the one by **offline**. The one shown stays under More, Audit shown." in said
+    assert (
+        " in place of the one by **offline**. The one shown stays under More, Audit shown." in said
+    )
 
 
 @pytest.fixture
@@ -307,7 +336,9 @@ def two(audited_workbench: Workbench) -> tuple[Run, Run]:
     told = audited_workbench.settings.model_copy(
         update={"strictness": "strict", "max_iterations": 1, "citation_mode": "literal"}
     )
-    return first, audited_workbench.audits.audit(ADA, audited_workbench.store.cases.get(CASE), settings=told)
+    return first, audited_workbench.audits.audit(
+        ADA, audited_workbench.store.cases.get(CASE), settings=told
+    )
 
 
 def test_the_address_chooses_the_runs_else_the_two_newest_with_the_older_one_left(
@@ -331,17 +362,25 @@ def test_the_address_chooses_the_runs_else_the_two_newest_with_the_older_one_lef
 def test_the_history_says_with_which_settings_each_run_judged(
     audited_workbench: Workbench, two: tuple[Run, Run]
 ) -> None:
-    rows: list[Any] = [run_row(run, right=two[1].id) for run in audited_workbench.store.runs.for_case(CASE)]
+    rows: list[Any] = [
+        run_row(run, right=two[1].id) for run in audited_workbench.store.runs.for_case(CASE)
+    ]
     newest, oldest = (row["cells"] for row in rows)
     (changed,) = newest[2]["below"]
-    assert sorted(changed.split(", ")) == ["citation mode literal", "max iterations 1", "strictness strict"]
+    assert sorted(changed.split(", ")) == [
+        "citation mode literal",
+        "max iterations 1",
+        "strictness strict",
+    ]
     assert oldest[2]["below"] == ["as by default"]
     assert (newest[0]["below"], oldest[0]["below"]) == (["right"], [""])
     assert [row["marked"] for row in rows] == [True, False]
     assert newest[0]["href"] == f"review?case={CASE}&run={two[1].id}"
 
 
-def test_the_page_lays_two_runs_side_by_side(audited_workbench: Workbench, two: tuple[Run, Run]) -> None:
+def test_the_page_lays_two_runs_side_by_side(
+    audited_workbench: Workbench, two: tuple[Run, Run]
+) -> None:
     app = open_page("compare", case=CASE)
     assert [box.label for box in app.selectbox] == ["Left", "Right"]
     press(app, "Swap left and right")
@@ -396,7 +435,13 @@ def test_a_case_without_an_answer_says_why_and_shows_what_was_thought_folded(
     assert "Perhaps **20** metres [8]?" in shown
     if audited:
         summary = workbench.store.cases.summary("none")
-        assert (summary.standing, summary.reasons, summary.flags) == ("no_answer", ("answer_refused",), ("no_answer",))
-        assert summary.headline == "No answer. The system refused to answer: I <b>can't</b> help [9]."
+        assert (summary.standing, summary.reasons, summary.flags) == (
+            "no_answer",
+            ("answer_refused",),
+            ("no_answer",),
+        )
+        assert (
+            summary.headline == "No answer. The system refused to answer: I <b>can't</b> help [9]."
+        )
         decide(workbench, "none", "reject", reason="It refused.")
         assert workbench.store.cases.summary("none").standing == "decided"

@@ -47,7 +47,9 @@ def test_the_decided_cases_are_frozen_and_shown(named: Workbench) -> None:
     assert (version.form, version.cases, version.by) == ("decided", 2, "Ada")
     with zipfile.ZipFile(named.datasets.zipped(ADA, "pilot-1")) as archive:
         assert sorted(archive.namelist()) == ["pilot-1.jsonl", "pilot-1.jsonl.manifest.json"]
-        assert json.loads(archive.read("pilot-1.jsonl.manifest.json"))["dataset"]["name"] == "pilot-1"
+        assert (
+            json.loads(archive.read("pilot-1.jsonl.manifest.json"))["dataset"]["name"] == "pilot-1"
+        )
     assert figures(version).startswith("2 rows of 2 cases")
 
 
@@ -58,7 +60,13 @@ def test_the_filter_of_the_queue_is_what_is_frozen(named: Workbench) -> None:
 
 def test_a_version_that_lost_cases_says_so_and_offers_no_download(named: Workbench) -> None:
     named.datasets.freeze(ADA, "v1", "decided", Selection())
-    assert open_page("datasets", version="v1").button(key="dataset-prepare").click().run().get("download_button")
+    assert (
+        open_page("datasets", version="v1")
+        .button(key="dataset-prepare")
+        .click()
+        .run()
+        .get("download_button")
+    )
     named.reviews.redact_case(ADA, AUDITED[0], "asked")
     app = open_page("datasets", version="v1")
     assert "Not rebuildable: 1 case redacted." in texts(app)
@@ -89,8 +97,12 @@ def test_removing_takes_a_click_and_keeps_the_cases(named: Workbench) -> None:
 
 def test_who_may_not_export_may_look(named: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     named.datasets.freeze(ADA, "v1", "decided", Selection())
-    monkeypatch.setattr("masis.services.access.Access.allows", lambda self, actor, permission: False)
+    monkeypatch.setattr(
+        "masis.services.access.Access.allows", lambda self, actor, permission: False
+    )
     st.cache_resource.clear()
     app = open_page("datasets", version="v1")
     assert "Freezing a version takes the role lead." in texts(app)
-    assert not [button for button in app.button if button.key in ("dataset-prepare", "dataset-remove")]
+    assert not [
+        button for button in app.button if button.key in ("dataset-prepare", "dataset-remove")
+    ]

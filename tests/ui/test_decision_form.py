@@ -1,4 +1,6 @@
-"""The decision form without a browser: what is read of a post, what is missing, what becomes of it."""
+"""The decision form without a browser: what is read of a post, what is missing, what
+becomes of it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,12 @@ def run() -> Run:
     return run_audit(CASE)
 
 
-ABOUT: dict[str, Any] = {"case_id": "bridge", "reviewer": " Ada ", "token": "t", "machine_shown": ("marks",)}
+ABOUT: dict[str, Any] = {
+    "case_id": "bridge",
+    "reviewer": " Ada ",
+    "token": "t",
+    "machine_shown": ("marks",),
+}
 
 
 def missing(answer: str = "as it is", reviewer: str = "Ada", **given: Any) -> str | None:
@@ -51,7 +58,9 @@ def test_what_is_missing_is_named_with_its_field() -> None:
     assert missing(verdict="reject", reason="other", other=" ") == "other"
     assert missing(verdict="override", reason="contradicted") == "corrected"
     assert missing(verdict="override", reason="contradicted", corrected="  ") == "corrected"
-    assert missing(verdict="override", reason="contradicted", corrected="as \n it is") == "corrected"
+    assert (
+        missing(verdict="override", reason="contradicted", corrected="as \n it is") == "corrected"
+    )
     assert missing(verdict="approve", reason="other") == "other"
     assert missing(verdict="override", reason="contradicted", corrected="another") is None
     assert missing(verdict="escalate") is None
@@ -68,8 +77,21 @@ def test_what_is_missing_is_named_with_its_field() -> None:
         {"verdict": ["approve"]},
         {"labels": {"a": 1, "b": {"k": "nonsense"}}},
         {"reported": [1], "reporting": "text"},
-        {"reported": {"digest": [None, {"start": 1}, {"start": -1, "end": 2, "text": "x"}, {"start": 1, "end": True}]}},
-        {"reported": {"digest": [{"text": "words without a place"}, {"start": 1, "end": 2, "text": ""}]}},
+        {
+            "reported": {
+                "digest": [
+                    None,
+                    {"start": 1},
+                    {"start": -1, "end": 2, "text": "x"},
+                    {"start": 1, "end": True},
+                ]
+            }
+        },
+        {
+            "reported": {
+                "digest": [{"text": "words without a place"}, {"start": 1, "end": 2, "text": ""}]
+            }
+        },
         {"reporting": {"type": "other", "note": "of no answer"}},
     ],
 )
@@ -78,16 +100,27 @@ def test_nonsense_posted_is_an_empty_form(posted: object) -> None:
 
 
 def test_text_that_can_not_be_kept_is_cleaned_and_cut() -> None:
-    fields = read_form(FormFields, {"note": "a\x00b\ud800c" + "x" * 10_000, "corrected": "", "verdict": "override"})
+    fields = read_form(
+        FormFields, {"note": "a\x00b\ud800c" + "x" * 10_000, "corrected": "", "verdict": "override"}
+    )
     assert fields.note.startswith("abcx")
     assert len(fields.note) == forms.LONGEST_NOTE
     assert fields.corrected == ""
 
 
-REPORT = {"start": 4, "end": 10, "text": "bridge", "type": "unsupported", "severity": "high", "note": " no "}
+REPORT = {
+    "start": 4,
+    "end": 10,
+    "text": "bridge",
+    "type": "unsupported",
+    "severity": "high",
+    "note": " no ",
+}
 
 
-def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_into_the_decision(run: Run) -> None:
+def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_into_the_decision(
+    run: Run,
+) -> None:
     whole = {"type": "incomplete", "severity": "low"}
     posted = {
         "reported": {"d": [REPORT, whole], "another": [whole]},
@@ -96,14 +129,22 @@ def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_
     fields = read_form(FormFields, posted)
     assert read_form(FormFields, fields.model_dump(mode="json")) == fields
     assert not fields.empty
-    for audited in (run, None):  # an answer that was not audited, or whose audit is hidden, can be labelled too
+    # an answer that was not audited, or whose audit is hidden, can be labelled too
+    for audited in (run, None):
         approved = fields.model_copy(update={"verdict": "approve"})
         decision = forms.decision_of(approved, run=audited, index=0, shown="d", **ABOUT)
         assert [each.model_dump() for each in decision.labels] == [
             {**place, "label": "unsupported", "severity": "high", "note": "no"}
             for place in ({"target": "span", "start": 4, "end": 10, "text": "bridge"},)
         ] + [
-            {"target": "answer", "start": None, "end": None, "text": "", "label": "incomplete", "severity": "low"}
+            {
+                "target": "answer",
+                "start": None,
+                "end": None,
+                "text": "",
+                "label": "incomplete",
+                "severity": "low",
+            }
             | {"note": ""}
         ]
         again = forms.labels_of(decision, "d")
@@ -112,10 +153,17 @@ def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_
             fields.reported["d"][1],
         )
         assert again["labels"] == {}
-    row = forms.history([LogEntry(seq=1, id="1", at="", payload_digest="", previous="", digest="", decision=decision)])[
-        0
-    ]
-    assert (row["labels"], [each["type"] for each in row["reported"]]) == (0, ["unsupported", "incomplete"])
+    row = forms.history(
+        [
+            LogEntry(
+                seq=1, id="1", at="", payload_digest="", previous="", digest="", decision=decision
+            )
+        ]
+    )[0]
+    assert (row["labels"], [each["type"] for each in row["reported"]]) == (
+        0,
+        ["unsupported", "incomplete"],
+    )
     shown = forms.reporting(CASE.answer or "", LabelTypes(), decision)
     assert [each["type"] for each in shown["standing"]] == ["unsupported", "incomplete"]
     elsewhere = forms.reporting("Another answer.", LabelTypes(), decision)
@@ -124,7 +172,9 @@ def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_
 
 def test_a_reported_issue_without_type_or_severity_is_not_submitted() -> None:
     for lacking in ({"type": ""}, {"severity": "terrible"}):
-        fields = read_form(FormFields, {"verdict": "approve", "reported": {"d": [REPORT | lacking]}})
+        fields = read_form(
+            FormFields, {"verdict": "approve", "reported": {"d": [REPORT | lacking]}}
+        )
         found = forms.unfinished(fields, "Ada")
         assert found is not None
         assert found.field == "reported"
@@ -132,16 +182,27 @@ def test_a_reported_issue_without_type_or_severity_is_not_submitted() -> None:
 
 def test_sentences_to_choose_from_have_no_markers_before_them() -> None:
     answer = (
-        "# The 🌉\n\nIt is long. It is grey.\n\n- It cost nothing.\n  - Nothing.\n12. It is old.\n\n> So they say.\n\n#"
+        "# The 🌉\n\nIt is long. It is grey.\n\n- It cost nothing.\n  - Nothing.\n12. It is"
+        " old.\n\n> So they say.\n\n#"
     )
     assert [answer[start:end] for start, end in forms.sentence_places(answer)][:7] == [
-        *("The 🌉", "It is long.", "It is grey.", "It cost nothing.", "Nothing.", "It is old.", "So they say."),
+        *(
+            "The 🌉",
+            "It is long.",
+            "It is grey.",
+            "It cost nothing.",
+            "Nothing.",
+            "It is old.",
+            "So they say.",
+        ),
     ]
 
 
 def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
     rows = forms.label_rows(run.iterations[0])
-    contradicted = next(row for row in rows if row["kind"] == "claim" and row["verdict"] == "contradicted")
+    contradicted = next(
+        row for row in rows if row["kind"] == "claim" and row["verdict"] == "contradicted"
+    )
     fabricated = next(row for row in rows if row["verdict"] == "fabricated")
     fields = FormFields(
         verdict="override",
@@ -149,17 +210,27 @@ def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
         note=" seen ",
         corrected="It was opened in 1931 [b].",
         labels={
-            forms.label_base(run, 0): {contradicted["key"]: "supported", fabricated["key"]: "fabricated"},
+            forms.label_base(run, 0): {
+                contradicted["key"]: "supported",
+                fabricated["key"]: "fabricated",
+            },
             "another-run/1": {contradicted["key"]: "partial"},
         },
     )
     decision = forms.decision_of(fields, run=run, index=0, **ABOUT)
     assert (decision.run_id, decision.iteration, decision.machine_shown) == (run.id, 1, ("marks",))
-    assert (decision.reviewer, decision.note, decision.reason) == ("Ada", "seen", "The evidence contradicts it")
+    assert (decision.reviewer, decision.note, decision.reason) == (
+        "Ada",
+        "seen",
+        "The evidence contradicts it",
+    )
     assert decision.extra == {"reason_code": "contradicted", "answer": "the original answer"}
     assert decision.corrected_answer == "It was opened in 1931 [b]."
     labels = {label.target: label for label in decision.labels}
-    assert (labels["claim"].label, labels["claim"].note) == ("supported", "the audit says contradicted")
+    assert (labels["claim"].label, labels["claim"].note) == (
+        "supported",
+        "the audit says contradicted",
+    )
     assert (labels["reference"].text, labels["reference"].note) == ("z", "agrees with the audit")
     for label in decision.labels:
         assert run.iterations[0].answer[label.start : label.end] == label.text
@@ -187,7 +258,11 @@ def test_a_correction_not_submitted_as_override_is_not_kept_and_a_case_without_a
 
 def test_a_correction_is_checked_the_offenders_are_named_and_many_counted() -> None:
     checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE)
-    assert (checked["references"], checked["fabricated"], checked["fabricated_count"]) == (2, ["q"], 1)
+    assert (checked["references"], checked["fabricated"], checked["fabricated_count"]) == (
+        2,
+        ["q"],
+        1,
+    )
     assert checked["uncited"] == ["It is 120 metres long."]
     checked = forms.check(" ".join(f"Bridge {n} is long [{n}]." for n in range(100, 150)), CASE)
     assert checked["fabricated_count"] == 50
@@ -198,17 +273,25 @@ def test_a_correction_is_checked_the_offenders_are_named_and_many_counted() -> N
     ("corrected", "doubt"),
     [
         ("Zinc is safe [c1]. The design of Ridgeway won [c3].", None),
-        ("Zinc is safe [c1, c3]. The design of Ridgeway won [c3]. It is old.", None),  # it had no citation to lose
+        # it had no citation to lose
+        ("Zinc is safe [c1, c3]. The design of Ridgeway won [c3]. It is old.", None),
         ("Zinc is safe [c1]c3]. The design of Ridgeway won [c3].", "it cites “c3]”"),
         ("Zinc is safe [c1. The design of Ridgeway won [c3].", "it cites “[c1”"),
         ("Zinc is safe [c1]. The design of Ridgeway won [c9].", "it cites “c9”"),
-        ("Zinc is safe [c1]. The design of Ridgeway won.", "“The design of Ridgeway won.” has lost its citation"),
+        (
+            "Zinc is safe [c1]. The design of Ridgeway won.",
+            "“The design of Ridgeway won.” has lost its citation",
+        ),
         ("The first answer  [c1].", "it equals the original answer"),
     ],
 )
-def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(corrected: str, doubt: str | None) -> None:
+def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(
+    corrected: str, doubt: str | None
+) -> None:
     shown = "Zinc is safe [c1]. Tolland's design won [c3]."
-    case = case_of("The first answer [c1].", {"c1": "Zinc is safe.", "c3": "Ridgeway's design won."})
+    case = case_of(
+        "The first answer [c1].", {"c1": "Zinc is safe.", "c3": "Ridgeway's design won."}
+    )
     found = list(forms.doubts(corrected, shown, case, "The first answer [c1]."))
     assert [each.startswith(doubt or "-") for each in found[:1]] == ([True] if doubt else [])
     slip = forms.check(shown.replace("Toll", "TToll"), case, shown=shown)
@@ -216,14 +299,21 @@ def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(correcte
     assert forms.check("Zinc is safe [c1]. It is old.", case, shown=shown)["dropped"] == ["c3"]
     changed = slip["changed"]
     assert [words.strip() for kind, words in changed if kind != "same"] == ["Tolland", "TTolland"]
-    assert all(len(words.split()) <= 2 * forms.NEIGHBOURS + 1 for kind, words in changed if kind == "same")
+    assert all(
+        len(words.split()) <= 2 * forms.NEIGHBOURS + 1 for kind, words in changed if kind == "same"
+    )
     added = " ".join(f"Word{number} is changed." for number in range(40)) + " The last toldhe end."
-    assert forms.check(f"{shown} {added}", case, shown=shown)["changed"][-1][1].endswith("toldhe end.")
+    assert forms.check(f"{shown} {added}", case, shown=shown)["changed"][-1][1].endswith(
+        "toldhe end."
+    )
 
 
 def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_unchanged() -> None:
     answer = "The bridge is long. It opened in 1931."
-    citations = [{"start": 0, "end": 19, "evidence_id": "a"}, {"start": 20, "end": 38, "evidence_id": "a"}]
+    citations = [
+        {"start": 0, "end": 19, "evidence_id": "a"},
+        {"start": 20, "end": 38, "evidence_id": "a"},
+    ]
     case = Case.model_validate({**CASE.to_json_dict(), "answer": answer, "citations": citations})
     untouched = forms.check(answer, case)
     assert (untouched["references"], untouched["beside"]) == (
@@ -232,7 +322,9 @@ def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_
     )
     corrected = forms.check("The bridge is long. It opened in 1932.", case)
     assert (corrected["references"], corrected["uncited"]) == (1, ["It opened in 1932."])
-    assert corrected["beside"].startswith("1 of 2 citations beside the original answer is kept: those of unchanged")
+    assert corrected["beside"].startswith(
+        "1 of 2 citations beside the original answer is kept: those of unchanged"
+    )
     assert forms.check(answer, CASE)["beside"] == ""
 
 
@@ -242,7 +334,9 @@ def entry(seq: int, decision: Decision | None) -> LogEntry:
 
 
 def test_log_entries_are_worded_and_an_undo_names_the_decision_it_cancels() -> None:
-    rejected = Decision(reviewer="Ada", case_id="c", run_id=None, verdict="reject", reason="why", note="note")
+    rejected = Decision(
+        reviewer="Ada", case_id="c", run_id=None, verdict="reject", reason="why", note="note"
+    )
     undo = Decision(kind="undo", reviewer="Bo", case_id="c", run_id=None, undoes="e1")
     rows = forms.history([entry(3, None), entry(2, undo), entry(1, rejected)])
     assert {row["when"] for row in rows} == {"1 Jan 2026 10:00 UTC"}
@@ -264,12 +358,20 @@ def test_no_key_does_two_things_and_streamlit_keeps_its_own() -> None:
 
 def test_a_correction_that_stands_is_shown_against_the_answer_it_is_about() -> None:
     case = case_of("It opened in 1950.", {"a": "It opened in 1931."})
-    given = {"reviewer": "Ada", "case_id": case.id, "run_id": None, "verdict": "override", "reason": "It is wrong."}
+    given = {
+        "reviewer": "Ada",
+        "case_id": case.id,
+        "run_id": None,
+        "verdict": "override",
+        "reason": "It is wrong.",
+    }
     decision = Decision.model_validate(given | {"corrected_answer": "It opened in 1931."})
     pieces = forms.correction(decision, None, case)
     assert "".join(text for kind, text in pieces if kind != "out") == "It opened in 1931."
     assert [text.strip() for kind, text in pieces if kind == "out"] == ["1950"]
-    assert forms.correction(decision.model_copy(update={"corrected_answer": None}), None, case) == []
+    assert (
+        forms.correction(decision.model_copy(update={"corrected_answer": None}), None, case) == []
+    )
 
 
 def test_serious_issues_about_the_same_words_are_listed_as_one_before_an_approval(run: Run) -> None:
@@ -284,6 +386,12 @@ def test_serious_issues_about_the_same_words_are_listed_as_one_before_an_approva
     assert sorted(listed) == sorted(issue.id for issue in forms.serious_issues(doubled, 0))
     approval = FormFields(verdict="approve")
     answer = DecidedAnswer(original.answer, forms.serious_issues(doubled, 0))
-    for acknowledged, codes in ((listed, []), (listed[1:], ["serious_issues_open"]), ("all", ["serious_issues_open"])):
-        decision = forms.decision_of(approval, run=doubled, index=0, acknowledged=acknowledged, **ABOUT)
+    for acknowledged, codes in (
+        (listed, []),
+        (listed[1:], ["serious_issues_open"]),
+        ("all", ["serious_issues_open"]),
+    ):
+        decision = forms.decision_of(
+            approval, run=doubled, index=0, acknowledged=acknowledged, **ABOUT
+        )
         assert [each.code for each in problems(decision, answer)] == codes

@@ -1,4 +1,6 @@
-"""The decision log as a page: what each kind of entry says, filters, and whether the log is whole."""
+"""The decision log as a page: what each kind of entry says, filters, and whether the
+log is whole.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,18 @@ def test_an_adjudication_says_whose_decision_it_took(audited_workbench: Workbenc
     ana = audited_workbench.reviews.individual(CASE)[0].decision
     assert ana is not None
     taken = {"kind": "adjudication", "reviewer": "Cleo", "extra": {"taken_from": "Ana"}}
-    for note, says in ((ana.note, "the original answer, Ana’s decision, as it was"), ("Mine.", "with changes")):
+    for note, says in (
+        (ana.note, "the original answer, Ana’s decision, as it was"),
+        ("Mine.", "with changes"),
+    ):
         final = ana.model_copy(update={**taken, "note": note, "token": note or "first"})
         entry = audited_workbench.reviews.adjudicate(Actor(name="Cleo"), final)
         assert row(audited_workbench, entry)["about"].endswith(says)
 
 
-def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workbench: Workbench) -> None:
+def test_the_detail_shows_what_a_correction_changed_and_the_labels(
+    audited_workbench: Workbench,
+) -> None:
     run = audited_workbench.cases.open(CASE).run
     shown = run.iterations[0].answer
     entry = decide(
@@ -69,12 +76,18 @@ def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workb
         reason="wrong",
         corrected_answer=f"{shown} It was checked.",
         labels=(
-            TargetLabel(target="claim", start=0, end=4, text=shown[:4], label="disagree", note="it is there"),
+            TargetLabel(
+                target="claim", start=0, end=4, text=shown[:4], label="disagree", note="it is there"
+            ),
             TargetLabel(target="answer", label="incomplete", severity="low"),
         ),
         machine_shown=("scores", "marks"),
     )
-    assert row(audited_workbench, entry)["more"] == ["corrected answer", "1 label", "1 reported issue"]
+    assert row(audited_workbench, entry)["more"] == [
+        "corrected answer",
+        "1 label",
+        "1 reported issue",
+    ]
     changes = decisions._correction(audited_workbench, entry)
     assert "".join(change.text for change in changes if change.kind != "in") == shown
     assert "It was checked." in "".join(change.text for change in changes if change.kind == "in")
@@ -115,7 +128,9 @@ def test_the_address_says_which_entries(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
-@pytest.mark.parametrize("day", ["yesterday", "2026-13-40", "", "9999-12-31", "0001-01-01", "' OR 1"])
+@pytest.mark.parametrize(
+    "day", ["yesterday", "2026-13-40", "", "9999-12-31", "0001-01-01", "' OR 1"]
+)
 def test_a_day_that_makes_no_sense_is_ignored(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
     monkeypatch.setattr(st, "query_params", {"until": day, "since": ""})
     log_filter()
@@ -129,7 +144,9 @@ def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench) -> None
     assert head.digest[:12] in said
 
 
-def test_a_long_log_is_checked_when_asked(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_is_checked_when_asked(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     decide(audited_workbench, CASE, "approve")
     monkeypatch.setattr(decisions, "CHECKED_AT_ONCE", 0)
     app = open_page("decisions")
@@ -141,9 +158,13 @@ def test_a_long_log_is_checked_when_asked(audited_workbench: Workbench, monkeypa
 def test_an_altered_log_is_said_to_be_altered(audited_workbench: Workbench) -> None:
     decide(audited_workbench, CASE, "reject", reason="useless")
     connection = sqlite3.connect(audited_workbench.database)
-    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+    for (trigger,) in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    ).fetchall():
         connection.execute(f"DROP TRIGGER {trigger}")
-    connection.execute("UPDATE decision_payloads SET payload = replace(payload, 'useless', 'perfect')")
+    connection.execute(
+        "UPDATE decision_payloads SET payload = replace(payload, 'useless', 'perfect')"
+    )
     connection.commit()
     connection.close()
     assert "can't be used" in texts(open_page("decisions"))
@@ -164,13 +185,19 @@ def test_filters_that_match_nothing_can_be_cleared(audited_workbench: Workbench)
 def test_an_empty_log_says_what_will_be_here(audited_workbench: Workbench) -> None:
     audited_workbench.store.close()
     for suffix in ("", "-wal", "-shm"):
-        audited_workbench.database.with_name(audited_workbench.database.name + suffix).unlink(missing_ok=True)
+        audited_workbench.database.with_name(audited_workbench.database.name + suffix).unlink(
+            missing_ok=True
+        )
     assert "Nothing has been decided yet." in texts(open_page("decisions"))
 
 
-def test_no_component_writes_a_time_in_the_time_zone_of_the_browser(audited_workbench: Workbench) -> None:
+def test_no_component_writes_a_time_in_the_time_zone_of_the_browser(
+    audited_workbench: Workbench,
+) -> None:
     entry = decide(audited_workbench, CASE, "escalate")
     assert row(audited_workbench, entry)["when"] == f"{moment(entry.at)} UTC"
     folder = Path(components.__file__).parent
     for script in folder.glob("*.js"):  # the rest of every page is in UTC, which it says
-        assert not re.search(r"toLocale(Date|Time)String|hour:|getHours|getDate\b", script.read_text("utf-8")), script
+        assert not re.search(
+            r"toLocale(Date|Time)String|hour:|getHours|getDate\b", script.read_text("utf-8")
+        ), script

@@ -20,7 +20,9 @@ def _own_exams(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.apptest
-def test_the_exam_is_taken_from_the_page_of_settings_and_its_result_is_shown(audited_workbench: Workbench) -> None:
+def test_the_exam_is_taken_from_the_page_of_settings_and_its_result_is_shown(
+    audited_workbench: Workbench,
+) -> None:
     app = open_page("settings")
     assert "offline passed the exam on " in texts(app)
     assert "asks no language model and costs nothing" in texts(app)

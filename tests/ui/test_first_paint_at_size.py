@@ -1,4 +1,5 @@
-"""What pages read of the database does not grow with the cases, and what SQLite counts for them grows little.
+"""What pages read of the database does not grow with the cases, and what SQLite counts for them
+grows little.
 
 Counted in rows handed to Python and in SQLite's own steps, never in time.
 """
@@ -25,8 +26,8 @@ EVERY = 20
 """Steps of SQLite's machine between two calls of the counter."""
 
 PASSES = 150
-"""Steps that a page may take for each case: to count a value in an index takes some seven, to add up the figures of a
-run for the metrics page some 125."""
+"""Steps that a page may take for each case: to count a value in an index takes some seven, to add
+up the figures of a run for the metrics page some 125."""
 
 _steps, _rows = [0], [0]
 
@@ -101,12 +102,15 @@ def a_case(path: Path) -> str:
     with sqlite3.connect(path) as connection:
         return str(
             connection.execute(
-                "SELECT id FROM cases WHERE state = 'needs_review' AND iterations > 1 ORDER BY seq LIMIT 1"
+                "SELECT id FROM cases WHERE state = 'needs_review' AND iterations > 1 ORDER BY seq"
+                " LIMIT 1"
             ).fetchone()[0]
         )
 
 
-def asked_by(path: Path, monkeypatch: pytest.MonkeyPatch, page: str, **address: str) -> tuple[int, int]:
+def asked_by(
+    path: Path, monkeypatch: pytest.MonkeyPatch, page: str, **address: str
+) -> tuple[int, int]:
     """The steps that the first paint of a page takes, and the rows that it reads."""
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
@@ -125,13 +129,20 @@ def asked_by(path: Path, monkeypatch: pytest.MonkeyPatch, page: str, **address: 
         ("queue", {"state": "needs_review"}),
         *(
             pytest.param("queue", address, marks=pytest.mark.soak)
-            for address in ({"order": "newest"}, {"order": "random", "seed": "3"}, {"q": "case-000150"})
+            for address in (
+                {"order": "newest"},
+                {"order": "random", "seed": "3"},
+                {"q": "case-000150"},
+            )
         ),
         ("review", {}),
         ("decisions", {}),
         ("metrics", {}),
         ("retention", {}),
-        *(pytest.param(page, {}, marks=pytest.mark.soak) for page in ("team", "datasets", "settings")),
+        *(
+            pytest.param(page, {}, marks=pytest.mark.soak)
+            for page in ("team", "datasets", "settings")
+        ),
     ],
 )
 def test_the_first_paint_of_a_page_reads_no_more_of_ten_times_as_many_cases(
@@ -143,7 +154,8 @@ def test_the_first_paint_of_a_page_reads_no_more_of_ten_times_as_many_cases(
     if page == "review":
         address = {"case": a_case(databases[SMALL]), "state": "needs_review"}
     small, large = (asked_by(path, monkeypatch, page, **address) for path in databases.values())
-    # rows: some more for values that occur among many cases only; ten times as many where a page read every case
+    # rows: some more for values that occur among many cases only; ten times as many where a page
+    # read every case
     assert large[1] < small[1] + 300
     assert large[0] < small[0] + PASSES * (LARGE - SMALL)
 

@@ -1,4 +1,6 @@
-"""Health, on its page, in the frame and over HTTP; and the page of settings, with where each value comes from."""
+"""Health, on its page, in the frame and over HTTP; and the page of settings, with where each value
+comes from.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from tests.ui.conftest import open_page, press, texts
 from tests.waiting import PATIENCE_S, joined, until
 
 SOUND = HealthReport((HealthItem("database", True, "m.db"),))
-BROKEN = HealthReport((HealthItem("decision log", False, "entry 3 was altered", "See `masis verify-log`."),))
+BROKEN = HealthReport(
+    (HealthItem("decision log", False, "entry 3 was altered", "See `masis verify-log`."),)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +46,9 @@ def test_the_page_says_what_is_in_order_and_calls_the_models_only_when_asked(
     app = open_page("health")
     assert "no model was called" in texts(app)
     assert "every model answered" in texts(press(app, "Test the models"))
-    monkeypatch.setattr(Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),))
+    monkeypatch.setattr(
+        Workbench, "check_models", lambda self: (HealthItem("models", False, "no answer from m-1"),)
+    )
     assert "not every model can be used" in texts(press(app, "Test the models"))
     before = health_reports.REPORTS.latest()
     press(app, "Check again")
@@ -71,7 +77,11 @@ def test_what_an_earlier_acceptance_rule_judged_is_reassessed_after_a_look_at_wh
 
 
 def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None:
-    found = [HealthItem("database", True, "m.db"), *BROKEN.items, HealthItem("a new thing", True, "")]
+    found = [
+        HealthItem("database", True, "m.db"),
+        *BROKEN.items,
+        HealthItem("a new thing", True, ""),
+    ]
     drawn = health_page.health_frame(found)
     assert list(drawn["Check"]) == ["Decision log", "Database", "A new thing"]
     assert list(drawn["Area"]) == ["Storage", "", "Other"]
@@ -80,7 +90,10 @@ def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None
 
 
 def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
-    found = [HealthItem("MCP", True, "not installed", absent=True), HealthItem("DSPy", True, "installed")]
+    found = [
+        HealthItem("MCP", True, "not installed", absent=True),
+        HealthItem("DSPy", True, "installed"),
+    ]
     drawn = health_page.health_frame(found)
     assert list(drawn["Result"]) == [":gray[– not installed]", ":green[✓ passed]"]
     assert list(drawn["Check"]) == ["MCP", "DSPy"]
@@ -90,13 +103,17 @@ def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "Health checks failed" not in texts(open_page())
-    monkeypatch.setattr(health_reports.REPORTS, "latest", lambda: health_reports.Checked(BROKEN, "2026-01-01"))
+    monkeypatch.setattr(
+        health_reports.REPORTS, "latest", lambda: health_reports.Checked(BROKEN, "2026-01-01")
+    )
     app = open_page()
     assert ":red[:material/error: **Health checks failed:** decision log.]" in texts(app)
     assert "health" in {link.proto.page for link in app.get("page_link")}
 
 
-def test_a_disk_that_fills_up_is_said_at_once(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_is_said_at_once(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("masis.services.maintenance.health.LEAST_FREE_BYTES", 10**18)
     assert "**Health checks failed:** disk." in texts(open_page())
 
@@ -126,7 +143,10 @@ def served(reports: HealthReports) -> TestClient:
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
 def test_the_route_answers_200_or_503_and_says_nothing_else_to_who_has_not_signed_in() -> None:
-    sound, broken = served(Looks(SOUND).reports()).get("/health.json"), served(Looks(BROKEN).reports())
+    sound, broken = (
+        served(Looks(SOUND).reports()).get("/health.json"),
+        served(Looks(BROKEN).reports()),
+    )
     assert (sound.status_code, sound.json()) == (200, {"ok": True})
     assert sound.headers["cache-control"] == "no-store"
     answer = broken.get("/health.json")
@@ -257,7 +277,9 @@ def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_pat
     assert origin.startswith(":blue-badge[environment]")
 
 
-def test_the_page_names_the_database_and_leads_to_health_and_retention(audited_workbench: Workbench) -> None:
+def test_the_page_names_the_database_and_leads_to_health_and_retention(
+    audited_workbench: Workbench,
+) -> None:
     app = open_page("settings")
     assert str(audited_workbench.database) in texts(app)
     assert {link.proto.page for link in app.get("page_link")} >= {"health", "retention"}
@@ -284,7 +306,9 @@ def test_a_setting_that_makes_no_sense_is_named_on_the_page(
         load()
 
 
-def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settled(tmp_path: Path) -> None:
+def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settled(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "team (old).db"
     with closing(Store.open(path)) as store:
         found = tuple(of_store(store))

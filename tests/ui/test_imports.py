@@ -1,4 +1,6 @@
-"""The Import page: a file is recognised or mapped, shown as it would be read, imported beside the page, and audited."""
+"""The Import page: a file is recognised or mapped, shown as it would be read, imported beside the
+page, and audited.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,20 @@ from masis.ui.imports.page import COLUMNS, IMPORTS, ONE_CHUNK, FileImport
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts
 
-RAGAS = {"user_input": "How long is it?", "retrieved_contexts": ["It is 120 m long."], "response": "It is 120 m [1]."}
-OWN = {"frage": "How long is it?", "quellen": [{"nr": 1, "inhalt": "It is 120 m long."}], "antwort": "120 m [1]."}
-HOSTILE = "<img src=http://example.org/x onerror=alert(1)> ![](http://example.org/y) [c](javascript:1) $x$"
+RAGAS = {
+    "user_input": "How long is it?",
+    "retrieved_contexts": ["It is 120 m long."],
+    "response": "It is 120 m [1].",
+}
+OWN = {
+    "frage": "How long is it?",
+    "quellen": [{"nr": 1, "inhalt": "It is 120 m long."}],
+    "antwort": "120 m [1].",
+}
+HOSTILE = (
+    "<img src=http://example.org/x onerror=alert(1)> ![](http://example.org/y)"
+    " [c](javascript:1) $x$"
+)
 
 
 @pytest.fixture
@@ -59,8 +72,12 @@ def box(app: AppTest, label: str):  # type: ignore[no-untyped-def]  # streamlit 
     return next(each for each in app.selectbox if each.label == label)
 
 
-def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(workbench: Workbench) -> None:
-    app = upload(open_page("imports"), "ragas.jsonl", lines(RAGAS, {**RAGAS, "retrieved_contexts": 5}))
+def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(
+    workbench: Workbench,
+) -> None:
+    app = upload(
+        open_page("imports"), "ragas.jsonl", lines(RAGAS, {**RAGAS, "retrieved_contexts": 5})
+    )
     assert box(app, "Format").value == "ragas"
     assert "Of 2 rows, 1 case can be imported, 1 row can't." in texts(app)
     start(app)
@@ -71,17 +88,25 @@ def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(wor
     assert app.button(key="back-to-file")
 
 
-def test_a_file_that_went_in_whole_leaves_the_form_and_one_that_did_not_stays_in_it(workbench: Workbench) -> None:
+def test_a_file_that_went_in_whole_leaves_the_form_and_one_that_did_not_stays_in_it(
+    workbench: Workbench,
+) -> None:
     app = start(upload(open_page("imports"), "ragas.jsonl", lines(RAGAS)))
     app.button(key="import-another").click().run()
     assert app.file_uploader
-    app = start(upload(app, "ragas.jsonl", lines({**RAGAS, "user_input": "And?"}, {**RAGAS, "user_input": {}})))
+    app = start(
+        upload(
+            app, "ragas.jsonl", lines({**RAGAS, "user_input": "And?"}, {**RAGAS, "user_input": {}})
+        )
+    )
     app.button(key="back-to-file").click().run()
     assert "ragas.jsonl" in texts(app)
     assert not app.file_uploader
 
 
-def test_columns_are_proposed_where_nothing_fits_and_remembered_for_the_same_set(workbench: Workbench) -> None:
+def test_columns_are_proposed_where_nothing_fits_and_remembered_for_the_same_set(
+    workbench: Workbench,
+) -> None:
     app = upload(open_page("imports"), "own.jsonl", lines(OWN))
     assert box(app, "Format").value == COLUMNS
     assert box(app, "Question").value == "frage"
@@ -118,7 +143,9 @@ def test_a_workbook_with_several_sheets_asks_for_one_and_reads_it(workbench: Wor
     assert [chunk.text for chunk in case.evidence] == ["It is 120 m long.", "It is red."]
 
 
-def test_what_separates_chunks_in_one_text_is_chosen_where_the_reading_asks(workbench: Workbench) -> None:
+def test_what_separates_chunks_in_one_text_is_chosen_where_the_reading_asks(
+    workbench: Workbench,
+) -> None:
     table = b"question,contexts,answer\nHow long?,It is 120 m long;it is quite red,120 m [2].\n"
     app = upload(open_page("imports"), "answers.csv", table)
     assert "Of 1 row, 0 cases can be imported, 1 row can't." in texts(app)
@@ -131,7 +158,9 @@ def test_what_separates_chunks_in_one_text_is_chosen_where_the_reading_asks(work
     (case,) = workbench.store.cases.iterate()
     assert [chunk.text for chunk in case.evidence] == ["It is 120 m long", "it is quite red"]
     fresh = upload(open_page("imports"), "own.jsonl", lines(OWN))
-    assert not [each for each in fresh.selectbox if each.label in ("Sheet", "Several chunks in one text")]
+    assert not [
+        each for each in fresh.selectbox if each.label in ("Sheet", "Several chunks in one text")
+    ]
 
 
 def test_where_two_formats_fit_the_page_asks(workbench: Workbench) -> None:
@@ -144,7 +173,9 @@ def test_where_two_formats_fit_the_page_asks(workbench: Workbench) -> None:
     assert not app.button(key="start-import").disabled
 
 
-def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(workbench: Workbench) -> None:
+def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(
+    workbench: Workbench,
+) -> None:
     text = 'question\tcontexts\tanswer\nHow long?\t"It is 120 m long."\t120 m\n'
     workbench.drafts.save(ADA.model_copy(update={"name": ""}), "import", {"text": text})
     app = open_page("imports")
@@ -152,7 +183,9 @@ def test_what_was_pasted_is_still_there_in_another_session_and_read_as_a_table(w
     assert "1 case can be imported" in texts(app)
 
 
-def test_a_file_is_still_there_after_the_session_and_said_to_be_gone_after_the_server(workbench: Workbench) -> None:
+def test_a_file_is_still_there_after_the_session_and_said_to_be_gone_after_the_server(
+    workbench: Workbench,
+) -> None:
     upload(open_page("imports"), "ragas.jsonl", lines(RAGAS))
     app = open_page("imports")
     assert "ragas.jsonl" in texts(app)
@@ -190,7 +223,9 @@ def test_an_import_can_be_stopped_and_says_what_is_stored(
     assert "The import was stopped before the end of the file" in texts(app)
 
 
-def test_an_import_that_the_server_does_not_know_is_said_to_be_unknown(workbench: Workbench) -> None:
+def test_an_import_that_the_server_does_not_know_is_said_to_be_unknown(
+    workbench: Workbench,
+) -> None:
     app = open_page("imports", **{"import": "nonsense"})
     assert "not known any more" in texts(app)
 
@@ -201,4 +236,6 @@ def test_text_of_a_file_is_nowhere_read_as_markdown(workbench: Workbench) -> Non
     start(app)
     rendered = [*app.markdown, *app.caption, *app.header, *app.error, *app.warning]
     assert not any("example.org" in str(each.value) for each in rendered)
-    assert not any("example.org" in each.label for each in (*app.button, *app.selectbox, *app.multiselect))
+    assert not any(
+        "example.org" in each.label for each in (*app.button, *app.selectbox, *app.multiselect)
+    )

@@ -1,4 +1,6 @@
-"""What is typed and chosen is stored whatever the order of callbacks, and reported as stored only then."""
+"""What is typed and chosen is stored whatever the order of callbacks, and reported as stored only
+then.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def test_a_button_can_take_the_text_before_its_field_has_had_its_callback(page: 
     take_typed()
     assert page.stored == ["first"]
     page.callback()
-    assert page.stored == ["first"], "the field's own callback comes too late to undo what the button did"
+    assert page.stored == ["first"], (
+        "the field's own callback comes too late to undo what the button did"
+    )
 
 
 @pytest.mark.parametrize("junk", [None, "text", {"text": 1}, {"text": None, "mount": "m"}, ["x"]])

@@ -36,7 +36,9 @@ def drawn_on(app: AppTest) -> str:
     return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
 
 
-def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(audited_workbench: Workbench) -> None:
+def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
+    audited_workbench: Workbench,
+) -> None:
     total = audited_workbench.metrics.report(MeasureFilter(), "week").total
     found = share_of(total, "hallucination")
     assert found.words == f"{found.percent} ({found.held} of {len(AUDITED)})"
@@ -44,7 +46,12 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     said = texts(app)
     drawn = drawn_on(app)
     assert f"{len(AUDITED)} audits: what they found" in said
-    for part in (found.words, RATES["hallucination"].title, "metrics?show=hallucination", "queue?flag=contradicted"):
+    for part in (
+        found.words,
+        RATES["hallucination"].title,
+        "metrics?show=hallucination",
+        "queue?flag=contradicted",
+    ):
         assert part in drawn
     assert "no model was called. The answers were checked offline" in said
     assert "Nobody has decided a case yet" in said
@@ -56,11 +63,18 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     decide(audited_workbench, AUDITED[4], "approve")
     drawn = drawn_on(open_page("metrics"))
     precision = audited_workbench.trust.compare(ADA, TrustFilter()).answers.precision
-    for part in (figure(precision), how_sure(precision), "trust?list=must_look", "queue?state=rejected"):
+    for part in (
+        figure(precision),
+        how_sure(precision),
+        "trust?list=must_look",
+        "queue?state=rejected",
+    ):
         assert part in drawn
     recall = audited_workbench.trust.compare(ADA, TrustFilter()).answers.recall
     assert f"1 of {recall.n} among the cases people chose to decide" in drawn
-    assert figure(recall) not in drawn, "no passed answer was drawn at random: nobody knows what is missed"
+    assert figure(recall) not in drawn, (
+        "no passed answer was drawn at random: nobody knows what is missed"
+    )
     assert "Overrides" not in drawn  # the cases overridden are counted once
 
 
@@ -70,34 +84,48 @@ def test_rates_of_the_same_audits_are_one_figure(audited_workbench: Workbench) -
     assert same.search(drawn)
     assert alone not in drawn
     with audited_workbench.store.database.transaction() as connection:  # as many, but of others
-        connection.execute(
-            """UPDATE run_measures SET revision = 1 - revision WHERE seq IN (
-                   SELECT min(seq) FROM run_measures GROUP BY revision)"""
-        )
+        connection.execute("""UPDATE run_measures SET revision = 1 - revision WHERE seq IN (
+                   SELECT min(seq) FROM run_measures GROUP BY revision)""")
     st.cache_data.clear()
     drawn = drawn_on(open_page("metrics"))
     assert not same.search(drawn)
     assert alone in drawn
 
 
-def test_ones_own_work_is_a_block_and_what_never_happened_is_no_row(audited_workbench: Workbench) -> None:
+def test_ones_own_work_is_a_block_and_what_never_happened_is_no_row(
+    audited_workbench: Workbench,
+) -> None:
     decide(audited_workbench, AUDITED[0], "reject", reviewer="Bob")
     assert "You decided" not in drawn_on(open_page("metrics", {"reviewer-name": "Ada"}))
     alone = drawn_on(open_page("metrics", {"reviewer-name": "Bob"}))
-    for part in ("You decided", "1 rejected.", "Time a decision", "Decisions a day", "Of your decisions"):
+    for part in (
+        "You decided",
+        "1 rejected.",
+        "Time a decision",
+        "Decisions a day",
+        "Of your decisions",
+    ):
         assert part in alone
     assert "Of your own decisions" not in alone, "one block where nobody else has decided"
     for case, verdict in zip(AUDITED[1:4], ("reject", "approve", "reject"), strict=True):
         decide(audited_workbench, case, verdict)
     undone(audited_workbench, AUDITED[3], "Ada")
     drawn = drawn_on(open_page("metrics", {"reviewer-name": "Ada"}))
-    for part in ("You decided", "1 approved", "1 rejected.", "Your time a decision", "reviewer=Ada&kind=undo"):
+    for part in (
+        "You decided",
+        "1 approved",
+        "1 rejected.",
+        "Your time a decision",
+        "reviewer=Ada&kind=undo",
+    ):
         assert part in drawn
     for part in ("Adjudications", "With labels"):
         assert part not in drawn
 
 
-def test_recorded_replies_have_no_time_and_without_a_revision_nothing_improved(audited_workbench: Workbench) -> None:
+def test_recorded_replies_have_no_time_and_without_a_revision_nothing_improved(
+    audited_workbench: Workbench,
+) -> None:
     app = open_page("metrics", {"metrics-run": True})
     assert SPREADS["critic_ms"].title in texts(app)
     assert "No answer was revised." not in drawn_on(app)
@@ -108,12 +136,18 @@ def test_recorded_replies_have_no_time_and_without_a_revision_nothing_improved(a
     for measure in ("critic_ms", "reviser_ms", "iteration_ms", "loop_ms", "improvement_percentage"):
         assert SPREADS[measure].title not in texts(app)  # type: ignore[index]
     drawn = drawn_on(app)
-    for part in ("no model took time for them", "No answer was revised.", SPREADS["iterations"].title):
+    for part in (
+        "no model took time for them",
+        "No answer was revised.",
+        SPREADS["iterations"].title,
+    ):
         assert part in drawn
     assert "The answers were checked by recorded replies of a model" in texts(app)
     runs = audited_workbench.metrics.runs(MeasureFilter(), Pick()).rows[:2]
     replayed = [
-        run.model_copy(update={"models": {"critic": "replay:demo"}, "loop_ms": ms, "run_id": str(ms)})
+        run.model_copy(
+            update={"models": {"critic": "replay:demo"}, "loop_ms": ms, "run_id": str(ms)}
+        )
         for run, ms in zip(runs, (8, 13), strict=True)
     ]
     asked = runs[0].model_copy(update={"models": {"critic": "openai:gpt-4o"}, "loop_ms": 900})
@@ -133,38 +167,64 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
     assert f":material/warning: 2 answers decided with its verdict in view. {IN_VIEW}" in said
     decide(audited_workbench, AUDITED[2], "escalate", iteration=1, machine_shown=["scores"])
     said = texts(open_page("metrics"))
-    assert "2 answers decided with its verdict in view (1 escalation left out: it judges no answer)" in said
+    assert (
+        "2 answers decided with its verdict in view (1 escalation left out: it judges no answer)"
+        in said
+    )
     app = open_page("metrics")
     drawn = drawn_on(app)
     assert "unknown: only what it accuses was checked" in drawn
     assert "trust?seen=too&list=must_look" in drawn
 
 
-def test_a_step_that_failed_is_no_issue_of_the_answers_and_says_why(audited_workbench: Workbench) -> None:
+def test_a_step_that_failed_is_no_issue_of_the_answers_and_says_why(
+    audited_workbench: Workbench,
+) -> None:
     case = a_case("failed")
     audited_workbench.cases.add(ADA, [case])
-    why = RunWarning(code="CRITIC-ERR-003", step="revision", iteration=1, message="The server did not answer.")
-    audited_workbench.audits.store_run(ADA, a_run(case, termination_reason="error", warnings=(why,)))
+    why = RunWarning(
+        code="CRITIC-ERR-003", step="revision", iteration=1, message="The server did not answer."
+    )
+    audited_workbench.audits.store_run(
+        ADA, a_run(case, termination_reason="error", warnings=(why,))
+    )
     app = open_page("metrics")
     cases = len(AUDITED) + 1
-    said = f"A step of the audit failed in 1 of {cases} cases: that says nothing about their answers"
+    said = (
+        f"A step of the audit failed in 1 of {cases} cases: that says nothing about their answers"
+    )
     assert said in [link.label for link in app.get("page_link")]
     assert "Why, in the newest: the revision" in [each.label for each in app.expander]
     assert "The server did not answer." in texts(app)
     assert "queue?flag=error" not in drawn_on(app)
 
 
-def test_how_the_audits_ran_is_folded_and_has_every_metric_of_the_specs(audited_workbench: Workbench) -> None:
+def test_how_the_audits_ran_is_folded_and_has_every_metric_of_the_specs(
+    audited_workbench: Workbench,
+) -> None:
     app = open_page("metrics", {"metrics-run": True})
     said = texts(app)
     drawn = drawn_on(app)
     measured = {
-        each.measure for each in audited_workbench.metrics.report(MeasureFilter(), "week").distributions if each.count
+        each.measure
+        for each in audited_workbench.metrics.report(MeasureFilter(), "week").distributions
+        if each.count
     }
     for measure in measured - {"tokens"}:
         assert SPREADS[measure].title in said
-    assert {"critic_ms", "reviser_ms", "loop_ms", "iterations", "improvement_delta", "issues"} <= measured
-    for part in (RATES["converged"].title, RATES["convergence_ending"].title, "Confidence in claims"):
+    assert {
+        "critic_ms",
+        "reviser_ms",
+        "loop_ms",
+        "iterations",
+        "improvement_delta",
+        "issues",
+    } <= measured
+    for part in (
+        RATES["converged"].title,
+        RATES["convergence_ending"].title,
+        "Confidence in claims",
+    ):
         assert part in drawn
     assert "limit" not in said  # of a call of a model: none was made
 
@@ -191,12 +251,17 @@ def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Work
         ("needs_review", found.total.needs_review_rate),
     ):
         pick = Pick(rate=rate)  # type: ignore[arg-type]
-        assert store.measures.runs(MeasureFilter(), pick).total == round((share or 0) * found.total.runs)
+        assert store.measures.runs(MeasureFilter(), pick).total == round(
+            (share or 0) * found.total.runs
+        )
 
 
 def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
-    alike: dict[Rate, list[Rate]] = {"hallucination": ["hallucination", "revision"], "needs_review": ["needs_review"]}
+    alike: dict[Rate, list[Rate]] = {
+        "hallucination": ["hallucination", "revision"],
+        "needs_review": ["needs_review"],
+    }
     columns, (offline,) = rate_table(found, "of", way, alike)
     assert [each["title"] for each in columns][:4] == [
         *("Model", "Audits", "Fabricated, unsupported or contradicted", "Needs review")
@@ -214,12 +279,20 @@ def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> 
         {"show": "critic_ms", "above": "0.001"},
         {"show": "'; DROP TABLE runs"},
         {"since": "2026-02-31", "until": "x", "by": "year", "role": "nobody"},
-        {"since": "0001-01-01", "until": "9999-12-31", "show": "all", "at": "9999-12-31", "by": "month"},
+        {
+            "since": "0001-01-01",
+            "until": "9999-12-31",
+            "show": "all",
+            "at": "9999-12-31",
+            "by": "month",
+        },
         {"show": "all", "at": "not a day", "of": "<script>", "page": "99999"},
         {"model": "none such", "show": "all"},
     ],
 )
-def test_an_address_that_makes_no_sense_is_no_error(audited_workbench: Workbench, address: dict[str, str]) -> None:
+def test_an_address_that_makes_no_sense_is_no_error(
+    audited_workbench: Workbench, address: dict[str, str]
+) -> None:
     open_page("metrics", **address)
 
 
@@ -237,9 +310,12 @@ def test_without_an_audit_the_page_says_what_will_be_here(
 
 
 def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench) -> None:
-    assert "metrics-by" not in [each.key for each in open_page("metrics").button_group]  # all audits are of one day
+    # all audits are of one day
+    assert "metrics-by" not in [each.key for each in open_page("metrics").button_group]
     with audited_workbench.store.database.transaction() as connection:
-        connection.execute("UPDATE run_measures SET finished_at = '2026-01-01T00:00:00.000Z' WHERE seq = 1")
+        connection.execute(
+            "UPDATE run_measures SET finished_at = '2026-01-01T00:00:00.000Z' WHERE seq = 1"
+        )
     app = open_page("metrics", show="all")
     app.button_group(key="metrics-by").set_value("day").run()
     assert not app.exception
@@ -247,7 +323,9 @@ def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench) 
     assert "show" not in app.query_params
 
 
-def test_runs_whose_texts_were_removed_are_listed_without_a_link(audited_workbench: Workbench) -> None:
+def test_runs_whose_texts_were_removed_are_listed_without_a_link(
+    audited_workbench: Workbench,
+) -> None:
     page = audited_workbench.metrics.runs(MeasureFilter(), Pick())
     removed = page.rows[0].model_copy(update={"case_id": None, "query": None})
     case = audited_workbench.store.cases.summary(page.rows[1].case_id or "")
@@ -261,10 +339,16 @@ def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_
     audited_workbench: Workbench,
 ) -> None:
     runs = audited_workbench.metrics.runs(MeasureFilter(), Pick()).rows[:2]
-    one = runs[0].model_copy(update={"hallucination": False, "needs_review": True, "iterations": 1, "termination": "x"})
+    one = runs[0].model_copy(
+        update={"hallucination": False, "needs_review": True, "iterations": 1, "termination": "x"}
+    )
     other = one.model_copy(update={"run_id": "older", "iterations": 2, "needs_review": False})
     case = audited_workbench.store.cases.summary(one.case_id or "").model_copy(
-        update={"run_id": one.run_id, "headline": "Cites [9], which doesn't exist\n1 uncited", "standing": "decided"}
+        update={
+            "run_id": one.run_id,
+            "headline": "Cites [9], which doesn't exist\n1 uncited",
+            "standing": "decided",
+        }
     )
     columns, rows = run_table((one, other), None, {case.id: case})
     named = [each["title"] for each in columns]
@@ -273,34 +357,51 @@ def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_
     newest, older = (dict(zip(named, cells(each), strict=True)) for each in rows)
     assert newest["Question"]["quote"] == "Cites [9], which doesn't exist"
     assert older["Question"]["quote"] == ""  # another audit's
-    assert [each["text"] for each in newest["Question"]["pills"]] == ["needed review"]  # it may be decided since
-    assert cells(run_table((one,), None, {case.id: case})[1][0])[0]["pills"] == [], "the heading says it of all"
+    # it may be decided since
+    assert [each["text"] for each in newest["Question"]["pills"]] == ["needed review"]
+    assert cells(run_table((one,), None, {case.id: case})[1][0])[0]["pills"] == [], (
+        "the heading says it of all"
+    )
     assert newest["Stands now"]["pills"][0]["text"] == "Decided"
 
 
 def test_the_list_says_what_it_shows() -> None:
-    assert picked_words(Pick(rate="converged"), "week", "2026-11-16", "offline") == (
-        "Audits with nothing left to improve, week of 16 Nov 2026, offline"
+    assert (
+        picked_words(Pick(rate="converged"), "week", "2026-11-16", "offline")
+        == "Audits with nothing left to improve, week of 16 Nov 2026, offline"
     )
-    assert picked_words(Pick(measure="critic_ms", above=5000.0), "week", "", "") == (
-        "Audits with critic time per answer: over 5 s"
+    assert (
+        picked_words(Pick(measure="critic_ms", above=5000.0), "week", "", "")
+        == "Audits with critic time per answer: over 5 s"
     )
     assert picked_words(Pick(), "week", "", "") == "Audits"
 
 
-@pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004")
+@pytest.mark.spec(
+    "REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002", "REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004"
+)
 def test_the_limits_of_the_spec_stand_beside_the_times(audited_workbench: Workbench) -> None:
     limits = {name: spread.limit for name, spread in SPREADS.items() if spread.limit is not None}
-    assert limits == {"critic_ms": 15_000, "reviser_ms": 15_000, "iteration_ms": 35_000, "loop_ms": 90_000}
+    assert limits == {
+        "critic_ms": 15_000,
+        "reviser_ms": 15_000,
+        "iteration_ms": 35_000,
+        "loop_ms": 90_000,
+    }
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
     critic = spread_view(next(each for each in found.distributions if each.measure == "critic_ms"))
     assert critic.bars[0]["from"] >= 0  # no time lies below zero
     assert (critic.held, critic.limit) == (True, "95% are within the limit of 15 s")
 
 
-def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_workbench: Workbench) -> None:
+def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(
+    audited_workbench: Workbench,
+) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "day")
-    days = tuple(found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"}) for n in range(336))
+    days = tuple(
+        found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"})
+        for n in range(336)
+    )
     long = found.model_copy(update={"periods": days})
     assert len(rate_course(long.periods, "hallucination", long.period)) == 336
     columns, listed = rate_table(long, "at", way, {each: [each] for each in RATES})

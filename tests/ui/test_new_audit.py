@@ -1,4 +1,6 @@
-"""The page of a new audit as Streamlit runs it: the form, its draft, the start, and watching a run by its address."""
+"""The page of a new audit as Streamlit runs it: the form, its draft, the start, and watching a run
+by its address.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def finished(app: AppTest, workbench: Workbench) -> str:
 
 
 def shown_as_over(app: AppTest) -> None:
-    """Look again, as the page itself does, until it offers the review: a run is stored a moment before its job ends."""
+    """Look again, as the page itself does, until it offers the review: a run is stored a moment
+    before its job ends.
+    """
     deadline = time.monotonic() + 60
     app.run()
     while "Review it" not in labels(app):
@@ -106,7 +110,9 @@ def test_starting_without_a_question_says_so_and_keeps_what_was_typed(workbench:
 
 
 def test_settings_are_chosen_kept_and_used(workbench: Workbench) -> None:
-    workbench.store.drafts.save(NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE})
+    workbench.store.drafts.save(
+        NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE}
+    )
     app = page()
     next(each for each in app.selectbox if each.label == "Most iterations").select(1)
     app.run()
@@ -122,18 +128,25 @@ def test_a_model_chosen_a_moment_before_is_the_one_for_all(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")  # so that a model is on offer
     app = page()
     next(each for each in app.selectbox if each.label == "Critic").select("openai:gpt-4o")
-    press(app, "Critic's model for all")  # both reach the server at once: the page was drawn with the model before
-    assert {draft(workbench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {"openai:gpt-4o"}
+    # both reach the server at once: the page was drawn with the model before
+    press(app, "Critic's model for all")
+    assert {draft(workbench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {
+        "openai:gpt-4o"
+    }
 
 
-def test_each_run_tells_the_browser_which_way_is_chosen_and_none_leaves_the_form_in_place(workbench: Workbench) -> None:
+def test_each_run_tells_the_browser_which_way_is_chosen_and_none_leaves_the_form_in_place(
+    workbench: Workbench,
+) -> None:
     app = page().run()  # a run cut short by this one may not have reached the browser
     way = app.button_group(key="new-audit-way-typed")
     assert list(way.proto.default) == [0]
     way.set_value(None)  # what a browser posts that no run has reached
     app.run()
     assert "Fill in an example" in labels(app)
-    assert list(page(case="docs-01-clean").button_group(key="new-audit-way-stored").proto.default) == [1]
+    assert list(
+        page(case="docs-01-clean").button_group(key="new-audit-way-stored").proto.default
+    ) == [1]
 
 
 def test_a_stored_case_named_in_the_address_can_be_audited(workbench: Workbench) -> None:
@@ -182,7 +195,8 @@ def test_an_interrupted_run_is_shown_with_what_it_had_and_resumed(workbench: Wor
 
 def test_a_file_too_long_for_the_field_is_kept_beside_it(workbench: Workbench) -> None:
     text = "\n\n".join(
-        f"[{n}] Station {n} was opened in {1800 + n % 200}. {'It has platforms. ' * 6}" for n in range(2000)
+        f"[{n}] Station {n} was opened in {1800 + n % 200}. {'It has platforms. ' * 6}"
+        for n in range(2000)
     )
     app = page()
     next(each for each in app.file_uploader if "evidence" in each.label).upload(

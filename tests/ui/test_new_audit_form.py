@@ -53,7 +53,13 @@ def test_what_is_missing_or_wrong_is_said_with_its_cure(
 
 def test_settings_that_make_no_sense_are_left_out() -> None:
     base = Settings()
-    wanted = {"max_iterations": 2, "strictness": "cruel", "critic": ["gpt"], "no_such": 1, "evaluate": ["every"]}
+    wanted = {
+        "max_iterations": 2,
+        "strictness": "cruel",
+        "critic": ["gpt"],
+        "no_such": 1,
+        "evaluate": ["every"],
+    }
     assert settings_of(base, wanted) == base.model_copy(update={"max_iterations": 2})
     assert AuditForm(settings=wanted).changed(base) == 1
     assert AuditForm(settings={"max_iterations": base.max_iterations}).changed(base) == 0
@@ -67,7 +73,9 @@ def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached(tmp_path: 
     replies = tmp_path / "replies.jsonl"
     replies.touch()
     replayed = settings_of(Settings(), {"critic": f"replay:{replies}"})
-    assert where_it_runs(replayed).startswith("It runs on this machine with recorded replies; no model is called")
+    assert where_it_runs(replayed).startswith(
+        "It runs on this machine with recorded replies; no model is called"
+    )
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
         where_it_runs(settings_of(Settings(), {"critic": "openai"}))
 
@@ -123,13 +131,22 @@ def test_the_example_shows_what_an_audit_is_for() -> None:
 
 
 SOURCES = (
-    ("The northern dam was built in 1931 by local farmers.", "Its reservoir holds forty million litres."),
-    ("Salmon returned to the valley after the weir was removed.", "Anglers counted three hundred in spring."),
-    ("Electricity prices doubled during the drought of 2018.", "Households received a rebate that winter."),
+    (
+        "The northern dam was built in 1931 by local farmers.",
+        "Its reservoir holds forty million litres.",
+    ),
+    (
+        "Salmon returned to the valley after the weir was removed.",
+        "Anglers counted three hundred in spring.",
+    ),
+    (
+        "Electricity prices doubled during the drought of 2018.",
+        "Households received a rebate that winter.",
+    ),
 )
 CITING = (
-    "The northern dam was built in 1931 by local farmers [1]. Salmon returned to the valley after the weir was removed "
-    "[2]. Electricity prices doubled during the drought of 2018 [3]."
+    "The northern dam was built in 1931 by local farmers [1]. Salmon returned to the valley after"
+    " the weir was removed [2]. Electricity prices doubled during the drought of 2018 [3]."
 )
 
 
@@ -140,9 +157,13 @@ def test_the_preview_warns_where_paragraphs_became_chunks_that_the_answer_does_n
 
 
 def test_the_preview_does_not_doubt_citations_that_fit_or_ids_that_were_given() -> None:
-    headed = read_pasted("\n\n".join(f"Source {n}:\n" + "\n\n".join(each) for n, each in enumerate(SOURCES, 1)))
+    headed = read_pasted(
+        "\n\n".join(f"Source {n}:\n" + "\n\n".join(each) for n, each in enumerate(SOURCES, 1))
+    )
     fitting = read_pasted("\n\n".join("\n".join(each) for each in SOURCES))
-    given = read_pasted("\n\n".join(f"[{n}] {each[0]}" for n, each in zip((2, 3, 1), SOURCES, strict=True)))
+    given = read_pasted(
+        "\n\n".join(f"[{n}] {each[0]}" for n, each in zip((2, 3, 1), SOURCES, strict=True))
+    )
     for pasted in (headed, fitting, given):
         assert len(pasted.chunks) == 3
         assert understood("Q?", pasted, CITING)["notes"] == []

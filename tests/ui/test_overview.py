@@ -1,4 +1,6 @@
-"""The overview: what waits is said first, each situation has its next step, and what a batch took and may take."""
+"""The overview: what waits is said first, each situation has its next step, and what a batch took
+and may take.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ from tests.waiting import until
         (
             {"needs_review": 1200, "accepted": 18},
             {"wrong": 70},
-            "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit without a person's decision",
+            (
+                "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit without"
+                " a person's decision"
+            ),
         ),
         ({"needs_review": 3}, {"not_confirmed": 3}, "3 cases need review"),
         (
@@ -68,7 +73,9 @@ def test_a_first_visit_is_told_what_the_product_is_and_led_to_a_case_that_shows_
     assert {"Open this case", "Audit all 2 cases"} <= set(labels(app))
 
 
-def test_recent_decisions_have_one_row_a_case(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recent_decisions_have_one_row_a_case(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: list[list[str]] = []
 
     def log(data: dict[str, Any], *, key: str) -> LogClick:
@@ -120,8 +127,18 @@ def test_a_limit_on_cost_that_no_audit_fits_leaves_every_case_and_says_so(
 
 
 def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
-    usage = Usage(calls=2, tries=3, prompt_tokens=1000, cached_tokens=400, completion_tokens=200, cost_usd=0.01)
-    assert spent(usage) == "2 calls, 1 retry, 1,200 tokens (40% of those sent came from a cache), $0.0100"
+    usage = Usage(
+        calls=2,
+        tries=3,
+        prompt_tokens=1000,
+        cached_tokens=400,
+        completion_tokens=200,
+        cost_usd=0.01,
+    )
+    assert (
+        spent(usage)
+        == "2 calls, 1 retry, 1,200 tokens (40% of those sent came from a cache), $0.0100"
+    )
     assert spent(Usage(calls=1, tries=1, prompt_tokens=10)) == "1 call, 10 tokens, cost unknown"
 
 
@@ -142,7 +159,9 @@ def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     assert "Set OPENAI_API_KEY" in batch_costs(workbench, 60)
 
 
-def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_same_models(tmp_path: Path) -> None:
+def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_same_models(
+    tmp_path: Path,
+) -> None:
     workbench = Workbench.open(tmp_path / "masis.db")
     workbench.cases.add(ADA, demo_cases())
     assert batch_time(workbench, 60) == ""
@@ -151,8 +170,14 @@ def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_s
         workbench.audits.audit(ADA, workbench.store.cases.get(row.id))
     with workbench.store.database.transaction() as connection:
         connection.execute("UPDATE run_measures SET loop_ms = 1500")
-    assert batch_time(workbench, 60) == "About 1 min 30 s at the pace of the last 2 audits with these models."
-    assert batch_time(workbench, 1) == "About 1.5 s at the pace of the last 2 audits with these models."
+    assert (
+        batch_time(workbench, 60)
+        == "About 1 min 30 s at the pace of the last 2 audits with these models."
+    )
+    assert (
+        batch_time(workbench, 1)
+        == "About 1.5 s at the pace of the last 2 audits with these models."
+    )
     workbench.settings = Settings(critic="openai")
     assert batch_time(workbench, 60) == ""
 

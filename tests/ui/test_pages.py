@@ -1,4 +1,6 @@
-"""The pages as Streamlit runs them: what they say in each situation, and what a role does not allow on each of them."""
+"""The pages as Streamlit runs them: what they say in each situation, and what a role does not allow
+on each of them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_an_unknown_case_is_said_to_be_unknown(database: Path) -> None:
 
 def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
     Workbench.open(database).cases.add(ADA, demo_cases())
-    app = open_page(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
+    app = open_page(
+        page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000
+    )
     assert "No cases yet" not in texts(app)
 
 
@@ -85,7 +89,11 @@ def test_a_page_that_fails_says_so_in_words_and_the_log_says_why(
     ],
 )
 def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decision_panel(
-    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, name: str, trouble: str, said: str
+    audited_workbench: Workbench,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    trouble: str,
+    said: str,
 ) -> None:
     def troubled(*_: object) -> None:
         error = sqlite3.OperationalError(trouble)
@@ -114,7 +122,9 @@ class _Everybody:
 
 
 @pytest.fixture
-def signed_in(role: Role, audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
+def signed_in(
+    role: Role, audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Workbench]:
     monkeypatch.setattr(reach, "_served", [reach.Reach(sign_in=cast("SignIn", _Everybody(role)))])
     st.cache_resource.clear()
     yield audited_workbench
@@ -122,16 +132,22 @@ def signed_in(role: Role, audited_workbench: Workbench, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("role", ["viewer", "reviewer"])
-def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(role: Role, signed_in: Workbench) -> None:
+def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(
+    role: Role, signed_in: Workbench
+) -> None:
     notices = [notice.value for notice in open_page("review", case=AUDITED[0]).info]
-    assert any("Deciding takes the role reviewer; you have viewer" in text for text in notices) == (role == "viewer")
+    assert any("Deciding takes the role reviewer; you have viewer" in text for text in notices) == (
+        role == "viewer"
+    )
 
 
 @pytest.mark.parametrize(("role", "sees"), [("reviewer", False), ("lead", True), ("admin", True)])
 def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them(
     role: Role, sees: bool, signed_in: Workbench
 ) -> None:
-    signed_in.team.set(Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after"))
+    signed_in.team.set(
+        Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after")
+    )
     page = open_page("metrics", {"metrics-filters": True}, show="hallucination")
     assert bool(page.multiselect) == sees
     assert ("You see figures over all cases as a lead" in texts(page)) == sees

@@ -26,7 +26,9 @@ def test_a_lead_plants_and_withdraws_copies_on_trust(workbench: Workbench) -> No
     assert "2 copies withdrawn" in texts(page)
 
 
-def test_where_no_answer_is_sound_the_page_says_what_makes_one(audited_workbench: Workbench) -> None:
+def test_where_no_answer_is_sound_the_page_says_what_makes_one(
+    audited_workbench: Workbench,
+) -> None:
     page = open_page("trust", {"reviewer-name": "Ada"}, view="planted")
     assert "There is no sound answer to copy" in texts(page)
     assert "Plant faults" not in labels(page)
@@ -35,7 +37,13 @@ def test_where_no_answer_is_sound_the_page_says_what_makes_one(audited_workbench
 def test_no_page_tells_a_copy_from_other_cases_before_it_is_decided(workbench: Workbench) -> None:
     workbench.planted.plant(ADA, 1, seed=3)
     (copy,) = audit_copies(workbench)
-    for name, address in (("", {}), ("queue", {}), ("review", {"case": copy}), ("decisions", {}), ("metrics", {})):
+    for name, address in (
+        ("", {}),
+        ("queue", {}),
+        ("review", {"case": copy}),
+        ("decisions", {}),
+        ("metrics", {}),
+    ):
         page = open_page(name, {"reviewer-name": "Bo"}, **address)
         drawn = "\n".join(str(element.proto) for element in page.main if hasattr(element, "proto"))
         assert "planted" not in (texts(page) + drawn).casefold(), name
@@ -47,4 +55,6 @@ def test_the_page_of_a_decided_copy_says_what_was_planted(workbench: Workbench) 
     decide(workbench, copy, "approve", "Bo")
     fault = workbench.store.planted.copies()[0].fault
     page = open_page("review", {"reviewer-name": "Bo"}, case=copy)
-    assert f"The figure was changed from “{fault.before}” to “{fault.after}”" in texts(page).replace("\\", "")
+    assert f"The figure was changed from “{fault.before}” to “{fault.after}”" in texts(
+        page
+    ).replace("\\", "")

@@ -87,14 +87,25 @@ def test_every_filter_has_a_place_in_the_address(query: dict[str, str]) -> None:
         {"flag": ",,,"},
     ],
 )
-def test_what_makes_no_sense_in_the_address_filters_nothing(query: dict[str, str], given: dict[str, str]) -> None:
+def test_what_makes_no_sense_in_the_address_filters_nothing(
+    query: dict[str, str], given: dict[str, str]
+) -> None:
     query |= given
     assert address.case_filter() == CaseFilter(size=address.PAGE_SIZE, standings=NOT_DECIDED)
 
 
-def test_who_may_not_see_what_the_audit_found_filters_by_that_as_a_whole(query: dict[str, str]) -> None:
+def test_who_may_not_see_what_the_audit_found_filters_by_that_as_a_whole(
+    query: dict[str, str],
+) -> None:
     query["standing"] = "to_review,decided"
-    assert address.standings() == ("failed", "no_answer", "decided", "wrong", "not_confirmed", "nothing_found")
+    assert address.standings() == (
+        "failed",
+        "no_answer",
+        "decided",
+        "wrong",
+        "not_confirmed",
+        "nothing_found",
+    )
 
 
 def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> None:
@@ -111,10 +122,24 @@ def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> 
     assert address.bounds("quality") == (0.25, 0.9)
 
 
-def test_the_way_to_a_case_keeps_the_list_it_stands_in(query: dict[str, str], audited_workbench: Workbench) -> None:
-    query |= {"q": "a&b=c", "standing": "wrong", "seed": "3", "page": "2", "case": "another", "iteration": "2"}
-    row: Any = case_row(audited_workbench.store.cases.summary("docs-02-altered"), address.list_parameters())
-    assert row["cells"][0]["href"] == "review?q=a%26b%3Dc&standing=wrong&seed=3&page=2&case=docs-02-altered"
+def test_the_way_to_a_case_keeps_the_list_it_stands_in(
+    query: dict[str, str], audited_workbench: Workbench
+) -> None:
+    query |= {
+        "q": "a&b=c",
+        "standing": "wrong",
+        "seed": "3",
+        "page": "2",
+        "case": "another",
+        "iteration": "2",
+    }
+    row: Any = case_row(
+        audited_workbench.store.cases.summary("docs-02-altered"), address.list_parameters()
+    )
+    assert (
+        row["cells"][0]["href"]
+        == "review?q=a%26b%3Dc&standing=wrong&seed=3&page=2&case=docs-02-altered"
+    )
 
 
 def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_under_its_name(
@@ -127,16 +152,24 @@ def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_u
         assert summary.quality == (run.iterations[0].quality_score if run else None)
         assert summary.revised_quality == (run.revised_quality if run else None)
         shown: Any = case_row(summary, {})
-        revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
+        revised = (
+            [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
+        )
         assert shown["cells"][-1] == {"score": summary.quality, "below": revised}
 
 
 def severity_mark(summary: CaseSummary) -> str:
     cell: Any = case_row(summary, {}, order="risk")["cells"][-1]
-    return " ".join((cell["pills"][0]["text"], cell["pills"][0]["tone"])) if "pills" in cell else str(cell["text"])
+    return (
+        " ".join((cell["pills"][0]["text"], cell["pills"][0]["tone"]))
+        if "pills" in cell
+        else str(cell["text"])
+    )
 
 
-def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_workbench: Workbench) -> None:
+def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(
+    audited_workbench: Workbench,
+) -> None:
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",), size=100)).rows
     shown = [severity_mark(row) for row in rows]
     assert shown == sorted(shown, key=lambda each: [*SEVERITY, "none"].index(each.split()[0]))
@@ -150,7 +183,10 @@ def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_wo
         cells: list[Any] = [case_row(row, {}, order=order)["cells"][-1] for row in found]
         assert [cell["score"] for cell in cells] == [getattr(row, name) for row in found]
         assert cells[0]["below"][0] == f"quality {found[0].quality:.2f}"
-    apart = [row.disagreement for row in audited_workbench.cases.find(CaseFilter(order="disagreement")).rows]
+    apart = [
+        row.disagreement
+        for row in audited_workbench.cases.find(CaseFilter(order="disagreement")).rows
+    ]
     assert apart == sorted(apart, key=lambda each: -1 if each is None else each, reverse=True)
 
 
@@ -167,7 +203,10 @@ def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
     audited_workbench: Workbench, standing: Standing, severity: Severity | None, mark: str
 ) -> None:
     summary = audited_workbench.store.cases.summary("docs-02-altered")
-    assert severity_mark(summary.model_copy(update={"standing": standing, "severity": severity})) == mark
+    assert (
+        severity_mark(summary.model_copy(update={"standing": standing, "severity": severity}))
+        == mark
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,10 +221,15 @@ def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
     ],
 )
 def test_the_column_of_states_depends_on_the_filter_and_not_on_the_rows_of_a_page(
-    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, address_: dict[str, str], columns: int
+    audited_workbench: Workbench,
+    monkeypatch: pytest.MonkeyPatch,
+    address_: dict[str, str],
+    columns: int,
 ) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr(case_list, "linked_table", lambda shown, rows, **_: drawn.append(len(shown)))
+    monkeypatch.setattr(
+        case_list, "linked_table", lambda shown, rows, **_: drawn.append(len(shown))
+    )
     open_page("queue", **address_)
     assert drawn == [columns]
 
@@ -207,12 +251,16 @@ def test_a_case_that_waits_is_marked_by_what_it_waits_for_in_the_words_of_the_fi
     assert marks["strategy-01-fabricated"] == ["draft"]
 
 
-def test_an_answer_with_lesser_issues_only_has_nothing_serious(audited_workbench: Workbench) -> None:
+def test_an_answer_with_lesser_issues_only_has_nothing_serious(
+    audited_workbench: Workbench,
+) -> None:
     summary = audited_workbench.store.cases.summary("docs-02-altered").model_copy(
         update={"standing": "nothing_found", "state": "accepted"}
     )
     badges: list[Any] = [
-        state_cell(audited_workbench, summary.model_copy(update={"severity": each}))["pills"][0]["text"]
+        state_cell(audited_workbench, summary.model_copy(update={"severity": each}))["pills"][0][
+            "text"
+        ]
         for each in ("medium", None)
     ]
     assert badges == ["Lesser issues only", "Nothing found"]
@@ -229,23 +277,35 @@ def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without
     pills = {each.key: each for each in app.button_group}
     assert f"Nothing found {passed}, 1 with lesser issues" in pills["standing"].options
     assert "Those with a lesser issue come first" in texts(app)
-    assert pills["lesser"].options == ["Lesser issues only 1", f"No issue, at most a remark {passed - 1}"]
+    assert pills["lesser"].options == [
+        "Lesser issues only 1",
+        f"No issue, at most a remark {passed - 1}",
+    ]
     pills["lesser"].set_value("none").run()
     assert f"{passed - 1} cases" in texts(app)
     assert "lesser issue come" not in texts(app)
     assert "Those with the most claims and the least confidence come first" in texts(app)
-    next(each for each in app.button_group if each.key == "lesser").set_value(address.in_words(SEVERITY)).run()
+    next(each for each in app.button_group if each.key == "lesser").set_value(
+        address.in_words(SEVERITY)
+    ).run()
     assert "1 case" in texts(app)
     assert "Worst issue" not in " ".join(button.label for button in app.button)
     next(each for each in app.button_group if each.key == "standing").set_value("not_audited").run()
     assert "severity" not in app.query_params
-    link = next(each.proto for each in open_page("overview").get("page_link") if "Nothing found" in each.proto.label)
+    link = next(
+        each.proto
+        for each in open_page("overview").get("page_link")
+        if "Nothing found" in each.proto.label
+    )
     assert link.label == f"**{passed}** :gray[Nothing found], 1 with lesser issues"
 
 
 def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "quotes.db")
-    for name, quote in (("true", "The bridge is 120 metres long."), ("false", "The bridge is 150 metres long.")):
+    for name, quote in (
+        ("true", "The bridge is 120 metres long."),
+        ("false", "The bridge is 150 metres long."),
+    ):
         case = Case.model_validate(
             {
                 "id": name,
@@ -303,19 +363,27 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
     app = open_page("queue")
     assert "6 cases" in texts(app)
     assert "decided ones left out" in texts(app)
-    (searched,) = [each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"]
+    (searched,) = [
+        each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"
+    ]
     assert searched.options == ["Decided 1"]
     (pills,) = [each for each in app.button_group if each.key == "standing"]
-    assert set(pills.options) == {f"{STANDING[name].text} {count}" for name, count in standings.items()}
+    assert set(pills.options) == {
+        f"{STANDING[name].text} {count}" for name, count in standings.items()
+    }
     for name in ("wrong", "decided"):  # one in place of the other
         next(each for each in app.button_group if each.key == "standing").set_value(name).run()
         assert app.query_params["standing"] in (name, [name])
     assert "1 case" in texts(app)
     both = open_page("queue", standing=address.in_words(["decided", "not_audited"]))
-    assert [each.value for each in both.button_group if each.key == "standing"] == [["not_audited", "decided"]]
+    assert [each.value for each in both.button_group if each.key == "standing"] == [
+        ["not_audited", "decided"]
+    ]
     assert "3 cases" in texts(both)
     assert "1 case" in texts(open_page("queue", q="docs 02 altered"))
-    assert "1 case" in texts(press(open_page("queue", field="Product documentation"), "show-decided"))
+    assert "1 case" in texts(
+        press(open_page("queue", field="Product documentation"), "show-decided")
+    )
     for name, count in standings.items():
         assert counted(count, "case") in texts(open_page("queue", standing=name))
 
@@ -325,7 +393,12 @@ def test_the_drawer_counts_what_choosing_a_value_lists(audited_workbench: Workbe
     app = open_page("queue", {"queue-filters": True}, flag="invalid_reference")
     drawer = {each.label: each.options for each in app.multiselect}
     for label, name in {"Issue": "flag", "State in detail": "state", "Field": "field"}.items():
-        known = {text: value for each in address.DRAWER if each.name == name for value, text in each.options.items()}
+        known = {
+            text: value
+            for each in address.DRAWER
+            if each.name == name
+            for value, text in each.options.items()
+        }
         assert drawer[label]
         for option in drawer[label]:
             text, _, count = option.rpartition(" (")
@@ -336,7 +409,9 @@ def test_the_drawer_counts_what_choosing_a_value_lists(audited_workbench: Workbe
 
 def test_the_counts_of_a_search_say_nothing_of_what_is_hidden(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(ADA, QueuePolicy(machine="after"))
-    (pills,) = [each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"]
+    (pills,) = [
+        each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"
+    ]
     assert pills.options == [f"{STANDING['to_review'].text} 1"]
 
 
@@ -347,13 +422,17 @@ def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench) -
     assert "7 cases" in texts(app)
 
 
-def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(audited_workbench: Workbench) -> None:
+def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(
+    audited_workbench: Workbench,
+) -> None:
     app = open_page("queue", order="random", seed="5")
     press(app, "Shuffle again")
     assert app.query_params["seed"] in ("6", ["6"])
 
 
-def test_a_page_shows_the_next_cases_and_one_behind_the_last_is_the_last(audited_workbench: Workbench) -> None:
+def test_a_page_shows_the_next_cases_and_one_behind_the_last_is_the_last(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.cases.add(ADA, demo_cases())
     assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
     assert "61 to 65 of 65 cases" in texts(open_page("queue", page="900"))

@@ -29,10 +29,14 @@ def test_the_zip_holds_the_data_and_the_manifest_of_the_cases_listed(
 
 def test_the_folder_for_hugging_face_is_in_the_zip_whole(audited_workbench: Workbench) -> None:
     with zipfile.ZipFile(zipped(audited_workbench, ADA, "hf", CaseFilter(), "jsonl")) as archive:
-        assert {"hf/README.md", "hf/manifest.json", "hf/data/train.jsonl"} <= set(archive.namelist())
+        assert {"hf/README.md", "hf/manifest.json", "hf/data/train.jsonl"} <= set(
+            archive.namelist()
+        )
 
 
-def test_the_page_offers_every_format_and_encodings_for_flat_ones(audited_workbench: Workbench) -> None:
+def test_the_page_offers_every_format_and_encodings_for_flat_ones(
+    audited_workbench: Workbench,
+) -> None:
     page = open_page("queue")
     chosen = page.selectbox(key="export-format")
     assert list(chosen.options) == list(FORMATS)
@@ -48,11 +52,15 @@ def test_the_file_is_prepared_and_then_downloaded(audited_workbench: Workbench) 
     assert "Download 7 cases: decided" in str(offered)
 
 
-def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_cure(audited_workbench: Workbench) -> None:
+def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_cure(
+    audited_workbench: Workbench,
+) -> None:
     run = audited_workbench.cases.open("docs-02-altered").summary.run_id
     with audited_workbench.store.database.transaction() as connection:
         seq = connection.execute("SELECT seq FROM runs WHERE id = ?", [run]).fetchone()[0]
-        connection.execute("UPDATE job_parts SET payload = x'0011' WHERE job_seq = ? AND kind = 'iteration'", [seq])
+        connection.execute(
+            "UPDATE job_parts SET payload = x'0011' WHERE job_seq = ? AND kind = 'iteration'", [seq]
+        )
     page = open_page("queue")
     page.button(key="export-prepare").click().run()
     assert not page.exception

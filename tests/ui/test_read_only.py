@@ -1,4 +1,6 @@
-"""A database file that can't be written: the page that was to change it says so in words, with what to do."""
+"""A database file that can't be written: the page that was to change it says so in words, with what
+to do.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def test_a_page_that_may_only_read_the_file_names_it_and_the_cure(
 
     def read_only(path: Path, **options: Any) -> sqlite3.Connection:
         connection = connect(path, **options)
-        connection.execute("PRAGMA query_only = ON")  # as a file on a read-only disk: SQLITE_READONLY
+        # as a file on a read-only disk: SQLITE_READONLY
+        connection.execute("PRAGMA query_only = ON")
         return connection
 
     monkeypatch.setattr(connections, "connect", read_only)

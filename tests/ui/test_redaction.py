@@ -1,4 +1,6 @@
-"""Redaction on the pages: only by name, reason and word; what is removed and what stays is said first."""
+"""Redaction on the pages: only by name, reason and word; what is removed and what stays is said
+first.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from tests.ui.conftest import AUDITED, open_page, texts
 CASE = AUDITED[0]
 
 
-def press(app: AppTest, button: str, *, name: str = "Grace", reason: str = "names a person", word: str) -> AppTest:
+def press(
+    app: AppTest, button: str, *, name: str = "Grace", reason: str = "names a person", word: str
+) -> AppTest:
     fields = {field.label: field for field in app.text_input}
     fields["Your name, for the record"].set_value(name)
     fields["Reason"].set_value(reason)
@@ -60,4 +64,6 @@ def test_an_opened_entry_of_the_log_is_redacted(audited_workbench: Workbench) ->
     app = press(open_page("decisions", entry=entry.id), f"Redact entry {entry.seq}", word="redact")
     assert f"Entry {entry.seq} is redacted." in texts(app)
     assert audited_workbench.reviews.get(entry.id).decision is None
-    assert not [each for each in open_page("decisions", entry=entry.id).button if "Redact" in each.label]
+    assert not [
+        each for each in open_page("decisions", entry=entry.id).button if "Redact" in each.label
+    ]

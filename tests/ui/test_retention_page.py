@@ -1,4 +1,6 @@
-"""The page of retention: what would go, removing it by name and word; and pages that meet an audit that is gone."""
+"""The page of retention: what would go, removing it by name and word; and pages that meet an audit
+that is gone.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def old(audited_workbench: Workbench) -> Workbench:
     """Audits forty days old, one of them decided on."""
     decide(audited_workbench, DECIDED)
     with sqlite3.connect(audited_workbench.database) as connection:
-        connection.execute("UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)")
+        connection.execute(
+            "UPDATE jobs SET ended_at = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(ended_at) - 40)"
+        )
     connection.close()
     return audited_workbench
 
@@ -44,7 +48,9 @@ def press(app: AppTest, *, name: str, word: str) -> AppTest:
     return app
 
 
-def test_what_would_go_is_looked_for_once_not_at_every_key(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_would_go_is_looked_for_once_not_at_every_key(
+    old: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looked: list[RetentionRule] = []
 
     plan = Retention.plan
@@ -70,7 +76,9 @@ def test_the_age_in_the_address_is_the_rule(old: Workbench) -> None:
     assert not open_page("retention", days="many").exception
 
 
-def test_the_plan_is_drawn_with_why_the_rest_stays(old: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_is_drawn_with_why_the_rest_stays(
+    old: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = old.store.retention.plan(rule_of(30))
     monkeypatch.setattr(retention_page, "LISTED", 2)
     app = open_page("retention")

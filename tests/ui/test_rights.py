@@ -1,4 +1,6 @@
-"""The table of who may do what (``masis/services/access.py``) against every page, button, address, tool and command."""
+"""The table of who may do what (``masis/services/access.py``) against every page, button, address,
+tool and command.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,18 @@ SECRET = new_secret()
 
 def people(**roles: str) -> str:
     """The text of a sign-in file."""
-    return "\n".join(f'[people.{name}]\nrole = "{role}"\nsecret = "{SECRET.digest}"' for name, role in roles.items())
+    return "\n".join(
+        f'[people.{name}]\nrole = "{role}"\nsecret = "{SECRET.digest}"'
+        for name, role in roles.items()
+    )
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "people.toml"
-    path.write_text(people(**{role: role for role in ROLES}, gone="admin", ended="admin"), encoding="utf-8")
+    path.write_text(
+        people(**{role: role for role in ROLES}, gone="admin", ended="admin"), encoding="utf-8"
+    )
     return path
 
 
@@ -72,7 +79,9 @@ def allowed(who: str, takes: str) -> bool:
 def places() -> Iterator[str]:
     frame = (app_root() / "app.py").read_text(encoding="utf-8")
     found = re.findall(r'PAGES / "(\w+)\.py", title="[^"]+"(?:.*url_path="(\w+)")?', frame)
-    assert {name for name, _ in found} == {path.stem for path in (app_root() / "pages").glob("*.py")}
+    assert {name for name, _ in found} == {
+        path.stem for path in (app_root() / "pages").glob("*.py")
+    }
     yield from (f"page {url or name}" for name, url in found)
     yield from (f"masis {name}" for name in main.list_commands(None))  # type: ignore[arg-type]
     yield from (f"tool {name}" for name in TOOLS)
@@ -87,7 +96,10 @@ def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> Non
     assert len(everywhere) == len(set(everywhere))
     there = {
         *places(),
-        *(f"{next(iter(each.methods - {'HEAD'}))} {each.path}" for each in sign_in.sign_in_routes(signing)),
+        *(
+            f"{next(iter(each.methods - {'HEAD'}))} {each.path}"
+            for each in sign_in.sign_in_routes(signing)
+        ),
     }  # type: ignore[operator]
     assert there <= set(TAKES), "a row of ACTS is missing"
     kinds = ("page ", "masis ", "tool ")
@@ -147,7 +159,9 @@ def test_an_address_answers_who_may_and_nobody_else_and_a_change_of_role_holds_f
         now["claims"] = held
         found = {place: answered(gate, STREAMLIT.get(place, place)) for place in addresses}
         refused = 403 if who in ROLES else 401
-        assert found == {place: 200 if allowed(who, TAKES[place]) else refused for place in addresses}, who
+        assert found == {
+            place: 200 if allowed(who, TAKES[place]) else refused for place in addresses
+        }, who
     upload = STREAMLIT["address upload"]
     now["claims"] = visitors["reviewer"]
     assert answered(gate, upload) == 200
@@ -164,15 +178,22 @@ Opened = Callable[..., AppTest]
 
 
 @pytest.fixture
-def opened(audited_workbench: Workbench, signing: SignIn, monkeypatch: pytest.MonkeyPatch) -> Opened:
+def opened(
+    audited_workbench: Workbench, signing: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> Opened:
     """Opens a page within the frame, as who has signed in with these claims."""
     monkeypatch.setattr(reach, "_served", [reach.Reach(sign_in=signing)])
     served = Workbench(
-        audited_workbench.store, audited_workbench.settings, audited_workbench.database, SIGN_IN_REQUIRED
+        audited_workbench.store,
+        audited_workbench.settings,
+        audited_workbench.database,
+        SIGN_IN_REQUIRED,
     )
     monkeypatch.setattr(served_database, "_opened", lambda _: served)
 
-    def page(held: Mapping[str, Any], name: str, address: Mapping[str, str] | None = None) -> AppTest:
+    def page(
+        held: Mapping[str, Any], name: str, address: Mapping[str, str] | None = None
+    ) -> AppTest:
         monkeypatch.setattr(signing, "actor", lambda _, real=SignIn.actor: real(signing, held))
         run = served.cases.summary(AUDITED[0]).run_id or ""
 
@@ -206,19 +227,29 @@ def test_a_page_shows_nothing_to_who_is_signed_out_expired_or_removed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
-def test_a_page_opens_for_every_role_at_every_address(opened: Opened, signing: SignIn, role: str) -> None:
+def test_a_page_opens_for_every_role_at_every_address(
+    opened: Opened, signing: SignIn, role: str
+) -> None:
     for name, address in ADDRESSES:
         said = texts(opened(signing.claims_of(role), name, address))
         assert "Nothing was done." not in said, (name, address)
 
 
-PRESSED = (*((name, {}) for name in sorted({name for name, _ in ADDRESSES})), ("review", {"case": AUDITED[0]}))
-PRESSED += (("review", {"case": NOT_AUDITED[0]}), ("new", {"case": NOT_AUDITED[0]}), ("team", {"case": AUDITED[0]}))
+PRESSED = (
+    *((name, {}) for name in sorted({name for name, _ in ADDRESSES})),
+    ("review", {"case": AUDITED[0]}),
+)
+PRESSED += (
+    ("review", {"case": NOT_AUDITED[0]}),
+    ("new", {"case": NOT_AUDITED[0]}),
+    ("team", {"case": AUDITED[0]}),
+)
 
 
 def dump(path: Path) -> list[str]:
     connection = sqlite3.connect(path)
-    held = [line for line in connection.iterdump() if 'INTO "store_info"' not in line]  # a check of health writes
+    # a check of health writes
+    held = [line for line in connection.iterdump() if 'INTO "store_info"' not in line]
     connection.close()
     return held
 
@@ -226,7 +257,11 @@ def dump(path: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "address"), PRESSED, ids=str)
 def test_what_a_button_asks_for_is_what_it_is_disabled_without_and_a_viewer_who_presses_all_changes_nothing(
-    opened: Opened, signing: SignIn, monkeypatch: pytest.MonkeyPatch, name: str, address: dict[str, str]
+    opened: Opened,
+    signing: SignIn,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    address: dict[str, str],
 ) -> None:
     asked: list[Permission] = []
     require = Access.require

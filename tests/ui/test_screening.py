@@ -1,4 +1,6 @@
-"""The page of the evidence critic as Streamlit runs it: form, background work, what came of it, a person's word."""
+"""The page of the evidence critic as Streamlit runs it: form, background work, what came of it, a
+person's word.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,19 @@ SOURCE = f"corpus:{CORPUS}"
 
 @pytest.fixture(scope="module")
 def screened(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the demo abstracts and three screenings: sufficient at once, after two rounds, and never."""
+    """A database with the demo abstracts and three screenings: sufficient at once, after two
+    rounds, and never.
+    """
     path = tmp_path_factory.mktemp("screened") / "screened.db"
     workbench = Workbench.open(path)
     workbench.store.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
     for name in ("htn", "b12", "ery"):
-        settings = workbench.settings.model_copy(update={"screening_retrieve": ASKED[name].retrieve})
-        workbench.screenings.screen(ADA, ASKED[name].question, (SOURCE,), settings=settings, screening_id=name)
+        settings = workbench.settings.model_copy(
+            update={"screening_retrieve": ASKED[name].retrieve}
+        )
+        workbench.screenings.screen(
+            ADA, ASKED[name].question, (SOURCE,), settings=settings, screening_id=name
+        )
     workbench.close()
     return path
 
@@ -79,8 +87,13 @@ def test_a_demo_question_fills_the_form_and_is_kept_over_a_reload(workbench: Wor
     app.selectbox(key="screening-demo-question").select(ASKED["del"].question).run()
     assert not app.exception
     again = page()
-    assert next(each for each in again.multiselect if each.label == "Where to look").value == [SOURCE]
-    assert next(each for each in again.number_input if each.label == "Abstracts a round").value == ASKED["del"].retrieve
+    assert next(each for each in again.multiselect if each.label == "Where to look").value == [
+        SOURCE
+    ]
+    assert (
+        next(each for each in again.number_input if each.label == "Abstracts a round").value
+        == ASKED["del"].retrieve
+    )
 
 
 def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: Workbench) -> None:
@@ -90,7 +103,9 @@ def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: W
     assert len(workbench.store.screenings.newest()) == 3
 
 
-def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbench: Workbench) -> None:
+def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(
+    workbench: Workbench,
+) -> None:
     page()
     jobs = served_jobs()
     screening_id = jobs.screen(ADA, "Does it help?", ("corpus:gone",))
@@ -103,12 +118,17 @@ def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbenc
 
 def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench: Workbench) -> None:
     workbench.store.screenings.start(
-        "cut", question=ASKED["htn"].question, sources=(SOURCE,), settings=workbench.settings.model_dump(mode="json")
+        "cut",
+        question=ASKED["htn"].question,
+        sources=(SOURCE,),
+        settings=workbench.settings.model_dump(mode="json"),
     )
     workbench.store.screenings.abandon("cut", "The process ended.")
     app = page(screening="cut")
     press(app, "Resume the screening")
-    until(lambda: workbench.store.screenings.summary("cut").state == "finished", "the screening ended")
+    until(
+        lambda: workbench.store.screenings.summary("cut").state == "finished", "the screening ended"
+    )
     assert stands(workbench, "cut") in ("sufficient", "evidence_insufficient")
 
 
@@ -122,14 +142,21 @@ def test_the_table_of_abstracts_is_paged_and_an_address_behind_its_end_leads_to_
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result, "PAGE_SIZE", 4)
-    ids = [each.abstract_id for each in result.listed(workbench.screenings.open("b12").screening, (), "quality")]
+    ids = [
+        each.abstract_id
+        for each in result.listed(workbench.screenings.open("b12").screening, (), "quality")
+    ]
     for number, expected in (("2", ids[4:8]), ("99", ids[(len(ids) - 1) // 4 * 4 :])):
         app = page(screening="b12", page=number)
-        (table,) = [each for each in app.get("bidi_component") if "screening-table" in each.proto.id]
+        (table,) = [
+            each for each in app.get("bidi_component") if "screening-table" in each.proto.id
+        ]
         assert [row["open"] for row in json.loads(table.proto.json)["rows"]] == expected
 
 
-def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(workbench: Workbench) -> None:
+def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(
+    workbench: Workbench,
+) -> None:
     kept = workbench.screenings.open("b12").screening.kept
     app = page(screening="b12", abstract=kept[0])
     press(app, "agree")
@@ -140,7 +167,9 @@ def test_a_person_agrees_with_a_grade_by_one_button_and_can_take_it_back(workben
     assert "Ada Lind agrees" in texts(app)
     press(app, "agree-undo")
     assert not workbench.screenings.open("b12").agreements
-    workbench.screenings.override(ADA, "b12", kept[0], "recommendation", "discard", reason="Read in full.")
+    workbench.screenings.override(
+        ADA, "b12", kept[0], "recommendation", "discard", reason="Read in full."
+    )
     app = page(screening="b12", abstract=kept[0])
     assert next(button for button in app.button if button.key == "agree").disabled
 
@@ -157,7 +186,9 @@ def test_an_override_without_a_name_or_a_reason_is_refused(workbench: Workbench)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
-def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(workbench: Workbench) -> None:
+def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_reset(
+    workbench: Workbench,
+) -> None:
     app = page()
     app = page(memory="yes")
     assert "this is **off**" in texts(app)
@@ -169,10 +200,14 @@ def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_
     assert workbench.store.acceptances.history()
 
 
-def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(workbench: Workbench) -> None:
+def test_a_grader_that_cannot_be_asked_is_reported_before_anything_starts(
+    workbench: Workbench,
+) -> None:
     app = page()
     app.selectbox(key="screening-demo-question").select(ASKED["htn"].question).run()
-    next(each for each in app.multiselect if each.label == "Who grades").set_value(["offline", "nobody:model-x"]).run()
+    next(each for each in app.multiselect if each.label == "Who grades").set_value(
+        ["offline", "nobody:model-x"]
+    ).run()
     assert not app.exception
     assert "can't be asked" in "\n".join(warning.value for warning in app.warning)
     press(app, "start-screening")
@@ -185,7 +220,10 @@ def test_a_finished_screening_is_searched_further_on_the_page(workbench: Workben
     press(app, "search-further")
     further = shown(app, "screening")
     assert further not in ("", "ery")
-    until(lambda: workbench.store.screenings.summary(further).state == "finished", "the screening ended")
+    until(
+        lambda: workbench.store.screenings.summary(further).state == "finished",
+        "the screening ended",
+    )
     first, found = (workbench.screenings.open(each).machine for each in ("ery", further))
     assert found.rounds[: len(first.rounds)] == first.rounds
 
@@ -201,35 +239,57 @@ def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Wo
     again = shown(app, "screening")
     assert again not in ("", "b12")
     until(lambda: served_jobs().get(again) is None, "the screening ended")
-    until(lambda: workbench.store.screenings.summary(again).state == "finished", "the screening ended")
+    until(
+        lambda: workbench.store.screenings.summary(again).state == "finished", "the screening ended"
+    )
     first, found = (workbench.screenings.open(each).machine for each in ("b12", again))
     assert found.question == first.question
-    assert found.rounds[0].queries[0].text == "proton pump inhibitors vitamin B12 deficiency in adults"
+    assert (
+        found.rounds[0].queries[0].text == "proton pump inhibitors vitamin B12 deficiency in adults"
+    )
     assert found.settings["screening_retrieve"] == first.settings["screening_retrieve"]
     assert "set by a person" in texts(page(screening=again))
 
 
-def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_taken(workbench: Workbench) -> None:
+def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_taken(
+    workbench: Workbench,
+) -> None:
     settings = {"screening_concepts": "population: adults"}
     workbench.store.drafts.save(
         NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
     )
     app = page()
     press(app, "screening-concepts-reset")
-    assert workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"]["screening_concepts"] == ""
+    assert (
+        workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"][
+            "screening_concepts"
+        ]
+        == ""
+    )
     assert not [button for button in app.button if button.key == "screening-concepts-reset"]
     workbench.store.drafts.save(
         NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
     )
     app = page()
     app.selectbox(key="screening-demo-question").set_value(ASKED["htn"].question).run()
-    assert workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"]["screening_concepts"] == ""
+    assert (
+        workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"][
+            "screening_concepts"
+        ]
+        == ""
+    )
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
-def test_an_item_of_the_appraisal_shows_its_sentence_is_corrected_and_undone(workbench: Workbench) -> None:
+def test_an_item_of_the_appraisal_shows_its_sentence_is_corrected_and_undone(
+    workbench: Workbench,
+) -> None:
     machine = workbench.screenings.open("b12").machine
-    first = next(grade for grade in machine.grades if grade.recommendation == "keep" and grade.methodology_raw)
+    first = next(
+        grade
+        for grade in machine.grades
+        if grade.recommendation == "keep" and grade.methodology_raw
+    )
     app = page(screening="b12", abstract=first.abstract_id)
     assert "blue-background[" in texts(app)
     press(app, "correct-model")
@@ -258,13 +318,17 @@ def test_a_correction_without_a_name_a_value_or_a_reason_is_refused(workbench: W
     for says in ("Type your name first", "Choose first what", "Give a reason first"):
         press(app, "correction-record")
         assert says in "\n".join(warning.value for warning in app.warning)
-        app.text_input(key="correction-name").set_value("Ada Lind") if "name" in says else app.button_group(
-            key=f"correction-{kept[0]}-model"
-        ).set_value("denied")
+        (
+            app.text_input(key="correction-name").set_value("Ada Lind")
+            if "name" in says
+            else app.button_group(key=f"correction-{kept[0]}-model").set_value("denied")
+        )
     assert not entries(workbench, "b12")
 
 
-def test_a_discarded_abstract_has_an_appraisal_and_no_finding_to_correct(workbench: Workbench) -> None:
+def test_a_discarded_abstract_has_an_appraisal_and_no_finding_to_correct(
+    workbench: Workbench,
+) -> None:
     grades = workbench.screenings.open("b12").screening.grades
     left_out = next(grade for grade in grades if grade.recommendation == "discard")
     app = page(screening="b12", abstract=left_out.abstract_id)

@@ -1,4 +1,6 @@
-"""Files of abstracts imported beside the page: progress while it goes on, and an end that nothing cuts short."""
+"""Files of abstracts imported beside the page: progress while it goes on, and an end that nothing
+cuts short.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from tests.ui.conftest import Serve, open_page, texts
 
 
 class Stalled:
-    """The reader of abstracts, which comes to a stop before the last record of a large file until it is let go."""
+    """The reader of abstracts, which comes to a stop before the last record of a large file until
+    it is let go.
+    """
 
     def __init__(self) -> None:
         self.stopped, self.let_go = threading.Event(), threading.Event()
@@ -46,15 +50,23 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stalled]:
     stalled.let_go.set()
 
 
-def _begun(workbench: Workbench, who: Actor, corpus: str, files: list[tuple[str, io.BytesIO]]) -> CorpusUpload:
+def _begun(
+    workbench: Workbench, who: Actor, corpus: str, files: list[tuple[str, io.BytesIO]]
+) -> CorpusUpload:
     upload = CorpusUpload(workbench, who, corpus, files)
     upload.start()
     return upload
 
 
 def lines(records: int) -> bytes:
-    texts_ = (f"Trial {number} randomised {number + 10} adults to one of two arms." for number in range(records))
-    made = ({"id": f"s-{number}", "title": f"Trial {number}", "text": text} for number, text in enumerate(texts_))
+    texts_ = (
+        f"Trial {number} randomised {number + 10} adults to one of two arms."
+        for number in range(records)
+    )
+    made = (
+        {"id": f"s-{number}", "title": f"Trial {number}", "text": text}
+        for number, text in enumerate(texts_)
+    )
     return "".join(f"{json.dumps(each)}\n" for each in made).encode()
 
 
@@ -63,36 +75,49 @@ def workbench(tmp_path: Path, serve: Serve) -> Workbench:
     return serve(tmp_path / "import.db")
 
 
-def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbench, reader: Stalled) -> None:
+def test_an_import_says_how_far_it_has_come_while_it_goes_on(
+    workbench: Workbench, reader: Stalled
+) -> None:
     files = [("a.jsonl", io.BytesIO(lines(3))), ("b.jsonl", io.BytesIO(lines(4_000)))]
     upload = _begun(workbench, ADA, " mine ", files)
     assert reader.stopped.wait(30)
     assert not upload.over
-    assert re.fullmatch(r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says)
+    assert re.fullmatch(
+        r"Importing b\.jsonl \(file 2 of 2\): [1-3],\d{3} records so far\.", upload.says
+    )
     assert 0 < upload.share <= 1
     reader.let_go.set()
     upload.wait(30)
     assert upload.over
     assert upload.share == 1
-    assert [(each.source, each.identified) for each in upload.done] == [("a.jsonl", 3), ("b.jsonl", 4_000)]
+    assert [(each.source, each.identified) for each in upload.done] == [
+        ("a.jsonl", 3),
+        ("b.jsonl", 4_000),
+    ]
     assert workbench.store.corpora.summary("mine").abstracts == 4_000
 
 
-def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_kept(workbench: Workbench) -> None:
+def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_kept(
+    workbench: Workbench,
+) -> None:
     class Broken(io.BytesIO):
         def __getattribute__(self, name: str) -> Any:
             if name in ("read", "readline", "__next__", "read1", "readinto"):
                 raise RuntimeError("the disk is on fire")
             return super().__getattribute__(name)
 
-    upload = _begun(workbench, ADA, "mine", [("bad.ris", Broken()), ("b.jsonl", io.BytesIO(lines(2)))])
+    upload = _begun(
+        workbench, ADA, "mine", [("bad.ris", Broken()), ("b.jsonl", io.BytesIO(lines(2)))]
+    )
     upload.wait(30)
     assert [each.source for each in upload.done] == ["b.jsonl"]
     assert "bad.ris could not be imported (RuntimeError)" in str(upload.refused[0])
     assert not upload.errors
 
 
-def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(workbench: Workbench) -> None:
+def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
+    workbench: Workbench,
+) -> None:
     upload = _begun(
         workbench,
         ADA,
@@ -106,12 +131,17 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
     upload.wait(30)
     app = open_page("screening", {UNDER_WAY: upload})
     app.run()
-    assert [each.value for each in app.warning] == ["2 files could not be imported.", "1 record could not be imported."]
+    assert [each.value for each in app.warning] == [
+        "2 files could not be imported.",
+        "1 record could not be imported.",
+    ]
     assert "b.jsonl: 2 records, 1 added, 0 duplicates, 1 unreadable" in texts(app)
     assert "none.bib:" not in texts(app).replace("none.bib: holds no abstract", "")
 
 
-def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:
+def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(
+    workbench: Workbench, reader: Stalled
+) -> None:
     upload = _begun(workbench, ADA, "mine", [("b.jsonl", io.BytesIO(lines(4_000)))])
     app = open_page("screening", {UNDER_WAY: upload})
     assert any("Importing b" in each.proto.text for each in app.get("progress"))
@@ -124,7 +154,9 @@ def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench:
     assert not app.button(key="screening-import").disabled
 
 
-def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(workbench: Workbench, reader: Stalled) -> None:
+def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(
+    workbench: Workbench, reader: Stalled
+) -> None:
     files = [("b.jsonl", io.BytesIO(lines(4_000))), ("c.jsonl", io.BytesIO(lines(3)))]
     upload = _begun(workbench, ADA, "mine", files)
     assert reader.stopped.wait(30)

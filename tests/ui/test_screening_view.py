@@ -1,4 +1,6 @@
-"""A screening as the page shows it: rounds, flow, table, one abstract with the words its grade rests on."""
+"""A screening as the page shows it: rounds, flow, table, one abstract with the words its grade
+rests on.
+"""
 
 from __future__ import annotations
 
@@ -79,12 +81,18 @@ def grade(
         prior=0.65,
         quality=(relevance + methodology) / 2 if scored else None,  # type: ignore[operator]
         sample_size_adequate=True,
-        study_size=SampleSize(value=size, unit="patients", kind="total", start=14, end=26) if size else None,
+        study_size=(
+            SampleSize(value=size, unit="patients", kind="total", start=14, end=26)
+            if size
+            else None
+        ),
         study_type="human_rct_drug_intervention",
         study_type_confidence=0.9,
         design="randomised_trial",
         recommendation=recommendation,
-        rule={"keep": "strong", "discard": "off_topic", "needs_more": "borderline_method"}[recommendation],
+        rule={"keep": "strong", "discard": "off_topic", "needs_more": "borderline_method"}[
+            recommendation
+        ],
         reasons=reasons or {},
         judged_by=BY,
         unscored=unscored,
@@ -118,7 +126,9 @@ def screening(*rounds: list[Grade]) -> Screening:
         outcome="sufficient",
         reasons=(),
         thresholds=DEFAULT,
-        flow=Flow(identified=3, duplicates=1, screened=2, excluded=(), undecided=1, unscored=0, kept=1),
+        flow=Flow(
+            identified=3, duplicates=1, screened=2, excluded=(), undecided=1, unscored=0, kept=1
+        ),
         settings={},
         versions=ScreeningVersions(app="0", rubric="1"),
     )
@@ -128,8 +138,14 @@ def test_a_round_shows_its_votes_and_whether_each_of_the_three_rules_held() -> N
     kept = [grade(f"k{n}") for n in range(6)]
     weak = [grade(f"d{n}", "discard") for n in range(4)]
     (found,) = screening(kept + weak).rounds
-    assert votes_text(found) == ":green[**6** keep] (60%), :orange[**0** need more] (0%), :red[**4** discard] (40%)"
-    held = r":green\[✓\] Consensus: sufficient  \n:green\[✓\] Quality: average [^\n]*  \n:green\[✓\] Studies: [^\n]*"
+    assert (
+        votes_text(found)
+        == ":green[**6** keep] (60%), :orange[**0** need more] (0%), :red[**4** discard] (40%)"
+    )
+    held = (
+        r":green\[✓\] Consensus: sufficient  \n:green\[✓\] Quality: average [^\n]*  \n:green\[✓\]"
+        r" Studies: [^\n]*"
+    )
     assert re.fullmatch(held, rules_text(found))
     (poor,) = screening([grade("x", relevance=0.6, methodology=0.66, size=60)]).rounds
     assert re.fullmatch(
@@ -159,19 +175,34 @@ def test_the_flow_adds_up_and_names_why_abstracts_left_it() -> None:
     assert flow_frame(flow).values.tolist() == [
         ["Identified", "**30**", "Duplicates removed (6)"],
         ["Screened", "**24**", "Excluded (9) · 9 about something else"],
-        ["Not excluded", "**15**", "Undecided (5) · 3 ask for more evidence · 2 could not be graded"],
+        [
+            "Not excluded",
+            "**15**",
+            "Undecided (5) · 3 ask for more evidence · 2 could not be graded",
+        ],
         ["Kept", "**10**", ""],
     ]
 
 
 def test_the_table_is_filtered_and_ordered() -> None:
     good, fair = grade("good"), grade("fair", relevance=0.7, size=900)
-    poor, none = grade("poor", "discard", relevance=0.1), grade("none", "needs_more", relevance=None, size=None)
+    poor, none = (
+        grade("poor", "discard", relevance=0.1),
+        grade("none", "needs_more", relevance=None, size=None),
+    )
     shown = screening([none, poor, fair, good])
-    assert [each.abstract_id for each in listed(shown, (), "quality")] == ["good", "fair", "poor", "none"]
+    assert [each.abstract_id for each in listed(shown, (), "quality")] == [
+        "good",
+        "fair",
+        "poor",
+        "none",
+    ]
     assert listed(shown, (), "size")[0].abstract_id == "fair"
     assert listed(shown, (), "found")[0].abstract_id == "none"
-    assert [each.abstract_id for each in listed(shown, ("discard", "needs_more"), "quality")] == ["poor", "none"]
+    assert [each.abstract_id for each in listed(shown, ("discard", "needs_more"), "quality")] == [
+        "poor",
+        "none",
+    ]
     assert counts(shown) == {"keep": 2, "discard": 1, "needs_more": 1}
 
 
@@ -191,27 +222,39 @@ def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
 def test_the_words_of_a_reason_are_the_marked_pieces_and_the_pieces_make_up_the_text() -> None:
     start = TEXT.index("412")
     reasons: dict[OverrideField, Reason] = {
-        "study_type": Reason(text="It says so.", words=(Words(start=3, end=13, text="randomised"),)),
+        "study_type": Reason(
+            text="It says so.", words=(Words(start=3, end=13, text="randomised"),)
+        ),
         "sample_size_adequate": Reason(
             text="412 are enough.", words=(Words(start=start, end=start + 12, text="412 patients"),)
         ),
         "relevance_score": Reason(
             text="Meets velotarine.",
-            words=(Words(start=0, end=10, text="Velotarine", place="title"), Words(start=9, end=20, text="")),
+            words=(
+                Words(start=0, end=10, text="Velotarine", place="title"),
+                Words(start=9, end=20, text=""),
+            ),
         ),
     }
     data = abstract_data(grade(reasons=reasons), ABSTRACT)
     assert "".join(piece["text"] for piece in data["text"]) == TEXT
     assert data["title"][0] == {"text": "Velotarine", "fields": ["relevance_score"]}
-    both = [piece for piece in data["text"] if {"study_type", "relevance_score"} <= set(piece["fields"])]
+    both = [
+        piece for piece in data["text"] if {"study_type", "relevance_score"} <= set(piece["fields"])
+    ]
     assert [piece["text"] for piece in both] == [TEXT[9:13]]
-    whole = "".join(piece["text"] for piece in data["text"] if "sample_size_adequate" in piece["fields"])
+    whole = "".join(
+        piece["text"] for piece in data["text"] if "sample_size_adequate" in piece["fields"]
+    )
     assert whole == "412 patients"
 
 
 def test_offsets_past_the_end_mark_what_there_is() -> None:
     data = abstract_data(
-        grade(reasons={"relevance_score": Reason(text="", words=(Words(start=60, end=999, text=""),))}), ABSTRACT
+        grade(
+            reasons={"relevance_score": Reason(text="", words=(Words(start=60, end=999, text=""),))}
+        ),
+        ABSTRACT,
     )
     assert data["text"][-1] == {"text": TEXT[60:], "fields": ["relevance_score"]}
     assert pieces("", []) == []
@@ -219,7 +262,10 @@ def test_offsets_past_the_end_mark_what_there_is() -> None:
 
 def test_a_floor_that_raised_the_score_is_said() -> None:
     notes = {score["name"]: score["note"] for score in abstract_data(grade(), ABSTRACT)["scores"]}
-    assert notes["Methodology"] == "0.50 as reported, raised to the floor 0.65 of a randomised controlled trial"
+    assert (
+        notes["Methodology"]
+        == "0.50 as reported, raised to the floor 0.65 of a randomised controlled trial"
+    )
 
 
 def test_an_override_shows_who_said_so_and_what_the_critic_had_said() -> None:
@@ -243,7 +289,12 @@ def test_an_override_shows_who_said_so_and_what_the_critic_had_said() -> None:
 def test_a_field_that_a_correction_moved_shows_what_the_critic_had_graded() -> None:
     machine = screen_abstracts("Does aspirin relieve headache?", [TRIAL]).grades[0]
     override = Override(
-        abstract_id=machine.abstract_id, field="blinding", value="stated", reason="Read.", reviewer="Ada", at="now"
+        abstract_id=machine.abstract_id,
+        field="blinding",
+        value="stated",
+        reason="Read.",
+        reviewer="Ada",
+        at="now",
     )
     now = apply_overrides(machine, {"blinding": override}, abstract=TRIAL)
     data = abstract_data(now, TRIAL, machine=machine, overrides={"blinding": override})
@@ -256,8 +307,9 @@ TRIAL = Abstract(
     id="t",
     title="Aspirin for headache: a randomised controlled trial",
     text=(
-        "We randomly assigned 300 adults with headache to aspirin or placebo. The primary outcome was relief, "
-        "analysed by regression. The odds ratio was 2.1 (95% CI 1.4 to 3.0). NCT01234567."
+        "We randomly assigned 300 adults with headache to aspirin or placebo. The primary outcome"
+        " was relief, analysed by regression. The odds ratio was 2.1 (95% CI 1.4 to 3.0)."
+        " NCT01234567."
     ),
 )
 
@@ -285,11 +337,17 @@ def test_what_each_of_several_graders_said_stands_beside_the_joined_grade() -> N
 
 def test_an_unscored_abstract_says_why_and_shows_no_number() -> None:
     data = abstract_data(
-        grade(recommendation="needs_more", relevance=None, unscored=Unscored(reason="It has no text.")), ABSTRACT
+        grade(
+            recommendation="needs_more", relevance=None, unscored=Unscored(reason="It has no text.")
+        ),
+        ABSTRACT,
     )
     assert data["unscored"] == "It has no text."
     assert next(score for score in data["scores"] if score["name"] == "Quality")["value"] is None
-    assert next(reason for reason in data["reasons"] if reason["field"] == "relevance_score")["value"] == "unscored"
+    assert (
+        next(reason for reason in data["reasons"] if reason["field"] == "relevance_score")["value"]
+        == "unscored"
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,7 +366,9 @@ def test_values_read_as_words(field: GradeField, value: object, words: str) -> N
 
 
 @pytest.mark.spec("AESOP-CHART")
-def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_what_is_not_known() -> None:
+def test_the_chart_draws_the_average_against_what_is_required_and_leaves_out_what_is_not_known() -> (
+    None
+):
     shown = screening([grade("x", "discard")], [grade("y")])
     rows = convergence(shown.rounds, shown.thresholds)
     assert [row["value"] for row in rows if row["what"] == REQUIRED] == [0.7, 0.65]
@@ -331,7 +391,9 @@ def test_findings_are_rows_with_their_sentence_direction_and_way_to_the_abstract
     opened = OpenedScreening(screening, screening, (), held, None, found)  # type: ignore[arg-type]
     shown = finding_row(opened, found.findings[0])
     assert study_name(abstract) == "Doe 2019: Aspirin for <b>headache</b>"
-    assert "'quote': 'Aspirin relieved headache.'" in str(shown), "on one line, whatever breaks its record has"
+    assert "'quote': 'Aspirin relieved headache.'" in str(shown), (
+        "on one line, whatever breaks its record has"
+    )
     assert "effect as asked" in str(shown)
     assert "abstract=f1" in str(shown)
     assert [row["studies"] for row in direction_rows(opened)] == [1]

@@ -1,4 +1,6 @@
-"""The server: port, settings, headers, which requests it answers, which database it shows, and who is at work."""
+"""The server: port, settings, headers, which requests it answers, which database it shows, and who
+is at work.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_a_port_that_is_asked_for_and_taken_is_refused_with_a_cure(taken: int) -
         serve.chosen_port("127.0.0.1", taken)
 
 
-def test_without_a_port_the_next_free_one_is_taken(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_port_the_next_free_one_is_taken(
+    taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(serve, "FIRST_PORT", taken)
     assert serve.chosen_port("127.0.0.1", None) > taken
 
@@ -64,7 +68,9 @@ def test_the_settings_keep_the_server_to_this_machine_and_silent() -> None:
     assert settings["runner.postScriptGC"] is False
 
 
-def test_an_upload_is_small_but_where_who_runs_the_server_allows_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upload_is_small_but_where_who_runs_the_server_allows_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert serve.streamlit_settings(app_root())["server.maxUploadSize"] == 32
     monkeypatch.setenv(serve.LARGEST_UPLOAD, "500")
     assert "server.maxUploadSize" not in serve.streamlit_settings(app_root())
@@ -101,7 +107,9 @@ def test_every_response_is_dressed_with_the_security_headers() -> None:
     assert headers[b"x-content-type-options"] == b"nosniff"
 
 
-def test_the_database_named_at_the_start_is_the_one_that_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_database_named_at_the_start_is_the_one_that_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MASIS_DB", "/somewhere/else.db")
     assert served_database.served_database() == Path("/somewhere/else.db")
     served_database.serve_database(Path("named.db"))
@@ -122,9 +130,28 @@ def test_loopback_names_are_answered(host: str) -> None:
 @pytest.mark.parametrize(
     "hosts",
     [
-        *(["rebound.example:8501"], ["localhost.rebound.example"], ["127.0.0.1.rebound.example"], ["192.0.2.7"]),
-        *([], [""], [":8501"], ["localhost:99999"], ["localhost", "localhost"], ["localhost, rebound.example"]),
-        *(["user@localhost"], ["localhost/x"], ["localhost:8501:1"], ["[::1"], ["0.0.0.0:8501"], ["2130706433"]),
+        *(
+            ["rebound.example:8501"],
+            ["localhost.rebound.example"],
+            ["127.0.0.1.rebound.example"],
+            ["192.0.2.7"],
+        ),
+        *(
+            [],
+            [""],
+            [":8501"],
+            ["localhost:99999"],
+            ["localhost", "localhost"],
+            ["localhost, rebound.example"],
+        ),
+        *(
+            ["user@localhost"],
+            ["localhost/x"],
+            ["localhost:8501:1"],
+            ["[::1"],
+            ["0.0.0.0:8501"],
+            ["2130706433"],
+        ),
     ],
 )
 def test_any_other_host_is_misdirected(hosts: list[str]) -> None:
@@ -133,7 +160,13 @@ def test_any_other_host_is_misdirected(hosts: list[str]) -> None:
 
 
 def test_allowed_names_are_answered_in_any_spelling() -> None:
-    for host in ("audits.example.org", "AUDITS.example.org:443", "192.0.2.7:8501", "[2001:DB8:0::7]:8501", "localhost"):
+    for host in (
+        "audits.example.org",
+        "AUDITS.example.org:443",
+        "192.0.2.7:8501",
+        "[2001:DB8:0::7]:8501",
+        "localhost",
+    ):
         assert WIDER.refusal([host], []) is None
     assert WIDER.refusal(["other.example.org"], []) is not None
 
@@ -154,18 +187,36 @@ def test_a_page_of_this_server_is_its_own_origin(host: str, origin: str) -> None
 @pytest.mark.parametrize(
     "origin",
     [
-        *("http://rebound.example:8501", "http://localhost:9999", "http://127.0.0.1:8501", "null", "", "file://"),
-        *("http://localhost:8501/x", "http://localhost:8501@rebound.example", "http://localhost", "http://[::1"),
-        "http://audits.example.org:8501",  # an allowed name, but not the one that the request is addressed to
+        *(
+            "http://rebound.example:8501",
+            "http://localhost:9999",
+            "http://127.0.0.1:8501",
+            "null",
+            "",
+            "file://",
+        ),
+        *(
+            "http://localhost:8501/x",
+            "http://localhost:8501@rebound.example",
+            "http://localhost",
+            "http://[::1",
+        ),
+        # an allowed name, but not the one that the request is addressed to
+        "http://audits.example.org:8501",
     ],
 )
 def test_any_other_origin_is_forbidden(origin: str) -> None:
     refusal = WIDER.refusal(["localhost:8501"], [origin])
     assert refusal.status == 403
-    assert WIDER.refusal(["localhost:8501"], ["http://localhost:8501", "http://localhost:8501"]) is not None
+    assert (
+        WIDER.refusal(["localhost:8501"], ["http://localhost:8501", "http://localhost:8501"])
+        is not None
+    )
 
 
-@pytest.mark.parametrize("name", ["", "https://a.example", "a.example:80", "a b", "*", "a.example/x", "::zz"])
+@pytest.mark.parametrize(
+    "name", ["", "https://a.example", "a.example:80", "a b", "*", "a.example/x", "::zz"]
+)
 def test_a_name_that_is_none_is_refused_at_the_start(name: str) -> None:
     with pytest.raises(SettingsError, match="name or address alone"):
         AllowedHosts([name])
@@ -173,7 +224,10 @@ def test_a_name_that_is_none_is_refused_at_the_start(name: str) -> None:
 
 def test_an_address_that_is_listened_on_is_answered_to() -> None:
     assert Reach("192.0.2.7", insecure=True).hosts().refusal(["192.0.2.7:8501"], []) is None
-    assert Reach("0.0.0.0", ("a.example",), insecure=True).hosts().refusal(["0.0.0.0:8501"], []) is not None
+    assert (
+        Reach("0.0.0.0", ("a.example",), insecure=True).hosts().refusal(["0.0.0.0:8501"], [])
+        is not None
+    )
 
 
 def called(scope: dict[str, Any]) -> tuple[bool, list[MutableMapping[str, Any]]]:
@@ -198,10 +252,14 @@ FOREIGN = [(b"host", b"rebound.example:8501"), (b"origin", b"http://rebound.exam
 
 
 def test_nothing_of_a_foreign_request_is_read_nor_passed_on() -> None:
-    through, sent = called({"type": "http", "method": "PUT", "path": "/_stcore/upload_file/a/b", "headers": FOREIGN})
+    through, sent = called(
+        {"type": "http", "method": "PUT", "path": "/_stcore/upload_file/a/b", "headers": FOREIGN}
+    )
     assert not through
     assert sent[0]["status"] == 421
-    assert json.loads(sent[1]["body"]) == {"error": "This server does not answer to that host name."}
+    assert json.loads(sent[1]["body"]) == {
+        "error": "This server does not answer to that host name."
+    }
 
 
 def test_a_foreign_websocket_is_refused_before_it_is_open() -> None:
@@ -209,7 +267,11 @@ def test_a_foreign_websocket_is_refused_before_it_is_open() -> None:
     through, sent = called(scope)
     assert not through
     assert sent == [
-        {"type": "websocket.close", "code": 1008, "reason": "This server does not answer to that host name."}
+        {
+            "type": "websocket.close",
+            "code": 1008,
+            "reason": "This server does not answer to that host name.",
+        }
     ]
     _, sent = called({**scope, "extensions": {"websocket.http.response": {}}})
     assert (sent[0]["type"], sent[0]["status"]) == ("websocket.http.response.start", 421)
@@ -230,7 +292,10 @@ def test_a_command_names_no_database_where_it_takes_the_one_that_is_shown(tmp_pa
 
 def test_a_command_shown_on_the_demo_reaches_the_demo(tmp_path: Path) -> None:
     served_database.serve_database(tmp_path / "demo.db")
-    assert command("masis import cases.jsonl") == f"masis import cases.jsonl --db {tmp_path / 'demo.db'}"
+    assert (
+        command("masis import cases.jsonl")
+        == f"masis import cases.jsonl --db {tmp_path / 'demo.db'}"
+    )
 
 
 def test_a_command_reaches_a_database_with_any_name(tmp_path: Path) -> None:
@@ -297,7 +362,9 @@ for form in ("", "yaml", "json"):
 @pytest.mark.slow
 def test_a_line_is_words_unless_json_is_asked_for() -> None:
     environment = {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", SAID], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", SAID], capture_output=True, text=True, check=True, env=environment
+    )
     *words, line = done.stderr.splitlines()
     assert words == ["it broke", "it broke"], "a form that is none does not silence the log"
     told = json.loads(line)

@@ -1,4 +1,6 @@
-"""One module knows what Streamlit does not promise, and no later Streamlit than the tested one is installed with it."""
+"""One module knows what Streamlit does not promise, and no later Streamlit than the tested one is
+installed with it.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +12,27 @@ import pytest
 import streamlit
 from streamlit.testing.v1 import AppTest
 
-from masis.ui.shell.streamlit_internals import ELEMENTS, TESTED, let_callbacks_finish, with_selectors
+from masis.ui.shell.streamlit_internals import (
+    ELEMENTS,
+    TESTED,
+    let_callbacks_finish,
+    with_selectors,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "masis" / "ui" / "shell" / "streamlit_internals.py"
 PRIVATE = re.compile(
-    r"data-testid|dataset\.test|_stcore|\bstreamlit\.\w+\.|\bst\._|from streamlit\.(?!delta_generator)"
+    r"data-testid|dataset\.test|_stcore|\bstreamlit\.\w+\.|\bst\._|from"
+    r" streamlit\.(?!delta_generator)"
 )
 SOURCES = [*(ROOT / "masis").rglob("*"), *(ROOT / "pages").glob("*.py"), ROOT / "app.py"]
 
 
 def test_the_installed_streamlit_is_the_tested_one() -> None:
     minor = ".".join(streamlit.__version__.split(".")[:2])
-    assert minor == TESTED, f"Streamlit {minor} is not the tested {TESTED}: {MODULE.name} says how to move to it"
+    assert minor == TESTED, (
+        f"Streamlit {minor} is not the tested {TESTED}: {MODULE.name} says how to move to it"
+    )
 
 
 def test_the_package_allows_no_later_streamlit_than_the_tested_one() -> None:
@@ -36,7 +46,9 @@ def test_the_package_allows_no_later_streamlit_than_the_tested_one() -> None:
 def test_what_this_streamlit_has_beyond_its_api_is_there() -> None:
     from streamlit.runtime.pages_manager import PagesManager
 
-    assert hasattr(PagesManager, "uses_pages_directory"), f"PagesManager has changed: see {MODULE.name}"
+    assert hasattr(PagesManager, "uses_pages_directory"), (
+        f"PagesManager has changed: see {MODULE.name}"
+    )
 
 
 @pytest.mark.parametrize("kind", [".py", ".js", ".css"])
@@ -58,7 +70,10 @@ def test_every_element_named_in_a_style_sheet_is_known() -> None:
         for name in re.findall(r"@st-(\w+)", path.read_text(encoding="utf-8"))
     }
     assert named <= ELEMENTS.keys()
-    assert with_selectors("@st-columns @st-column") == "[data-testid=stHorizontalBlock] [data-testid=stColumn]"
+    assert (
+        with_selectors("@st-columns @st-column")
+        == "[data-testid=stHorizontalBlock] [data-testid=stColumn]"
+    )
 
 
 def _chooses_while_a_newer_request_waits() -> None:
@@ -78,7 +93,9 @@ def test_a_callback_that_was_begun_runs_to_its_end_though_a_newer_request_waits(
     let_callbacks_finish()
     page = AppTest.from_function(_chooses_while_a_newer_request_waits).run()
     page.selectbox[0].select("second").run()
-    assert page.session_state["taken"] == "second", f"a callback of this Streamlit is cut short: see {MODULE.name}"
+    assert page.session_state["taken"] == "second", (
+        f"a callback of this Streamlit is cut short: see {MODULE.name}"
+    )
 
 
 def _presses_while_a_newer_request_waits() -> None:

@@ -45,7 +45,9 @@ def accept(workbench: Workbench) -> None:
     """Let the policy accept a case, as a model's audit would have it."""
     run = workbench.cases.summary(ACCEPTED).run_id
     assert run is not None
-    entry = Decision(kind="policy_accept", source="CODE", reviewer=POLICY.name, case_id=ACCEPTED, run_id=run)
+    entry = Decision(
+        kind="policy_accept", source="CODE", reviewer=POLICY.name, case_id=ACCEPTED, run_id=run
+    )
     workbench.store.decisions.append(entry)
     assert workbench.cases.summary(ACCEPTED).state == "accepted"
 
@@ -57,7 +59,9 @@ def shown_rows(app: AppTest) -> str:
 
 def components(app: AppTest, name: str) -> list[Any]:
     """Return what the components of a name are given."""
-    return [json.loads(each.proto.json) for each in app.get("bidi_component") if name in each.proto.id]
+    return [
+        json.loads(each.proto.json) for each in app.get("bidi_component") if name in each.proto.id
+    ]
 
 
 def cells(app: AppTest, table: str) -> list[list[Any]]:
@@ -66,9 +70,13 @@ def cells(app: AppTest, table: str) -> list[list[Any]]:
     return [row["cells"] for row in data["rows"]]
 
 
-def test_opening_a_case_takes_it_and_opening_another_gives_it_back(audited_workbench: Workbench) -> None:
+def test_opening_a_case_takes_it_and_opening_another_gives_it_back(
+    audited_workbench: Workbench,
+) -> None:
     app = opened("review", case=CASE)
-    assert [(lease.case_id, lease.reviewer) for lease in audited_workbench.store.team.leases()] == [(CASE, "Ada Lind")]
+    assert [(lease.case_id, lease.reviewer) for lease in audited_workbench.store.team.leases()] == [
+        (CASE, "Ada Lind")
+    ]
     app.query_params["case"] = "docs-02-altered"
     app.run()
     assert [lease.case_id for lease in audited_workbench.store.team.leases()] == ["docs-02-altered"]
@@ -91,7 +99,9 @@ def rename(name: str, reviewer: str, **session: object) -> None:
     assert not app.exception
 
 
-def test_who_changes_their_name_keeps_the_open_case_and_what_they_typed_there(audited_workbench: Workbench) -> None:
+def test_who_changes_their_name_keeps_the_open_case_and_what_they_typed_there(
+    audited_workbench: Workbench,
+) -> None:
     opened("review", case=CASE)
     drafts, renamed = audited_workbench.drafts, Actor(name="Ada Lovelace")
     for subject in (*subjects_of_case(CASE), case_subject("docs-02-altered"), "new-audit"):
@@ -117,7 +127,9 @@ def test_a_case_that_another_has_is_shown_with_name_and_time(audited_workbench: 
     assert lease.until[11:16] in said
 
 
-def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbench: Workbench) -> None:
+def test_the_name_is_asked_before_the_first_case_and_then_no_more(
+    audited_workbench: Workbench,
+) -> None:
     open_page("review", case=CASE)
     assert audited_workbench.store.team.leases() == ()
     app = open_page("team")
@@ -127,7 +139,9 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbe
     assert not [each for each in app.text_input if each.key == "name-first-field"]
 
 
-def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited_workbench: Workbench) -> None:
+def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "approve", ADA.name, extra={"seconds": 40.0})
     decide(audited_workbench, CASE, "reject", BEN.name)
@@ -136,24 +150,32 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "how many of these also gave the answer that stands" in texts(team)
-    assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)  # as Trust says it
+    # as Trust says it
+    assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     assert cells(team, "team-verdicts") == [
         ["Ada Lind: Approved", None, 1],
         ["Ada Lind: Rejected", None, None],
     ]
-    assert cells(team, "differing")[0][1]["pills"][0]["text"] == audited_workbench.cases.summary(CASE).severity
+    assert (
+        cells(team, "differing")[0][1]["pills"][0]["text"]
+        == audited_workbench.cases.summary(CASE).severity
+    )
     leads = opened("team", "Cleo")
     review = leads.button(key="team-review")
     cleo = Actor(name="Cleo")
-    assert review.label.startswith(f"Review {audited_workbench.team.count_open(cleo, CaseFilter())} cases")
+    assert review.label.startswith(
+        f"Review {audited_workbench.team.count_open(cleo, CaseFilter())} cases"
+    )
     first = audited_workbench.team.next_open(cleo, CaseFilter())
     press(leads, review.label)
     assert leads.query_params["case"] == first != CASE
     leads = opened("team", "Cleo")
     press(leads, "Adjudicate 1 case")
     assert leads.query_params["case"] == CASE
-    assert not [each for each in opened("team", "Ben").button if each.label.startswith("Adjudicate")]
+    assert not [
+        each for each in opened("team", "Ben").button if each.label.startswith("Adjudicate")
+    ]
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="never"))
     blind = opened("team", "Cleo")
     assert "Ada Lind: Approved" not in shown_rows(blind)
@@ -175,7 +197,8 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "Decided by Ada Lind and Ben. Anybody else may adjudicate." in texts(theirs)
     assert not [each for each in theirs.button if each.key == "final-reject"]
     assert f"{CASE} · the reviewers differ in the verdict" in shown.replace("\\", "").splitlines()
-    press(app, "final-approve")  # it leaves the issues as they stand, and says which before it is recorded
+    # it leaves the issues as they stand, and says which before it is recorded
+    press(app, "final-approve")
     assert [each["corrected"] for each in components(app, "final-left")] == [case.answer]
     press(app, "final-reject")
     assert components(app, "final-left") == []
@@ -185,13 +208,19 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
     cleos = next(row for row in cells(opened("team"), "team-progress") if row[0]["text"] == "Cleo")
-    ways = [parse_qs(each["href"].partition("?")[2]) for each in cleos[1:] if isinstance(each, dict) and "href" in each]
+    ways = [
+        parse_qs(each["href"].partition("?")[2])
+        for each in cleos[1:]
+        if isinstance(each, dict) and "href" in each
+    ]
     assert ways == [{"kind": ["adjudication"], "reviewer": ["Cleo"]}]
     assert len(audited_workbench.reviews.individual(CASE)) == 2
     reopened = opened("team", "Cleo", case=CASE)
     assert "by Cleo." in texts(reopened)
     assert "Reason: Ben is right." in texts(reopened)
-    assert "Rejected by Cleo as final verdict: Ben is right." in shown_rows(opened("review", "Dora", case=CASE))
+    assert "Rejected by Cleo as final verdict: Ben is right." in shown_rows(
+        opened("review", "Dora", case=CASE)
+    )
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
     assert f"Undone: {CASE} waits for you again, “{case.query[:60]}" in texts(app).replace("\\", "")
@@ -204,14 +233,24 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     answer = audited_workbench.store.cases.get(CASE).answer or ""
     label = TargetLabel(target="answer", label="other", severity="low")
-    given = {"corrected_answer": f"{answer} Indeed.", "note": "One word.", "labels": (label,), "iteration": 1}
+    given = {
+        "corrected_answer": f"{answer} Indeed.",
+        "note": "One word.",
+        "labels": (label,),
+        "iteration": 1,
+    }
     decide(audited_workbench, CASE, "override", ADA.name, **given)
     decide(audited_workbench, CASE, "override", BEN.name, corrected_answer="Nothing.", iteration=1)
-    assert "1 case has reviewers who differ. 1 differs in the correction." in texts(opened("team", "Cleo"))
+    assert "1 case has reviewers who differ. 1 differs in the correction." in texts(
+        opened("team", "Cleo")
+    )
     app = opened("team", "Cleo", case=CASE)
     assert '{"kind": "in", "text": " Indeed."}' in shown_rows(app).replace('\\"', '"')
-    assert shown_rows(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
-    assert [each.label.replace("\\", "") for each in app.expander] == ["Changes to Ada Lind's correction"]
+    # of each; what differs between them is folded
+    assert shown_rows(app).count("Changes to the answer") == 2
+    assert [each.label.replace("\\", "") for each in app.expander] == [
+        "Changes to Ada Lind's correction"
+    ]
     assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
     (question, *_), *_ = cells(opened("team", "Cleo"), "differing")
     assert question["below"] == [CASE]
@@ -220,7 +259,10 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     (question, *_), *_ = cells(opened("team", "Cleo"), "differing")
     assert question["below"] == [f"{CASE} · begun by you"]
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
-    reason, corrected = app.text_area(key=f"final-reason-{CASE}"), app.text_area(key=f"final-corrected-{CASE}")
+    reason, corrected = (
+        app.text_area(key=f"final-reason-{CASE}"),
+        app.text_area(key=f"final-corrected-{CASE}"),
+    )
     assert (reason.label, reason.value) == ("Reason (Ada Lind’s, unchanged)", "read")
     assert corrected.label.replace("\\", "") == "Corrected answer (Ada Lind's, unchanged)"
     reason.input("One word was missing.").run()
@@ -234,14 +276,22 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     final = entry.decision
     assert (final.kind, final.reviewer, final.verdict) == ("adjudication", "Cleo", "override")
     assert (final.reason, final.extra["taken_from"]) == ("One word was missing.", "Ada Lind")
-    assert (final.corrected_answer, final.note, final.labels) == (given["corrected_answer"], "Two words.", (label,))
+    assert (final.corrected_answer, final.note, final.labels) == (
+        given["corrected_answer"],
+        "Two words.",
+        (label,),
+    )
     decisions = decisions_on(audited_workbench, CASE)
     assert whose_decision(final, decisions) == "Ada Lind’s decision, with changes"
     app = opened("team", "Cleo", case=CASE)
     press(app, "undo-adjudication")
     press(app, "Record the corrected answer")
     again = audited_workbench.cases.open(CASE).decision.decision
-    assert (again.labels, again.note, again.extra["taken_from"]) == ((label,), "Two words.", "Ada Lind")
+    assert (again.labels, again.note, again.extra["taken_from"]) == (
+        (label,),
+        "Two words.",
+        "Ada Lind",
+    )
 
 
 def differing(workbench: Workbench, *case_ids: str) -> None:
@@ -281,7 +331,8 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert "Undone: your verdict stands again (overridden)" in texts(app).replace("\\", "")
     assert not app.text_area
     press(app, "final-change")
-    assert [each.value for each in app.text_area] == ["", "Stump.", "Ada: see chunk 2."]  # but for why it is changed
+    # but for why it is changed
+    assert [each.value for each in app.text_area] == ["", "Stump.", "Ada: see chunk 2."]
     entry = audited_workbench.reviews.current(CASE)
     assert entry is not None
     assert entry.decision is not None
@@ -298,14 +349,16 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     app.text_area(key=f"final-reason-{CASE}").input("Mine.").run()
     press(app, "Nothing is changed yet")
     assert "changes nothing in the answer" in app.warning[0].value
-    assert "Take mine" not in [each.label for each in app.button]  # what is read stays as wide while one types
+    # what is read stays as wide while one types
+    assert "Take mine" not in [each.label for each in app.button]
     press(app, "take-1")
     assert app.button(key="take-3").label == "Take mine"
     press(app, "final-override")
     assert [each.value for each in app.text_area] == ["read", "Stump.", "Ada: see chunk 2."]
     app.text_area(key=f"final-corrected-{CASE}").input("My own words.").run()
     mine = ["read", "My own words.", "Ada: see chunk 2."]
-    for key in ("take-2", "take-1", "take-1", "take-2"):  # nothing of hers was typed meanwhile: hers stays the same
+    # nothing of hers was typed meanwhile: hers stays the same
+    for key in ("take-2", "take-1", "take-1", "take-2"):
         press(app, key)
         assert app.button(key="take-3").label == "Take mine"
         assert "**Mine**: :blue[Overridden]" in texts(app)
@@ -338,11 +391,21 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s, unchanged)"
 
 
-def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(audited_workbench: Workbench) -> None:
+def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     same = {"reason": "Contradicts the evidence", "note": "See chunk 2."}
     decide(audited_workbench, CASE, "approve", ADA.name)
-    decide(audited_workbench, CASE, "override", BEN.name, corrected_answer="Stump.", iteration=1, **same)
+    decide(
+        audited_workbench,
+        CASE,
+        "override",
+        BEN.name,
+        corrected_answer="Stump.",
+        iteration=1,
+        **same,
+    )
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-reject")
     for name, text in same.items():
@@ -362,7 +425,9 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     app.text_area(key=f"final-reason-{CASE}").input("Ask the author.")
     press(app, "final-submit")
     assert "0 left for you, 1 escalated now" in texts(app)
-    assert ":orange[Escalated] by Cleo: it waits for more evidence or another reviewer." in texts(app)
+    assert ":orange[Escalated] by Cleo: it waits for more evidence or another reviewer." in texts(
+        app
+    )
     team = opened("team", "Cleo")
     assert cells(team, "team-progress")[2][7]["below"][0] == "0 settled, 1 escalated"
     assert "1 case is escalated and waits for more evidence or another reviewer." in texts(team)
@@ -372,8 +437,12 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     press(team, "give-escalated")
     assert team.query_params["view"] in ("give out cases", ["give out cases"])
     assert team.session_state["give-out-cases"] == [CASE]
-    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Ada Lind"]).run()
-    assert f"{CASE} is not given to Ada Lind, who decided it already." in texts(team).replace("\\", "")
+    next(each for each in team.multiselect if each.label == "Reviewers").set_value(
+        ["Ada Lind"]
+    ).run()
+    assert f"{CASE} is not given to Ada Lind, who decided it already." in texts(team).replace(
+        "\\", ""
+    )
     assert team.button(key="give-out").disabled
     next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Emil"]).run()
     press(team, "Assign 1 case to Emil")
@@ -394,11 +463,16 @@ def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() ->
     assert (shown["fields"]["t"], shown["fields"]["Shift+t"]) == ("final-form", "final-note")
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
     for page, there in (("team", True), ("queue", True), ("metrics", False)):
-        assert any("its adjudication" in does for _, does in page_key_map(page)["keys"][0]["keys"]) is there
+        assert (
+            any("its adjudication" in does for _, does in page_key_map(page)["keys"][0]["keys"])
+            is there
+        )
     assert (bool(shown["fields"]), page_key_map("team")["fields"]) == (True, {})
 
 
-def test_the_address_opens_a_view_of_the_team_and_marks_a_field(audited_workbench: Workbench) -> None:
+def test_the_address_opens_a_view_of_the_team_and_marks_a_field(
+    audited_workbench: Workbench,
+) -> None:
     app = opened("team", view="policy", field="machine")
     assert app.session_state["team-view"] == "Policy"
     app = opened("team")
@@ -407,7 +481,10 @@ def test_the_address_opens_a_view_of_the_team_and_marks_a_field(audited_workbenc
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="after"))
     said = texts(opened("team", view="policy")).replace("\\", "")
     assert "Version 1, set by Ben on" in said
-    assert "Reviewers a case: 1 → 2\nWhen a reviewer sees what the machine found: At once → After their own" in said
+    assert (
+        "Reviewers a case: 1 → 2\nWhen a reviewer sees what the machine found: At once → After"
+        " their own" in said
+    )
 
 
 def test_agreement_names_reviewers_as_the_table_below_it_does(audited_workbench: Workbench) -> None:
@@ -419,7 +496,12 @@ def test_agreement_names_reviewers_as_the_table_below_it_does(audited_workbench:
 
 def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
-    for app in (opened("review", case=CASE), opened("compare", case=CASE), opened("queue"), opened("overview")):
+    for app in (
+        opened("review", case=CASE),
+        opened("compare", case=CASE),
+        opened("queue"),
+        opened("overview"),
+    ):
         said = texts(app)
         assert "fabricated" not in said.replace(CASE, "")
         assert "iteration" not in [each.key for each in app.button_group]
@@ -427,18 +509,25 @@ def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Work
     assert "has not been audited" not in said
 
 
-def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(audited_workbench: Workbench) -> None:
+def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
+    audited_workbench: Workbench,
+) -> None:
     accept(audited_workbench)
     drawer = {"reviewer-name": "Ada Lind", "metrics-filters": True}
     assert open_page("metrics", drawer).multiselect
     assert ACCEPTED in shown_rows(opened("decisions"))
     audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
-    queue, metrics, log, datasets = (opened(name) for name in ("queue", "metrics", "decisions", "datasets"))
+    queue, metrics, log, datasets = (
+        opened(name) for name in ("queue", "metrics", "decisions", "datasets")
+    )
     for app in (queue, metrics, log, opened("overview")):
         assert "What audits found is hidden from you" in texts(app)
     assert not open_page("metrics", drawer).multiselect
     order = next(each for each in queue.selectbox if each.key == "order")
-    assert (order.value, set(order.options) & {"Most serious first", "Most disagreement first"}) == (
+    assert (
+        order.value,
+        set(order.options) & {"Most serious first", "Most disagreement first"},
+    ) == (
         "random",
         set(),
     )
@@ -459,21 +548,30 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
     assert "Decide the case first" in texts(opened("new", job=run, case=CASE))
 
 
-def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(audited_workbench: Workbench) -> None:
+def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(
+    audited_workbench: Workbench,
+) -> None:
     hidden = DecisionFilter(blind_to=ADA.name, machine_shown="after")
     accept(audited_workbench)
     assert audited_workbench.reviews.entries(DecisionFilter(kinds=("policy_accept",))).total == 1
     assert audited_workbench.reviews.entries(hidden).total == 0
     decide(audited_workbench, ACCEPTED, reviewer=ADA.name)
     listed = audited_workbench.reviews.entries(hidden).rows
-    assert [entry.decision.kind for entry in listed if entry.decision] == ["decision", "policy_accept"]
+    assert [entry.decision.kind for entry in listed if entry.decision] == [
+        "decision",
+        "policy_accept",
+    ]
 
 
-def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_workbench: Workbench) -> None:
+def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     first, second = AUDITED[:2]
     for case_id in (first, second):
-        decide(audited_workbench, case_id, "override", ADA.name, corrected_answer="Stump.", iteration=1)
+        decide(
+            audited_workbench, case_id, "override", ADA.name, corrected_answer="Stump.", iteration=1
+        )
         decide(audited_workbench, case_id, "reject", BEN.name)
     app = opened("team", "Cleo", case=first)
     press(app, "take-2")
@@ -501,7 +599,9 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     assert audited_workbench.cases.summary(first).state == "needs_adjudication"
     assert audited_workbench.cases.summary(second).state == "escalated"
     assert app.text_area(key=f"final-reason-{first}").value == "Stump no more."
-    assert app.button(key="undo-adjudication").label.replace("\\", "") == f"Undo {second}", "the one before"
+    assert app.button(key="undo-adjudication").label.replace("\\", "") == f"Undo {second}", (
+        "the one before"
+    )
     press(app, "undo-adjudication")
     assert app.query_params["case"] in (second, [second])
     assert audited_workbench.cases.summary(second).state == "needs_adjudication"
@@ -515,9 +615,12 @@ def test_the_name_of_a_reviewer_leads_to_the_cases_given_to_them(
     audited_workbench.team.assign(ADA, [CASE], ["Ben, Dr"])
     (name, *_), *_ = cells(opened("team"), "team-progress")
     assert "open" not in name
-    monkeypatch.setattr(linked_table, "_TABLE", lambda **_: SimpleNamespace(open=name["href"]))  # what its click sends
+    # what its click sends
+    monkeypatch.setattr(linked_table, "_TABLE", lambda **_: SimpleNamespace(open=name["href"]))
     gone: list[tuple[str, object]] = []
-    monkeypatch.setattr(st, "switch_page", lambda page, query_params: gone.append((page, query_params)))
+    monkeypatch.setattr(
+        st, "switch_page", lambda page, query_params: gone.append((page, query_params))
+    )
     linked_table.linked_table([column("Reviewer")], [row(name)], description="Reviewers", key="r")
     assert gone == [("pages/queue.py", {"assignee": "Ben%2C Dr"})]
 
@@ -526,7 +629,10 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     app = opened("team")
     assert next(each for each in app.button if each.key == "set-policy").disabled
     app.number_input[0].set_value(3).run()
-    assert (app.number_input[0].label, app.number_input[0].value) == ("Reviewers a case :orange[(not set yet)]", 3)
+    assert (app.number_input[0].label, app.number_input[0].value) == (
+        "Reviewers a case :orange[(not set yet)]",
+        3,
+    )
     assert "1 choice is not set yet." in texts(app)
     press(app, "Set this policy")
     assert "not set yet" not in texts(app) + app.number_input[0].label
@@ -543,7 +649,10 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert warned in app.warning[0].value
     press(app, "discard-policy")
     assert not app.warning
-    assert next(each for each in app.radio if each.label.startswith("When a reviewer")).value == "first"
+    assert (
+        next(each for each in app.radio if each.label.startswith("When a reviewer")).value
+        == "first"
+    )
     assert app.button(key="set-policy").disabled
     assert app.button(key="set-rubric").disabled
     typed(app, "Rubric-Scores", "Clarity: 1-5 | 5 is best")
@@ -563,7 +672,9 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     typed(app, "LabelTypes-Types", "rude\nRude")
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
-    assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
+    assert "two label types have the same name" in "\n".join(
+        str(each.value) for each in app.warning
+    )
     audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
     app.run()
     assert "Assigned and not settled: Ben 1." in texts(app)
@@ -575,7 +686,9 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert app.button(key="give-out").disabled
 
 
-def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(audited_workbench: Workbench) -> None:
+def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(
+    audited_workbench: Workbench,
+) -> None:
     team = audited_workbench.team
     team.assign(ADA, ["docs-02-altered"], ["Ben"])
     team.assign(ADA, ["home-01-unsafe"], ["Cleo"])
@@ -589,7 +702,10 @@ def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(audited_w
     shown = texts(app).replace("\\", "")
     assert f"{CASE} is not given to Ben, who decided it already." in shown
     # not of what is escalated, which waits for one more, nor of what nobody has
-    assert "Given to as many reviewers already as the policy asks for: docs-02-altered." in shown.splitlines()
+    assert (
+        "Given to as many reviewers already as the policy asks for: docs-02-altered."
+        in shown.splitlines()
+    )
     before = dict(team.loads())
     label = app.button(key="give-out").label
     press(app, "give-out")
@@ -603,7 +719,9 @@ def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(audited_w
     assert "Ben −1" in texts(app)
 
 
-def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(audited_workbench: Workbench) -> None:
+def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.team.set(ADA, QueuePolicy(reviewers=3))
     for name, verdict in ((ADA.name, "approve"), (BEN.name, "approve"), ("Cleo", "reject")):
         decide(audited_workbench, CASE, verdict, name)
@@ -621,7 +739,8 @@ def typed(app: AppTest, field: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reviewers", "says"), [(2, "The same as the rule above: 2 of 2 reviewers"), (3, "Costs fewer adjudications")]
+    ("reviewers", "says"),
+    [(2, "The same as the rule above: 2 of 2 reviewers"), (3, "Costs fewer adjudications")],
 )
 def test_a_rule_that_changes_nothing_says_so_and_the_policy_who_may_set_it(
     audited_workbench: Workbench, reviewers: int, says: str
@@ -656,10 +775,14 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
     low = TargetLabel.model_validate({**place, "label": "other", "severity": "low"})
     whole = TargetLabel(target="answer", label="incomplete", severity="low")
     labels = (claim, low, high, whole)
-    one = Decision(reviewer="Ada", case_id="1", run_id=None, verdict="approve", iteration=1, labels=labels)
+    one = Decision(
+        reviewer="Ada", case_id="1", run_id=None, verdict="approve", iteration=1, labels=labels
+    )
     assert differences((one, one.model_copy(update={"labels": labels[::-1]}))) == ()
     unsupported = claim.model_copy(update={"label": "unsupported"})
-    other = one.model_copy(update={"iteration": 2, "labels": (unsupported, high), "reason": "Read.", "note": "Odd."})
+    other = one.model_copy(
+        update={"iteration": 2, "labels": (unsupported, high), "reason": "Read.", "note": "Odd."}
+    )
     other = other.model_copy(update={"corrected_answer": "Three", "rubric_scores": {"Clarity": 1}})
     assert differences((one, other)) == (
         *("approved answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
@@ -668,10 +791,15 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
     assert final_words("approve", other) == "Approve revision 2"
 
 
-def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(audited_workbench: Workbench) -> None:
+def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     for case_id in AUDITED[:3]:
-        for name, verdict in ((ADA.name, "approve"), (BEN.name if case_id == CASE else "Cleo", "reject")):
+        for name, verdict in (
+            (ADA.name, "approve"),
+            (BEN.name if case_id == CASE else "Cleo", "reject"),
+        ):
             decide(audited_workbench, case_id, verdict, name)
     assert "1 left for you" in texts(opened("team", "Cleo", case=CASE))
     second = next(case_id for case_id in AUDITED[:3] if case_id != CASE)
@@ -693,17 +821,24 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     entry = audited_workbench.reviews.current(second)
     assert entry is not None
     assert entry.decision is not None
-    assert [each["id"] for each in entry.decision.extra["issues_seen"]] == [issue.id for issue in serious]
+    assert [each["id"] for each in entry.decision.extra["issues_seen"]] == [
+        issue.id for issue in serious
+    ]
     assert app.query_params["case"] != second
     assert "2 left for you, 1 decided now" in texts(app)
     assert f"{second}: approved as final verdict, “" in texts(app).replace("\\", "")
 
 
-def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_workbench: Workbench) -> None:
+def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "approve", ADA.name)
     decide(audited_workbench, CASE, "reject", BEN.name)
-    for name, says in (("Cleo", "Waiting for you to adjudicate"), (BEN.name, "Waiting for an adjudication")):
+    for name, says in (
+        ("Cleo", "Waiting for you to adjudicate"),
+        (BEN.name, "Waiting for an adjudication"),
+    ):
         for page in ("queue", "overview"):
             app = opened(page, name)
             links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
@@ -717,9 +852,17 @@ def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_work
 
 def test_an_empty_queue_says_why() -> None:
     lease = Lease(case_id="c7", reviewer="Ben", taken_at="", until="2026-01-01T10:45:00.000Z")
-    full = EmptyQueue(waiting=9, decided=1, skipped=2, held=(lease,), assigned={"Cleo": 3}, elsewhere=0)
+    full = EmptyQueue(
+        waiting=9, decided=1, skipped=2, held=(lease,), assigned={"Cleo": 3}, elsewhere=0
+    )
     said = why_nothing(full)
-    for part in ("9 cases", "1 case you have decided", "c7 by Ben until 10:45 UTC", "3 to Cleo", "2 cases you skipped"):
+    for part in (
+        "9 cases",
+        "1 case you have decided",
+        "c7 by Ben until 10:45 UTC",
+        "3 to Cleo",
+        "2 cases you skipped",
+    ):
         assert part in said
     assert why_nothing(EmptyQueue(0, 0, 0, (), {}, 4)).startswith("No case in this search waits")
     assert "Import more cases" in why_nothing(EmptyQueue(0, 0, 0, (), {}, 0))
@@ -729,10 +872,15 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     lead, mine = Actor(name="Lead"), "docs-02-altered"
     audited_workbench.team.assign(lead, [mine], ["Ada, PhD"])
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",))).rows
-    assert audited_workbench.store.team.assigned_among("Ada, PhD", [row.id for row in rows]) == {mine}
+    assert audited_workbench.store.team.assigned_among("Ada, PhD", [row.id for row in rows]) == {
+        mine
+    }
     assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
-    (_, *_), (marked, *_) = case_row(summary, {})["cells"], case_row(summary, {}, marks=[MINE])["cells"]
+    (_, *_), (marked, *_) = (
+        case_row(summary, {})["cells"],
+        case_row(summary, {}, marks=[MINE])["cells"],
+    )
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
     app = opened("overview", reviewer="Ada, PhD")
     (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]
@@ -740,7 +888,9 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert parse_qs(link.query_string) == {"assignee": ["Ada%2C PhD"]}
 
 
-def test_a_case_is_assigned_to_somebody_known_and_the_page_says_so(audited_workbench: Workbench) -> None:
+def test_a_case_is_assigned_to_somebody_known_and_the_page_says_so(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
     app = opened("review", case=CASE)
     field = next(each for each in app.multiselect if each.label == "Assign to")
@@ -755,11 +905,20 @@ def test_a_case_is_assigned_to_somebody_known_and_the_page_says_so(audited_workb
     assert audited_workbench.team.work(ADA, CASE).tags == ("drug", "urgent")
 
 
-def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workbench: Workbench) -> None:
+def test_more_begins_with_what_is_harmless_and_ends_with_redaction(
+    audited_workbench: Workbench,
+) -> None:
     app = opened("review", case=CASE)
-    shown = [each.label for each in app.button if each.key in ("assign-me", "give-back", "redact-case-button")]
+    shown = [
+        each.label
+        for each in app.button
+        if each.key in ("assign-me", "give-back", "redact-case-button")
+    ]
     assert shown[:2] == ["Assign to me", "Give this case back"]
-    assert next(each for each in app.expander if each.label == "Redact this case").proto.expanded is False
+    assert (
+        next(each for each in app.expander if each.label == "Redact this case").proto.expanded
+        is False
+    )
     app.button(key="assign-me").click().run()
     assert audited_workbench.team.work(ADA, CASE).assignees == ("Ada Lind",)
     assert app.button(key="assign-me").label == "Unassign me"
@@ -770,7 +929,9 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workb
     assert audited_workbench.store.team.leases() == ()
 
 
-def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(audited_workbench: Workbench) -> None:
+def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(
+    audited_workbench: Workbench,
+) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     app = opened("review", case=CASE)
     assert not links_to_team(app)
@@ -778,7 +939,10 @@ def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(audited_work
     decide(audited_workbench, CASE, "approve", ADA.name)
     decide(audited_workbench, CASE, "reject", BEN.name)
     app = opened("review", case=CASE)
-    assert "All decisions on this case are made, and they differ: it waits for adjudication." in shown_rows(app)
+    assert (
+        "All decisions on this case are made, and they differ: it waits for adjudication."
+        in shown_rows(app)
+    )
     assert links_to_team(app) == {f"case={CASE}"}
 
 
@@ -789,7 +953,9 @@ def test_a_case_that_needs_no_more_decisions_says_so_in_place_of_a_form_that_ref
     decide(audited_workbench, CASE, "reject", "Cy")
     decide(audited_workbench, CASE, "reject", BEN.name)
     for app in (opened("review", case=CASE), open_page("review", case=CASE)):
-        assert "Decided by Cy and Ben: every decision that this case wants is made." in shown_rows(app)
+        assert "Decided by Cy and Ben: every decision that this case wants is made." in shown_rows(
+            app
+        )
         assert links_to_team(app) == {f"case={CASE}"}
 
 
@@ -800,7 +966,9 @@ def links_to_team(app: AppTest) -> set[str]:
 
 def test_a_rubric_s_names_are_words_and_no_markdown(audited_workbench: Workbench) -> None:
     name = "![i](http://evil.example/a.png)"
-    audited_workbench.team.set(BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),)))
+    audited_workbench.team.set(
+        BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),))
+    )
     [score] = [each for each in opened("review", case=CASE).button_group if "evil" in each.label]
     for label in (score.label, *score.options):
         assert "![i](" not in label

@@ -14,7 +14,9 @@ from masis.ui.new_audit.live_run import STEP, Shown, timeline, waiting
 from tests.cases import with_copied_figure
 from tests.scripted import ScriptedCritic, roles
 
-CASE = with_copied_figure(next(case for case in demo_cases() if case.id == "strategy-01-fabricated"))
+CASE = with_copied_figure(
+    next(case for case in demo_cases() if case.id == "strategy-01-fabricated")
+)
 NOW = "2099-01-01T00:00:00.000Z"
 
 
@@ -29,7 +31,9 @@ def drawn(events: list[Event], state: str = "finished", why: str = "") -> Shown:
 
 
 def said(found: Shown) -> str:
-    return "\n".join(f"{step['name']}: {step['words']}" for group in found["groups"] for step in group["steps"])
+    return "\n".join(
+        f"{step['name']}: {step['words']}" for group in found["groups"] for step in group["steps"]
+    )
 
 
 def test_every_step_of_every_iteration_is_there_with_what_it_found_and_its_time() -> None:
@@ -40,7 +44,9 @@ def test_every_step_of_every_iteration_is_there_with_what_it_found_and_its_time(
     assert "6 citations, 1 fabricated" in said(found)
     assert "1 contradicted, 5 not confirmed" in said(found)
     assert all(
-        step["state"] == "done" and step["ms"] is not None for group in found["groups"] for step in group["steps"]
+        step["state"] == "done" and step["ms"] is not None
+        for group in found["groups"]
+        for step in group["steps"]
     )
 
 
@@ -62,7 +68,11 @@ def test_the_end_says_why_it_ended_and_what_was_chosen() -> None:
 
 def test_a_run_under_way_shows_the_step_it_is_in() -> None:
     events = events_of()
-    cut = next(i for i, event in enumerate(events) if event.kind == "step_started" and event.step == "critique")
+    cut = next(
+        i
+        for i, event in enumerate(events)
+        if event.kind == "step_started" and event.step == "critique"
+    )
     found = drawn(events[: cut + 1], "running")
     assert found["end"] is None
     assert [step["state"] for step in found["groups"][0]["steps"]] == ["done", "done", "now"]
@@ -79,7 +89,11 @@ def test_an_interrupted_run_says_where_it_was_cut_short_and_why() -> None:
     events = events_of()[:4]
     found = drawn(events, "interrupted", "The process ended.")
     assert found["groups"][0]["steps"][-1]["state"] == "cut"
-    assert found["end"] == {"text": "Interrupted", "tone": "warn", "details": ["The process ended."]}
+    assert found["end"] == {
+        "text": "Interrupted",
+        "tone": "warn",
+        "details": ["The process ended."],
+    }
 
 
 def test_a_resumed_run_draws_the_interrupted_iteration_again() -> None:
@@ -102,7 +116,11 @@ def test_a_case_without_an_answer_begins_with_its_draft() -> None:
 def test_an_iteration_that_was_not_to_be_evaluated_has_no_unscored_figure() -> None:
     found = drawn(events_of(settings=Settings(evaluate="final")))
     assert [figure["name"] for figure in found["groups"][0]["scores"]] == ["Quality", "Confidence"]
-    assert [figure["name"] for figure in found["groups"][-1]["scores"]] == ["Quality", "Confidence", "Overall"]
+    assert [figure["name"] for figure in found["groups"][-1]["scores"]] == [
+        "Quality",
+        "Confidence",
+        "Overall",
+    ]
 
 
 def test_a_warning_stands_with_its_iteration() -> None:
@@ -113,10 +131,16 @@ def test_a_warning_stands_with_its_iteration() -> None:
 def test_a_step_without_a_result_is_not_ticked_off_and_the_end_says_why_it_failed() -> None:
     events: list[Event] = []
     silent = ScriptedCritic([Unscored(reason="the key was not accepted", code="CRITIC-ERR-005")])
-    run_to_completion(loop.audit(CASE, roles(critic=silent), Settings(), run_id="r1"), events.append)
+    run_to_completion(
+        loop.audit(CASE, roles(critic=silent), Settings(), run_id="r1"), events.append
+    )
     found = drawn(events)
     states = {step["name"]: step["state"] for step in found["groups"][0]["steps"]}
-    assert (states["Claims"], states["Critique"], states["Evaluation"]) == ("done", "unscored", "done")
+    assert (states["Claims"], states["Critique"], states["Evaluation"]) == (
+        "done",
+        "unscored",
+        "done",
+    )
     assert "the key was not accepted" in found["end"]["details"][1]
 
 
@@ -127,7 +151,9 @@ def test_nothing_has_happened_yet() -> None:
 
 def test_a_case_without_an_answer_ends_by_saying_so() -> None:
     events: list[Event] = []
-    run_audit({"query": "How tall?", "evidence": ["18 m"], "error": "It broke"}, on_event=events.append)
+    run_audit(
+        {"query": "How tall?", "evidence": ["18 m"], "error": "It broke"}, on_event=events.append
+    )
     shown = timeline(events, "finished", events[-1].at)
     assert shown["end"]["text"] == "No answer"
     assert any("It broke" in detail for detail in shown["end"]["details"])

@@ -18,7 +18,9 @@ def decided(workbench: Workbench) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_says_what_is_missing_before_there_are_decisions(audited_workbench: Workbench, view: str) -> None:
+def test_every_view_says_what_is_missing_before_there_are_decisions(
+    audited_workbench: Workbench, view: str
+) -> None:
     page = texts(open_page("trust", view=view))
     assert "Nobody knows yet" in page
     assert "nothing shows yet that they may" in page
@@ -29,8 +31,14 @@ def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: 
     app = open_page("trust", list="must_look")
     drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
     for part in (
-        *("100% (2 of 2; 95% interval", "2 are too few to tell: it may be anything from 16% to 100%."),
-        *("Always giving the same verdict has 0.", "3 cases: too few to tell how strong agreement beyond chance is"),
+        *(
+            "100% (2 of 2; 95% interval",
+            "2 are too few to tell: it may be anything from 16% to 100%.",
+        ),
+        *(
+            "Always giving the same verdict has 0.",
+            "3 cases: too few to tell how strong agreement beyond chance is",
+        ),
     ):
         assert part in drawn
     assert "the cases" in texts(app)
@@ -50,7 +58,9 @@ def test_labels_that_are_missing_are_asked_for_and_the_orders_are_compared_by_de
     assert "3 answers are decided, 2 faulty and 1 right. It takes 20, some of each kind." in page
 
 
-def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(audited_workbench: Workbench) -> None:
+def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(
+    audited_workbench: Workbench,
+) -> None:
     page = open_page("trust", view="missed")
     assert "No answer was drawn yet" in texts(page)
     assert not page.slider
@@ -60,19 +70,25 @@ def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Wor
     page = open_page("trust", view="guarantee")
     pool = audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool
     assert "149 blind draws without a fault show it" in texts(page)
-    assert texts(page).count(f"{pool} undecided can be drawn, {149 - pool} more are needed") == 2  # in What next? too
+    # in What next? too
+    assert texts(page).count(f"{pool} undecided can be drawn, {149 - pool} more are needed") == 2
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
-    audited_workbench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never"))
+    audited_workbench.store.team.put(
+        "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
+    )
     for case in AUDITED:
         decide(audited_workbench, case, reviewer="Bo")
     assert audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool == 0 < pool
     page = open_page("trust", view="guarantee")
     assert "Too few answers**. Audit more cases, or tolerate more." in texts(page)
-    assert "undecided can be drawn" not in texts(page)  # how many would say what audits found, or others decided
+    # how many would say what audits found, or others decided
+    assert "undecided can be drawn" not in texts(page)
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
 
 
-def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(audited_workbench: Workbench) -> None:
+def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(
+    audited_workbench: Workbench,
+) -> None:
     decided(audited_workbench)
     app = open_page("trust", list="flag:invalid_reference", field="Nowhere")
     assert "No answer to compare yet" in texts(app)
@@ -82,10 +98,22 @@ def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(audited_workbench
     assert listed == "**fabricated citation: the cases** (2)"
 
 
-def test_a_verdict_on_claims_leads_to_the_cases_whose_claims_have_it(audited_workbench: Workbench) -> None:
-    found = audited_workbench.runs.get(str(audited_workbench.cases.summary("strategy-01-fabricated").run_id))
-    claim = next(each.claim for each in found.iterations[0].claims if each.verdict == "contradicted")
-    label = {"target": "claim", "start": claim.start, "end": claim.end, "text": claim.text, "label": "contradicted"}
+def test_a_verdict_on_claims_leads_to_the_cases_whose_claims_have_it(
+    audited_workbench: Workbench,
+) -> None:
+    found = audited_workbench.runs.get(
+        str(audited_workbench.cases.summary("strategy-01-fabricated").run_id)
+    )
+    claim = next(
+        each.claim for each in found.iterations[0].claims if each.verdict == "contradicted"
+    )
+    label = {
+        "target": "claim",
+        "start": claim.start,
+        "end": claim.end,
+        "text": claim.text,
+        "label": "contradicted",
+    }
     decide(audited_workbench, "strategy-01-fabricated", "reject", "Bo", iteration=1, labels=[label])
     app = open_page("trust", level="claim", list="contradicted")
     listed = next(each.value for each in app.markdown if ": the cases" in each.value)
@@ -130,7 +158,9 @@ def test_a_score_is_offered_once_there_are_enough_decisions_and_one_kind_of_answ
     assert "Too few to tell which order finds faults sooner." in texts(app)
 
 
-def test_one_thing_has_one_name_and_a_link_opens_the_page_where_it_stands(audited_workbench: Workbench) -> None:
+def test_one_thing_has_one_name_and_a_link_opens_the_page_where_it_stands(
+    audited_workbench: Workbench,
+) -> None:
     decided(audited_workbench)
 
     pages = [open_page(name, {"reviewer-name": "Bo"}) for name in ("trust", "metrics")]
@@ -139,5 +169,8 @@ def test_one_thing_has_one_name_and_a_link_opens_the_page_where_it_stands(audite
         assert "Flags that were right" in drawn
         assert "Faulty answers flagged" in drawn
     assert "page-open-at" not in pages[0].session_state
-    for address, place in (({"view": "people"}, "trust-view"), ({"list": "must_look"}, "trust-cases")):
+    for address, place in (
+        ({"view": "people"}, "trust-view"),
+        ({"list": "must_look"}, "trust-cases"),
+    ):
         assert open_page("trust", **address).session_state["page-open-at"] == place

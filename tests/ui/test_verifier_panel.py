@@ -1,4 +1,6 @@
-"""The choice of the verifier: what a model is, its download with progress, its use, and errors that say what to do."""
+"""The choice of the verifier: what a model is, its download with progress, its use, and errors that
+say what to do.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def test_the_line_for_the_file_is_read_back_as_it_was() -> None:
     assert tomllib.loads(permanent("offline,local:C:\\m"))["verifier"] == "offline,local:C:\\m"
 
 
-def test_a_download_shows_its_progress_and_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_shows_its_progress_and_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = save_model(tmp_path / "nli", card=CARD)
     with hub(files_of(folder)) as endpoint:
         monkeypatch.setattr(ModelDownload, "endpoint", endpoint)
@@ -90,7 +94,9 @@ def test_a_download_that_fails_says_what_to_do(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.apptest
-def test_a_model_is_chosen_and_used_from_then_on(audited_workbench: Workbench, tmp_path: Path) -> None:
+def test_a_model_is_chosen_and_used_from_then_on(
+    audited_workbench: Workbench, tmp_path: Path
+) -> None:
     folder = save_model(tmp_path / "nli", card=CARD)
     app = open_page("settings")
     assert "one setting away" in " ".join(each.value for each in app.caption)
@@ -110,12 +116,16 @@ def test_the_page_downloads_a_model(
 ) -> None:
     with hub(files_of(save_model(tmp_path / "nli", card=CARD))) as endpoint:
         monkeypatch.setattr(ModelDownload, "endpoint", endpoint)
-        monkeypatch.setattr(settings_page, "DOWNLOADS", downloads := BackgroundTasks[ModelDownload]())
+        monkeypatch.setattr(
+            settings_page, "DOWNLOADS", downloads := BackgroundTasks[ModelDownload]()
+        )
         app = open_page("settings")
         app.selectbox(key="verifier-choice").select(OTHER).run()
         app.text_input(key="verifier-name").input("local:org/name").run()
         app.button(key="verifier-download").click().run()
-        until(lambda: (begun := downloads.get("org/name")) is not None and begun.over, "the download")
+        until(
+            lambda: (begun := downloads.get("org/name")) is not None and begun.over, "the download"
+        )
     app.run()
     assert not app.exception
     assert "Licence: mit" in texts(app)
@@ -127,7 +137,10 @@ class Abstaining(OfflineVerifier):
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
     ) -> tuple[ClaimCheck, ...]:
-        return tuple(ClaimCheck(claim=claim, verdict="unverifiable", support=0.5, confidence=None) for claim in claims)
+        return tuple(
+            ClaimCheck(claim=claim, verdict="unverifiable", support=0.5, confidence=None)
+            for claim in claims
+        )
 
 
 @pytest.mark.apptest
@@ -141,10 +154,13 @@ def test_the_overview_says_what_was_left_open_one_click_from_a_verifier(
     app = open_page("overview")
     assert "claims that the offline checks could not confirm" in texts(app)
     assert "settings" in {link.proto.page for link in app.get("page_link")}
-    assert "not confirmed by" not in texts(open_page("review", case=case.id))  # the appeal is no issue of a case
+    # the appeal is no issue of a case
+    assert "not confirmed by" not in texts(open_page("review", case=case.id))
 
 
-def test_settings_chosen_on_the_page_hold_for_new_audits(audited_workbench: Workbench, tmp_path: Path) -> None:
+def test_settings_chosen_on_the_page_hold_for_new_audits(
+    audited_workbench: Workbench, tmp_path: Path
+) -> None:
     chosen = Settings(verifier=f"local:{save_model(tmp_path / 'nli')}")
     audited_workbench.use_settings(ADA, chosen)
     assert audited_workbench.settings == chosen

@@ -1,4 +1,6 @@
-"""What the answer view shows of a real offline audit: every mark with its reason, no character lost."""
+"""What the answer view shows of a real offline audit: every mark with its reason, no character
+lost.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,23 @@ from masis.views.answer import (
 )
 from masis.views.charts import course, course_chart
 from masis.views.headline import headline
-from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
-from masis.views.story import OFFLINE_SAYS, asks_for_a_person, checks_passed, ended, nothing_found, story, what_failed
+from masis.views.scores import (
+    changing_rules,
+    measured_frame,
+    origin_frame,
+    origins,
+    score_cells,
+    score_frame,
+)
+from masis.views.story import (
+    OFFLINE_SAYS,
+    asks_for_a_person,
+    checks_passed,
+    ended,
+    nothing_found,
+    story,
+    what_failed,
+)
 from masis.views.verdicts import WITHOUT_PASSAGE, claims
 from masis.views.words import SCORE
 from tests.cases import case_of
@@ -41,7 +58,10 @@ def a_case(answer: str | None, evidence: Mapping[str, str] = LENNE) -> Case:
     return case_of(answer, evidence, query="How long is the Lenne bridge, and when was it opened?")
 
 
-WRONG = "The Lenne bridge is 210 metres long [c1]. It was opened in 1931 [c9]. It is painted grey and rarely used."
+WRONG = (
+    "The Lenne bridge is 210 metres long [c1]. It was opened in 1931 [c9]. It is painted grey and"
+    " rarely used."
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +74,9 @@ def run(case: Case) -> Run:
     return run_audit(case)
 
 
-def test_the_issue_of_the_headline_comes_first_then_the_others_by_gravity_and_place(case: Case, run: Run) -> None:
+def test_the_issue_of_the_headline_comes_first_then_the_others_by_gravity_and_place(
+    case: Case, run: Run
+) -> None:
     issues = answer_view(case, run, 0)["issues"]
     names = [issue["label"]["text"] for issue in issues]
     assert headline(run).text == "Cites [c9], which doesn't exist: “It was opened in 1931”"
@@ -67,9 +89,13 @@ def shown(case: Case, run: Run) -> AnswerViewData:
     return answer_view(case, run, 0)
 
 
-def test_the_pieces_put_together_are_the_answer_and_the_evidence(case: Case, shown: AnswerViewData) -> None:
+def test_the_pieces_put_together_are_the_answer_and_the_evidence(
+    case: Case, shown: AnswerViewData
+) -> None:
     assert "".join(piece["text"] for piece in shown["pieces"]) == WRONG
-    texts = {card["id"]: "".join(piece["text"] for piece in card["pieces"]) for card in shown["evidence"]}
+    texts = {
+        card["id"]: "".join(piece["text"] for piece in card["pieces"]) for card in shown["evidence"]
+    }
     assert texts == {chunk.id: chunk.text for chunk in case.evidence}
 
 
@@ -86,10 +112,17 @@ def test_a_fabricated_reference_is_marked_where_it_stands(shown: AnswerViewData)
     assert issue["reason"]
 
 
-def test_an_altered_number_is_marked_in_the_answer_and_in_the_evidence(shown: AnswerViewData) -> None:
+def test_an_altered_number_is_marked_in_the_answer_and_in_the_evidence(
+    shown: AnswerViewData,
+) -> None:
     facts = [piece["text"] for piece in shown["pieces"] if piece.get("fact")]
     assert any("210" in fact for fact in facts)
-    against = [piece["text"] for card in shown["evidence"] for piece in card["pieces"] if piece.get("against")]
+    against = [
+        piece["text"]
+        for card in shown["evidence"]
+        for piece in card["pieces"]
+        if piece.get("against")
+    ]
     assert any("120" in text for text in against)
 
 
@@ -111,22 +144,41 @@ def test_an_uncited_sentence_says_what_the_check_found_of_it_and_can_be_labelled
     case: Case, run: Run, verdict: str, sources: tuple[str, ...], reason: str
 ) -> None:
     first = run.iterations[0]
-    found = {"verdict": verdict, "sources": sources, "steps": "No chunk speaks of paint.", "issue": None}
+    found = {
+        "verdict": verdict,
+        "sources": sources,
+        "steps": "No chunk speaks of paint.",
+        "issue": None,
+    }
     grey = WRONG.index("It is painted")
-    claims = tuple(each.model_copy(update=found) if each.claim.start == grey else each for each in first.claims)
+    claims = tuple(
+        each.model_copy(update=found) if each.claim.start == grey else each for each in first.claims
+    )
     changed = run.model_copy(update={"iterations": (first.model_copy(update={"claims": claims}),)})
-    (issue,) = (each for each in answer_view(case, changed, 0)["issues"] if each["label"]["text"] == "uncited")
+    (issue,) = (
+        each
+        for each in answer_view(case, changed, 0)["issues"]
+        if each["label"]["text"] == "uncited"
+    )
     assert (issue["reason"], issue["target"]) == (reason, f"sentence:{grey}-{len(WRONG)}")
 
 
-def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(case: Case, run: Run) -> None:
+def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(
+    case: Case, run: Run
+) -> None:
     wrong = next(issue for issue in run.iterations[0].issues if issue.rule == "contradicted_claim")
     assert wrong.start is not None
     critic = {"source": "critic", "rule": "critic_contradiction", "end": len(WRONG)}
-    raised = [wrong.model_copy(update=critic | {"id": name, "severity": "low"}) for name in ("x", "y")]
-    whole = wrong.model_copy(update=critic | {"id": "z", "start": None, "end": None, "severity": "low"})
+    raised = [
+        wrong.model_copy(update=critic | {"id": name, "severity": "low"}) for name in ("x", "y")
+    ]
+    whole = wrong.model_copy(
+        update=critic | {"id": "z", "start": None, "end": None, "severity": "low"}
+    )
     issues = (*raised, *run.iterations[0].issues, whole)
-    twice = run.model_copy(update={"iterations": (run.iterations[0].model_copy(update={"issues": issues}),)})
+    twice = run.model_copy(
+        update={"iterations": (run.iterations[0].model_copy(update={"issues": issues}),)}
+    )
     shown = answer_view(case, twice, 0)
     assert [issue["number"] for issue in shown["issues"]] == [1, 2, 3, 4]
     in_answer = [number for piece in shown["pieces"] for number in piece.get("ends", [])]
@@ -136,25 +188,42 @@ def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(case: Ca
     # the words in question are quoted once, and by whom nothing else is said
     assert wrong.quote in fault["description"]
     assert not any(each["description"] for each in fault["also"])
-    assert all(each["restates"] for each in fault["also"]), "the check that found it has a reason of its own"
-    about = "".join(piece["text"] for piece in shown["pieces"] if fault["number"] in piece.get("issues", []))
+    assert all(each["restates"] for each in fault["also"]), (
+        "the check that found it has a reason of its own"
+    )
+    about = "".join(
+        piece["text"] for piece in shown["pieces"] if fault["number"] in piece.get("issues", [])
+    )
     assert about == WRONG[wrong.start :]
 
 
-def test_a_fault_is_as_severe_as_the_gravest_that_was_raised_about_its_words(case: Case, run: Run) -> None:
+def test_a_fault_is_as_severe_as_the_gravest_that_was_raised_about_its_words(
+    case: Case, run: Run
+) -> None:
     first = run.iterations[0]
     wrong = next(issue for issue in first.issues if issue.rule == "contradicted_claim")
-    graver = wrong.model_copy(update={"source": "critic", "rule": "critic_safety", "id": "x", "severity": "critical"})
+    graver = wrong.model_copy(
+        update={"source": "critic", "rule": "critic_safety", "id": "x", "severity": "critical"}
+    )
     found = with_first(run, issues=(wrong, graver))
     (fault,) = answer_view(case, found, 0)["issues"]
     assert wrong.severity != "critical" == fault["severity"]
 
 
-@pytest.mark.parametrize(("verdict", "says"), [("partial", "partly supported"), ("unsupported", "unsupported")])
-def test_what_the_critic_doubts_has_the_word_of_the_claim_s_mark(case: Case, run: Run, verdict: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "says"), [("partial", "partly supported"), ("unsupported", "unsupported")]
+)
+def test_what_the_critic_doubts_has_the_word_of_the_claim_s_mark(
+    case: Case, run: Run, verdict: str, says: str
+) -> None:
     first = run.iterations[0]
     claim = first.claims[0].model_copy(update={"verdict": verdict})
-    about = {"start": claim.claim.start, "end": claim.claim.end, "source": "critic", "rule": "critic_unsupported"}
+    about = {
+        "start": claim.claim.start,
+        "end": claim.claim.end,
+        "source": "critic",
+        "rule": "critic_unsupported",
+    }
     found = with_first(run, claims=(claim,), issues=(first.issues[0].model_copy(update=about),))
     (issue,) = answer_view(case, found, 0)["issues"]
     assert issue["label"]["text"] == says
@@ -164,7 +233,9 @@ def with_first(run: Run, **changes: Any) -> Run:
     return run.model_copy(update={"iterations": (run.iterations[0].model_copy(update=changes),)})
 
 
-def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has_it(case: Case, run: Run) -> None:
+def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has_it(
+    case: Case, run: Run
+) -> None:
     point = (
         run.iterations[0]
         .issues[0]
@@ -175,7 +246,9 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
                 "severity": "medium",
                 "start": None,
                 "end": None,
-                "description": "However it is worded: The Ministry of Works surveys the bridge in full.",
+                "description": (
+                    "However it is worded: The Ministry of Works surveys the bridge in full."
+                ),
                 "point": "The Ministry of Works surveys the bridge in full.",
                 "suggestion": "Consider adding: The Ministry of Works surveys the bridge in full.",
                 "evidence_ids": ("c1",),
@@ -186,7 +259,12 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
         update={
             "evidence": tuple(
                 each.model_copy(
-                    update={"text": f"{each.text} A full survey of the bridge is made by the ministry of works."}
+                    update={
+                        "text": (
+                            f"{each.text} A full survey of the bridge is made by the ministry of"
+                            " works."
+                        )
+                    }
                 )
                 for each in case.evidence
             )
@@ -194,12 +272,20 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
     )
     shown = answer_view(long, with_first(run, issues=(point,)), 0)
     (issue,) = shown["issues"]
-    assert (issue["description"], issue["suggestion"]) == ("The Ministry of Works surveys the bridge in full.", "")
-    assert issue["reason"] == "The evidence also says it; the answer does not."  # whether it was asked for is not known
+    assert (issue["description"], issue["suggestion"]) == (
+        "The Ministry of Works surveys the bridge in full.",
+        "",
+    )
+    # whether it was asked for is not known
+    assert issue["reason"] == "The evidence also says it; the answer does not."
     assert issue["insert"] == "The Ministry of Works surveys the bridge in full [c1]."
     assert issue["insert_says"] == "The Ministry of Works surveys the bridge in full"
-    last = [each for each in run.iterations[0].citation_audit.citations if each.evidence_id == "c1"][-1]
-    assert issue["after"].endswith(run.iterations[0].answer[last.marker_start : last.marker_end] + ".")
+    last = [
+        each for each in run.iterations[0].citation_audit.citations if each.evidence_id == "c1"
+    ][-1]
+    assert issue["after"].endswith(
+        run.iterations[0].answer[last.marker_start : last.marker_end] + "."
+    )
     assert issue["after"] in run.iterations[0].answer
     found = [
         (card["id"], piece["text"])
@@ -210,9 +296,20 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
     assert found == [("c1", "A full survey of the bridge is made by the ministry of works.")]
 
 
-def test_a_missing_point_is_inserted_behind_the_sentence_on_its_topic_that_cites_its_evidence(run: Run) -> None:
-    first, second = "The Lenne bridge carries lanes for traffic [c1].", "It is 120 metres long [c1]."
-    missing = {"rule": "missing_information", "source": "claims", "start": None, "end": None, "evidence_ids": ("c1",)}
+def test_a_missing_point_is_inserted_behind_the_sentence_on_its_topic_that_cites_its_evidence(
+    run: Run,
+) -> None:
+    first, second = (
+        "The Lenne bridge carries lanes for traffic [c1].",
+        "It is 120 metres long [c1].",
+    )
+    missing = {
+        "rule": "missing_information",
+        "source": "claims",
+        "start": None,
+        "end": None,
+        "evidence_ids": ("c1",),
+    }
     for point, after in (
         ("Two lanes carry the traffic.", first),
         ("Nobody paints it.", second),
@@ -241,11 +338,16 @@ def test_a_fault_about_a_citation_says_what_was_found_of_it(
     assert shown.get("reference") == finding
 
 
-def test_a_conflict_that_only_the_critic_names_has_a_card_with_its_sources(case: Case, run: Run) -> None:
+def test_a_conflict_that_only_the_critic_names_has_a_card_with_its_sources(
+    case: Case, run: Run
+) -> None:
     named = {"conflicting_evidence": ("c1 (1931) and c10 (1932) disagree.",)}
     found = with_first(run, issues=(), critique=run.iterations[0].critique.model_copy(update=named))
     (issue,) = answer_view(case, found, 0)["issues"]
-    assert (issue["label"]["text"], issue["reason"]) == ("source conflict", "c1 (1931) and c10 (1932) disagree.")
+    assert (issue["label"]["text"], issue["reason"]) == (
+        "source conflict",
+        "c1 (1931) and c10 (1932) disagree.",
+    )
     assert issue["evidence"] == ["c1"]  # c10 is none of this case
 
 
@@ -273,27 +375,45 @@ def test_the_legend_counts_the_figures_that_the_evidence_lacks() -> None:
     assert entry["count"] == 3
 
 
-def test_words_that_a_tagger_marks_are_framed_counted_and_said_whatever_became_of_their_claim() -> None:
+def test_words_that_a_tagger_marks_are_framed_counted_and_said_whatever_became_of_their_claim() -> (
+    None
+):
     case = a_case("The bridge is 120 metres long [c1].")
     run = run_audit(case)
     first = run.iterations[0]
     words = MarkedWords(claim_start=14, claim_end=24, claim_text="120 metres")
     elsewhere = MarkedWords(claim_start=0, claim_end=3, claim_text="not what stands there")
     for verdict in ("unverifiable", "supported"):
-        check = first.claims[0].model_copy(update={"marked": (words, elsewhere), "verdict": verdict})
-        tagged = run.model_copy(update={"iterations": (first.model_copy(update={"claims": (check,)}),)})
+        check = first.claims[0].model_copy(
+            update={"marked": (words, elsewhere), "verdict": verdict}
+        )
+        tagged = run.model_copy(
+            update={"iterations": (first.model_copy(update={"claims": (check,)}),)}
+        )
         shown = answer_view(case, tagged, 0)
-        assert "".join(piece["text"] for piece in shown["pieces"] if piece.get("fact") == "marked") == "120 metres"
+        assert (
+            "".join(piece["text"] for piece in shown["pieces"] if piece.get("fact") == "marked")
+            == "120 metres"
+        )
         (entry,) = [each for each in shown["legend"] if each["mark"] == "fact-marked"]
-        assert (entry["label"]["text"], entry["label"]["tone"], entry["count"]) == ("marked by a tagger", "calm", 1)
-        assert any("finds no support for “120 metres”" in says for says in claims(tagged.iterations[0])[0]["says"])
+        assert (entry["label"]["text"], entry["label"]["tone"], entry["count"]) == (
+            "marked by a tagger",
+            "calm",
+            1,
+        )
+        assert any(
+            "finds no support for “120 metres”" in says
+            for says in claims(tagged.iterations[0])[0]["says"]
+        )
         assert "marked words" in tagged._repr_html_()
 
 
 def test_references_of_one_marker_are_marked_one_by_one() -> None:
     case = a_case("The Lenne bridge is 120 metres long [c1, c9].")
     shown = answer_view(case, run_audit(case), 0)
-    references = [(piece["text"], piece["reference"]) for piece in shown["pieces"] if "reference" in piece]
+    references = [
+        (piece["text"], piece["reference"]) for piece in shown["pieces"] if "reference" in piece
+    ]
     assert references == [("c1", "valid"), ("c9", "fabricated")]
 
 
@@ -317,7 +437,9 @@ def test_a_case_without_an_audit_shows_answer_and_evidence_plain(case: Case) -> 
     ("code", "why"),
     [("refused", "its system refused"), ("failed", "the call of its system failed")],
 )
-def test_an_answer_that_a_system_did_not_give_is_not_said_to_be_drafted(code: Any, why: str) -> None:
+def test_an_answer_that_a_system_did_not_give_is_not_said_to_be_drafted(
+    code: Any, why: str
+) -> None:
     assert unaudited_answer_view(a_case("It is long."), "v")["no_answer"] == ""
     without = a_case(None)
     said = unaudited_answer_view(without, "v")["no_answer"]
@@ -329,7 +451,9 @@ def test_an_answer_that_a_system_did_not_give_is_not_said_to_be_drafted(code: An
 
 
 def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
-    evidence = {f"chunk_{number}": f"Tower {number} is {number} metres high." for number in range(1_000)}
+    evidence = {
+        f"chunk_{number}": f"Tower {number} is {number} metres high." for number in range(1_000)
+    }
     case = a_case("Tower 900 is 900 metres high [chunk_900].", evidence)
     shown = answer_view(case, run_audit(case), 0)
     assert len(shown["evidence"]) == EVIDENCE_SHOWN
@@ -348,7 +472,9 @@ def test_characters_beyond_the_basic_plane_do_not_shift_the_marks() -> None:
     answer = "\U0001f309\U0001f309 The Lenne bridge is 120 metres long [c9]."
     case = a_case(answer)
     shown = answer_view(case, run_audit(case), 0)
-    assert [piece["text"] for piece in shown["pieces"] if piece.get("reference") == "fabricated"] == ["[c9]"]
+    assert [
+        piece["text"] for piece in shown["pieces"] if piece.get("reference") == "fabricated"
+    ] == ["[c9]"]
 
 
 def test_scores_are_reported_for_every_iteration_with_what_changed(run: Run) -> None:
@@ -357,13 +483,17 @@ def test_scores_are_reported_for_every_iteration_with_what_changed(run: Run) -> 
     assert len(table.columns) == 1 + len(run.iterations)
     assert sum("suggested" in title for title in table.columns) == 1
     assert (score_cells(run)["quality_score"][1].delta or 0) > 0
-    assert "▲" in score_frame(run, "text").set_index("Score").loc["Quality", "Iteration 2, suggested"]
+    assert (
+        "▲" in score_frame(run, "text").set_index("Score").loc["Quality", "Iteration 2, suggested"]
+    )
     assert any("fabricated" in rule for rule in changing_rules(run.iterations[0]))
 
 
 def test_the_chart_draws_every_scored_value(run: Run) -> None:
     rows = course(run)
-    assert {row["iteration"] for row in rows} == {iteration.iteration_number for iteration in run.iterations}
+    assert {row["iteration"] for row in rows} == {
+        iteration.iteration_number for iteration in run.iterations
+    }
     assert {row["score"] for row in rows} == {word.text for word in SCORE.values()}
     described: Any = course_chart().to_dict()
     assert {layer["mark"]["type"] for layer in described["layer"]} == {"rule", "line", "point"}
@@ -385,7 +515,9 @@ def test_penalties_and_caps_are_spelled_out_as_sums(run: Run) -> None:
     (quality,) = found["Quality"].steps
     assert f"× {penalty:g} for 1 fabricated reference and 1 uncited sentence = " in quality
     assert f"× {penalty:g}" in found["Confidence"].steps[0]
-    assert re.match(r"0\.35 × [\d.]+ \+ 0\.25 × [\d.]+ \+ 0\.25 × [\d.]+ \+ 0\.15 × ", found["Overall"].steps[0])
+    assert re.match(
+        r"0\.35 × [\d.]+ \+ 0\.25 × [\d.]+ \+ 0\.25 × [\d.]+ \+ 0\.15 × ", found["Overall"].steps[0]
+    )
     assert found["Relevance"].steps == ["As measured; no rule changed it."]
     assert all(origin.measurements for name, origin in found.items() if name != "Overall")
 
@@ -414,10 +546,16 @@ def test_a_claim_says_how_it_was_read_and_what_is_odd_about_its_support() -> Non
     case = a_case("The Lenne bridge is 120 metres long [c1].")
     run = run_audit(case)
     (check,) = run.iterations[0].claims
-    read = check.claim.model_copy(update={"statement": "The bridge over the Lenne is 120 metres long."})
-    odd = check.model_copy(update={"claim": read, "issue": "The words quoted from c1 are not there."})
+    read = check.claim.model_copy(
+        update={"statement": "The bridge over the Lenne is 120 metres long."}
+    )
+    odd = check.model_copy(
+        update={"claim": read, "issue": "The words quoted from c1 are not there."}
+    )
     iteration = run.iterations[0].model_copy(update={"claims": (odd,)})
-    shown = answer_view(case, run.model_copy(update={"iterations": (iteration, *run.iterations[1:])}), 0)
+    shown = answer_view(
+        case, run.model_copy(update={"iterations": (iteration, *run.iterations[1:])}), 0
+    )
     assert shown["claims"][0]["says"] == [
         "Read as “The bridge over the Lenne is 120 metres long.”",
         "The evidence supports it.",
@@ -429,20 +567,32 @@ def test_a_claim_is_closed_once_with_its_verdict() -> None:
     case = a_case("The Lenne bridge is 120 metres long [c1]. It carries two lanes [c1].")
     shown = answer_view(case, run_audit(case), 0)
     closing = [piece["closes"] for piece in shown["pieces"] if "closes" in piece]
-    assert closing == [check["label"]["text"] for check in shown["claims"]] == ["supported", "supported"]
+    assert (
+        closing
+        == [check["label"]["text"] for check in shown["claims"]]
+        == ["supported", "supported"]
+    )
 
 
 def test_two_iterations_are_compared_the_earlier_one_first(case: Case, run: Run) -> None:
     for index, against in ((0, 1), (1, 0)):
         shown = answer_view(case, run, index, against=against)["difference"]
         assert (shown["left"], shown["right"]) == (1, 2)
-        assert "".join(text for kind, text in shown["changes"] if kind != "in") == run.iterations[0].answer
-        assert "".join(text for kind, text in shown["changes"] if kind != "out") == run.iterations[1].answer
+        assert (
+            "".join(text for kind, text in shown["changes"] if kind != "in")
+            == run.iterations[0].answer
+        )
+        assert (
+            "".join(text for kind, text in shown["changes"] if kind != "out")
+            == run.iterations[1].answer
+        )
         assert shown["words_out"] > 0
     assert answer_view(case, run, 0)["difference"] is None
 
 
-def test_what_a_revision_fixed_is_said_in_the_next_iteration_and_what_it_left_open_too(case: Case, run: Run) -> None:
+def test_what_a_revision_fixed_is_said_in_the_next_iteration_and_what_it_left_open_too(
+    case: Case, run: Run
+) -> None:
     first, second = answer_view(case, run, 0), answer_view(case, run, 1)
     assert not first["fixed"]
     assert {each["label"]["text"] for each in second["fixed"]} == {"contradicted"}
@@ -455,7 +605,10 @@ def test_what_a_revision_fixed_is_said_in_the_next_iteration_and_what_it_left_op
 
 @pytest.mark.slow
 def test_of_very_many_issues_the_browser_gets_the_most_severe() -> None:
-    case = a_case(" ".join(f"Arch {number} is painted grey and rarely used." for number in range(400)) + " Old [c9].")
+    case = a_case(
+        " ".join(f"Arch {number} is painted grey and rarely used." for number in range(400))
+        + " Old [c9]."
+    )
     whole = answer_view(case, run_audit(case), 0)
     kept = for_browser(whole)
     assert whole["issues_total"] == kept["issues_total"] == len(whole["issues"]) > ISSUES_SHOWN
@@ -468,37 +621,55 @@ def test_of_very_many_issues_the_browser_gets_the_most_severe() -> None:
 def test_more_evidence_is_drawn_on_request() -> None:
     case = a_case("Tower 3.", {f"chunk_{number}": f"Tower {number}." for number in range(500)})
     assert len(unaudited_answer_view(case, "v", shown=400)["evidence"]) == 400
-    assert unaudited_answer_view(case, "v")["version"] != unaudited_answer_view(case, "v", shown=400)["version"]
+    assert (
+        unaudited_answer_view(case, "v")["version"]
+        != unaudited_answer_view(case, "v", shown=400)["version"]
+    )
 
 
 def test_the_story_says_what_was_chosen_and_why_it_ended(run: Run) -> None:
     told = {row.title: row.lines for row in story(run, 0)}
     best = run.best_iteration
-    assert told["Suggested"][0].startswith(f"Iteration {best.iteration_number}: it has the highest quality, ")
+    assert told["Suggested"][0].startswith(
+        f"Iteration {best.iteration_number}: it has the highest quality, "
+    )
     assert "because" in told["Ended"][0]
     assert told["Judged by"] == [OFFLINE_SAYS]
 
 
 def test_warnings_are_reported_with_their_place(run: Run) -> None:
-    warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=2, message="The critic failed.")
-    told = {row.title: row for row in story(run.model_copy(update={"warnings": (warning,) * 20}), 0)}
+    warning = RunWarning(
+        code="CRITIC-ERR-003", step="critique", iteration=2, message="The critic failed."
+    )
+    told = {
+        row.title: row for row in story(run.model_copy(update={"warnings": (warning,) * 20}), 0)
+    }
     lines = told["Warnings"].lines
     assert lines[0] == "The critic failed. (critique, iteration 2, CRITIC-ERR-003)"
     assert lines[-1] == "and 8 more"
 
 
-def test_what_went_wrong_in_an_audit_that_ended_with_an_error_stands_apart_from_the_reasons(run: Run) -> None:
-    warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=1, message="The server can't be reached.")
+def test_what_went_wrong_in_an_audit_that_ended_with_an_error_stands_apart_from_the_reasons(
+    run: Run,
+) -> None:
+    warning = RunWarning(
+        code="CRITIC-ERR-003", step="critique", iteration=1, message="The server can't be reached."
+    )
     reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in ("unscored", "error"))
     failed = run.model_copy(update={"review_reasons": reasons, "warnings": (warning,)})
-    assert (asks_for_a_person(failed), what_failed(failed)) == (["unscored.", "error."], warning.message)
+    assert (asks_for_a_person(failed), what_failed(failed)) == (
+        ["unscored.", "error."],
+        warning.message,
+    )
     assert what_failed(failed.model_copy(update={"review_reasons": reasons[:1]})) == ""
 
 
 def test_what_is_wrong_is_named_before_what_could_not_be_certified(run: Run) -> None:
     codes: tuple[ReviewCode, ...] = ("revised", "unconfirmed_claim", "serious_issue")
     reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in codes)
-    assert asks_for_a_person(run.model_copy(update={"review_reasons": reasons}))[0] == "serious_issue."
+    assert (
+        asks_for_a_person(run.model_copy(update={"review_reasons": reasons}))[0] == "serious_issue."
+    )
 
 
 def test_an_accepted_answer_shows_the_checks_it_passed_and_no_other_run_does() -> None:
@@ -511,17 +682,28 @@ def test_an_accepted_answer_shows_the_checks_it_passed_and_no_other_run_does() -
 
 
 def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run: Run) -> None:
-    decided = tuple(check.model_copy(update={"verdict": "supported"}) for check in run.iterations[-1].claims)
+    decided = tuple(
+        check.model_copy(update={"verdict": "supported"}) for check in run.iterations[-1].claims
+    )
     sound = run.iterations[-1].model_copy(update={"claims": decided})
     assert nothing_found(sound).endswith("its evidence supports it.")
-    assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": ()}))
+    assert "could be checked against the evidence" in nothing_found(
+        sound.model_copy(update={"claims": ()})
+    )
     unread = {"verdict": "unverifiable", "support": None}  # the evidence has no text
     unverifiable = tuple(check.model_copy(update=unread) for check in sound.claims)
-    assert "could be checked against the evidence" in nothing_found(sound.model_copy(update={"claims": unverifiable}))
-    left_open = tuple(check.model_copy(update={"verdict": "unverifiable", "support": 0.5}) for check in sound.claims)
+    assert "could be checked against the evidence" in nothing_found(
+        sound.model_copy(update={"claims": unverifiable})
+    )
+    left_open = tuple(
+        check.model_copy(update={"verdict": "unverifiable", "support": 0.5})
+        for check in sound.claims
+    )
     said = nothing_found(sound.model_copy(update={"claims": left_open}))
     assert said == "No issues found by the offline checks, which could not confirm 3 of 3 claims."
-    silent = sound.critique.model_copy(update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")})
+    silent = sound.critique.model_copy(
+        update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")}
+    )
     assert "has no result" in nothing_found(sound.model_copy(update={"critique": silent}))
 
 
@@ -530,7 +712,10 @@ def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> Non
     settled = one.model_copy(update={"termination_reason": "no_issues"})
     check = AcceptanceCheck(name="ending", passed=True, detail="ended by no_issues")
     passed = settled.model_copy(
-        update={"review_reasons": (), "acceptance": settled.acceptance.model_copy(update={"checks": (check,)})}
+        update={
+            "review_reasons": (),
+            "acceptance": settled.acceptance.model_copy(update={"checks": (check,)}),
+        }
     )
     assert checks_passed(passed) == ["End of the loop: no serious issue was left"]
     limited = one.model_copy(update={"termination_reason": "max_iterations"})
@@ -542,7 +727,9 @@ def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> Non
     assert ended(run).startswith(f"After {len(run.iterations)} iterations, because")
 
 
-def test_an_issue_that_the_reviser_rejected_says_why_and_a_claim_that_follows_says_how(case: Case, run: Run) -> None:
+def test_an_issue_that_the_reviser_rejected_says_why_and_a_claim_that_follows_says_how(
+    case: Case, run: Run
+) -> None:
     first = run.iterations[0]
     issue = first.issues[0]
     revision = Revision(
@@ -554,10 +741,14 @@ def test_an_issue_that_the_reviser_rejected_says_why_and_a_claim_that_follows_sa
     )
     steps = first.claims[0].model_copy(update={"steps": "60 + 60 = 120"})
     changed = {"revision": revision, "claims": (steps, *first.claims[1:])}
-    altered = run.model_copy(update={"iterations": (first.model_copy(update=changed), *run.iterations[1:])})
+    altered = run.model_copy(
+        update={"iterations": (first.model_copy(update=changed), *run.iterations[1:])}
+    )
     data = answer_view(case, altered, 0)
     (reason,) = [
-        each["reason"] for each in data["issues"] if "The reviser rejected this: c2 says so." in each["reason"]
+        each["reason"]
+        for each in data["issues"]
+        if "The reviser rejected this: c2 says so." in each["reason"]
     ]
     assert reason.startswith(issue.reason[:20])
     assert "60 + 60 = 120" in data["claims"][0]["says"]

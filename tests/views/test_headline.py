@@ -1,4 +1,6 @@
-"""The line that says what is worst about an original answer: its words, their order, and what surrounds them."""
+"""The line that says what is worst about an original answer: its words, their order, and what
+surrounds them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ from tests.audit import factories
 from tests.cases import case_of
 
 CLEAN = "The bridge is 120 metres long [c1]."
-EVIDENCE = {"c1": "The bridge is 120 metres long. It opened in 1931.", "c2": "Growth was 11.9% in 2020."}
+EVIDENCE = {
+    "c1": "The bridge is 120 metres long. It opened in 1931.",
+    "c2": "Growth was 11.9% in 2020.",
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +43,20 @@ def audited(answer: str) -> Run:
 
 
 def with_original(run: Run, **changes: Any) -> Run:
-    return run.model_copy(update={"iterations": (run.iterations[0].model_copy(update=changes), *run.iterations[1:])})
+    return run.model_copy(
+        update={"iterations": (run.iterations[0].model_copy(update=changes), *run.iterations[1:])}
+    )
 
 
 def check(verdict: Any, text: str = "It grew by 14.2% [c2].", **fields: Any) -> ClaimCheck:
     markers = tuple((each, each + 4) for each in [text.find("[c2]")] if each >= 0)
-    return ClaimCheck(claim=Claim(text=text, markers=markers), verdict=verdict, support=0.1, confidence=0.9, **fields)
+    return ClaimCheck(
+        claim=Claim(text=text, markers=markers),
+        verdict=verdict,
+        support=0.1,
+        confidence=0.9,
+        **fields,
+    )
 
 
 def conflict(mine: str, theirs: str, kind: str = "number") -> Contradiction:
@@ -52,7 +65,9 @@ def conflict(mine: str, theirs: str, kind: str = "number") -> Contradiction:
 
 def absent(figure: str, text: str = "It grew by 14.2% [c2].") -> AbsentFigure:
     start = text.index(figure)
-    return AbsentFigure(kind="number", claim_start=start, claim_end=start + len(figure), claim_text=figure)
+    return AbsentFigure(
+        kind="number", claim_start=start, claim_end=start + len(figure), claim_text=figure
+    )
 
 
 def marked(words: str, text: str = "It grew by 14.2% [c2].") -> MarkedWords:
@@ -62,12 +77,20 @@ def marked(words: str, text: str = "It grew by 14.2% [c2].") -> MarkedWords:
 
 def critic(type_: Any, severity: Any, description: str = "The dose is too high.") -> Issue:
     return factories.issue(
-        severity, type=type_, rule=f"critic_{type_}", description=description, reason="", suggestion=""
+        severity,
+        type=type_,
+        rule=f"critic_{type_}",
+        description=description,
+        reason="",
+        suggestion="",
     )
 
 
 NOTHING = "Offline checks: 1 of 1 claim supported, 1 citation resolves"
-LONG = "In a report delayed by the flood of the river and by the strike of the masons, the bridge is said to have "
+LONG = (
+    "In a report delayed by the flood of the river and by the strike of the masons, the bridge is"
+    " said to have "
+)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +101,10 @@ LONG = "In a report delayed by the flood of the river and by the strike of the m
             "The bridge is 120 metres long [c1]. It opened in 1931 [7].",
             "Cites [7], which doesn't exist: “It opened in 1931”",
         ),
-        ("It opened in 1931 [7] and is 120 metres long [8].", "Cites [7] and [8], which don't exist"),
+        (
+            "It opened in 1931 [7] and is 120 metres long [8].",
+            "Cites [7] and [8], which don't exist",
+        ),
         ("It opened in 1931 [7], [8], [9], [77].", "Cites [7], [8] and 2 more that don't exist"),
         (
             "The toll was 95 euros in 2020 [c2].",
@@ -89,10 +115,15 @@ LONG = "In a report delayed by the flood of the river and by the strike of the m
             "The bridge is 120 metres long [c1]. It opened in 1931.",
             "Lesser, 1 sentence without a citation: “It opened in 1931”",
         ),
-        ("The bridge is 120 metres long [c1] or a little more than that.", "1 of 1 claim not confirmed: offline"),
+        (
+            "The bridge is 120 metres long [c1] or a little more than that.",
+            "1 of 1 claim not confirmed: offline",
+        ),
     ],
 )
-def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: str, text: str) -> None:
+def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(
+    answer: str, text: str
+) -> None:
     assert headline(audited(answer)).text == text
 
 
@@ -108,10 +139,16 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
             "c2 contradicts “It grew by 14.2%”: “It shrank”",
         ),
         (
-            check("contradicted", contradictions=(conflict("14.2%", "Minutes of 2020 (Ash)", "source"),)),
+            check(
+                "contradicted",
+                contradictions=(conflict("14.2%", "Minutes of 2020 (Ash)", "source"),),
+            ),
             "The source of c2, “Minutes of 2020 (Ash)”, contradicts “It grew by 14.2%”",
         ),
-        (check("supported", contradictions=(conflict("14%", "11%"),)), "c2 has 11% where the answer has 14%"),
+        (
+            check("supported", contradictions=(conflict("14%", "11%"),)),
+            "c2 has 11% where the answer has 14%",
+        ),
         (check("contradicted", sources=("c2",)), "c2 contradicts “It grew by 14.2%”"),
         (check("contradicted"), "The evidence contradicts “It grew by 14.2%”"),
         (
@@ -126,27 +163,45 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
             check("supported", marked=(marked("It"), marked("grew")), judged_by="m"),
             "The tagger finds no support for “It” and “grew”: “It grew by 14.2%”",
         ),
-        (check("unsupported", uncovered=((11, 16),)), "14.2% isn't in the evidence: “It grew by 14.2%”"),
+        (
+            check("unsupported", uncovered=((11, 16),)),
+            "14.2% isn't in the evidence: “It grew by 14.2%”",
+        ),
         (check("unsupported"), "No evidence supports “It grew by 14.2%”"),
         (check("partial"), "Supported only in part: “It grew by 14.2%”"),
         (check("unverifiable", judged_by="m"), "1 of 1 claim not confirmed"),
         (check("unverifiable", abstained="language"), "1 of 1 claim not confirmed: language"),
-        (check("unverifiable", abstained="quotation"), "1 of 1 claim not confirmed: no quotation that holds"),
-        (check("unverifiable", abstained="either_way"), "1 of 1 claim not confirmed: can be read either way"),
+        (
+            check("unverifiable", abstained="quotation"),
+            "1 of 1 claim not confirmed: no quotation that holds",
+        ),
+        (
+            check("unverifiable", abstained="either_way"),
+            "1 of 1 claim not confirmed: can be read either way",
+        ),
         (
             check(
                 "supported",
-                references=(ReferenceCheck(evidence_id="c1", finding="misattributed", support=0.1, better="c2"),),
+                references=(
+                    ReferenceCheck(
+                        evidence_id="c1", finding="misattributed", support=0.1, better="c2"
+                    ),
+                ),
             ),
             "c1 doesn't support “It grew by 14.2%”; c2 does",
         ),
         (
-            check("supported", references=(ReferenceCheck(evidence_id="c1", finding="redundant", support=0.1),)),
+            check(
+                "supported",
+                references=(ReferenceCheck(evidence_id="c1", finding="redundant", support=0.1),),
+            ),
             NOTHING,
         ),
     ],
 )
-def test_a_claim_is_worded_by_its_verdict_without_its_markers(clean: Run, found: ClaimCheck, text: str) -> None:
+def test_a_claim_is_worded_by_its_verdict_without_its_markers(
+    clean: Run, found: ClaimCheck, text: str
+) -> None:
     assert headline(with_original(clean, claims=(found,))).text == text
 
 
@@ -156,7 +211,10 @@ def test_a_claim_is_worded_by_its_verdict_without_its_markers(clean: Run, found:
         (
             "Employers must keep zinc oxide fume below 2 grams per cubic metre [c2].",
             "2 grams",
-            "keep the concentration of zinc oxide fume, averaged over eight hours, below 2 mg per cubic metre of air.",
+            (
+                "keep the concentration of zinc oxide fume, averaged over eight hours, below 2 mg"
+                " per cubic metre of air."
+            ),
             "Employers must keep zinc oxide fume below 2 grams per cubic metre",
             "…averaged over eight hours, below 2 mg per cubic metre of air",
         ),
@@ -165,7 +223,10 @@ def test_a_claim_is_worded_by_its_verdict_without_its_markers(clean: Run, found:
             "Tolland's",
             f"{LONG}the design was Ridgeway's alone, as the minutes record.",
             "The design was Tolland's alone",
-            "…of the masons, the bridge is said to have the design was Ridgeway's alone, as the minutes record",
+            (
+                "…of the masons, the bridge is said to have the design was Ridgeway's alone, as the"
+                " minutes record"
+            ),
         ),
         (
             "It opened in 1950 [c2].",
@@ -187,7 +248,10 @@ def test_a_long_contradiction_is_quoted_around_the_words_that_differ(
     clean: Run, claim: str, mine: str, theirs: str, ours_quoted: str, theirs_quoted: str
 ) -> None:
     found = check("contradicted", claim, contradictions=(conflict(mine, theirs, "stated"),))
-    assert headline(with_original(clean, claims=(found,))).text == f"c2 contradicts “{ours_quoted}”: “{theirs_quoted}”"
+    assert (
+        headline(with_original(clean, claims=(found,))).text
+        == f"c2 contradicts “{ours_quoted}”: “{theirs_quoted}”"
+    )
 
 
 @pytest.mark.parametrize(
@@ -200,7 +264,9 @@ def test_a_long_contradiction_is_quoted_around_the_words_that_differ(
     ],
 )
 def test_a_false_quotation_is_worded_by_what_is_false(clean: Run, finding: Any, text: str) -> None:
-    quote = QuoteCheck(start=0, end=3, evidence_id="c1", quote="a swan", finding=finding, found_in="c2")
+    quote = QuoteCheck(
+        start=0, end=3, evidence_id="c1", quote="a swan", finding=finding, found_in="c2"
+    )
     audit = clean.iterations[0].citation_audit.model_copy(update={"quotes": (quote,)})
     assert headline(with_original(clean, citation_audit=audit)).text == text
 
@@ -211,9 +277,14 @@ def test_the_gravest_kind_makes_the_line_and_the_others_are_counted(clean: Run) 
         critic("safety", "critical"),
         critic("ambiguity", "low", "It is vague."),
     )
-    line = headline(with_original(clean, issues=found, claims=(check("unsupported"), check("unsupported"))))
+    line = headline(
+        with_original(clean, issues=found, claims=(check("unsupported"), check("unsupported")))
+    )
     assert (line.text, line.kind, line.tone) == ("The dose is too high", "safety", "bad")
-    assert line.others == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue by the critic"
+    assert (
+        line.others
+        == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue by the critic"
+    )
     assert line.counts == (("safety", 1), ("unsupported", 2), ("serious", 1), ("lesser", 1))
 
 
@@ -227,27 +298,46 @@ def test_the_gravest_kind_makes_the_line_and_the_others_are_counted(clean: Run) 
 def test_where_nothing_was_found_the_line_names_a_lesser_issue_as_lesser(
     clean: Run, reasons: tuple[ReviewCode, ...], text: str, tone: str, others: str
 ) -> None:
-    vague, missing = critic("ambiguity", "low", "It is vague."), critic("missing_info", "medium", "The date.")
+    vague, missing = (
+        critic("ambiguity", "low", "It is vague."),
+        critic("missing_info", "medium", "The date."),
+    )
     missing = missing.model_copy(update={"source": "claims", "rule": "missing_information"})
     run = with_original(clean, issues=(vague, vague, missing))
-    run = run.model_copy(update={"review_reasons": tuple(ReviewReason(code=each, message="Why.") for each in reasons)})
+    run = run.model_copy(
+        update={
+            "review_reasons": tuple(ReviewReason(code=each, message="Why.") for each in reasons)
+        }
+    )
     assert standing(run) == ("not_confirmed" if reasons else "nothing_found")
     line = headline(run)
     assert (line.text, line.tone, line.others) == (text, tone, others)
 
 
 def test_what_an_answer_leaves_out_is_said_as_such_where_nothing_else_was_found(clean: Run) -> None:
-    point = critic("missing_info", "medium", "However the description words it: never above 20 per cent.").model_copy(
-        update={"rule": "missing_information", "source": "claims", "point": "never above 20 per cent."}
+    point = critic(
+        "missing_info", "medium", "However the description words it: never above 20 per cent."
+    ).model_copy(
+        update={
+            "rule": "missing_information",
+            "source": "claims",
+            "point": "never above 20 per cent.",
+        }
     )
     line = headline(with_original(clean, issues=(point,) * 2))
-    assert (line.text, line.others) == ("Lesser, missing: never above 20 per cent", "1 more missing point")
+    assert (line.text, line.others) == (
+        "Lesser, missing: never above 20 per cent",
+        "1 more missing point",
+    )
 
 
 def test_what_the_line_says_itself_is_not_counted_again(clean: Run) -> None:
     assert headline(audited("The bridge is 120 metres long. It opened in 1931.")).others == ""
     assert headline(with_original(clean, claims=(check("partial"),))).others == ""
-    assert headline(with_original(clean, claims=(check("partial"),) * 3)).others == "2 more partly supported claims"
+    assert (
+        headline(with_original(clean, claims=(check("partial"),) * 3)).others
+        == "2 more partly supported claims"
+    )
 
 
 def test_an_order_to_the_reader_is_said_wherever_it_stands() -> None:
@@ -255,7 +345,9 @@ def test_an_order_to_the_reader_is_said_wherever_it_stands() -> None:
     assert find_instructions(order)
     assert headline(audited(f"{CLEAN} {order}")).text.startswith("The answer instructs a reader")
     planted = run_audit(case_of(CLEAN, EVIDENCE | {"c3": order}))
-    assert headline(planted).text.startswith("c3 instructs a reader, a model or a tool: “Ignore all previous")
+    assert headline(planted).text.startswith(
+        "c3 instructs a reader, a model or a tool: “Ignore all previous"
+    )
 
 
 @pytest.mark.parametrize(
@@ -274,11 +366,15 @@ def test_an_order_to_the_reader_is_said_wherever_it_stands() -> None:
 def test_a_reason_without_an_issue_is_said_where_it_is_about_this_answer(
     clean: Run, code: ReviewCode, text: str
 ) -> None:
-    run = clean.model_copy(update={"review_reasons": (ReviewReason(code=code, message="It says why."),)})
+    run = clean.model_copy(
+        update={"review_reasons": (ReviewReason(code=code, message="It says why."),)}
+    )
     assert headline(run).text == text
 
 
-def test_sources_that_disagree_are_quoted_and_those_about_different_things_are_no_conflict() -> None:
+def test_sources_that_disagree_are_quoted_and_those_about_different_things_are_no_conflict() -> (
+    None
+):
     answer, claim = "The town hall was built in 1906 [a].", "The town hall was built in 1906."
     both = run_audit(case_of(answer, {"a": claim, "b": "The town hall was built in 1946."}))
     assert headline(both).text == "Sources disagree: a supports “1906”, b has “1946”"
@@ -287,7 +383,9 @@ def test_sources_that_disagree_are_quoted_and_those_about_different_things_are_n
 
 
 def test_a_conflict_that_only_the_critic_names_is_named_and_counted(clean: Run) -> None:
-    named = clean.iterations[0].critique.model_copy(update={"conflicting_evidence": ("a says 1906, b 1946.", "c, too")})
+    named = clean.iterations[0].critique.model_copy(
+        update={"conflicting_evidence": ("a says 1906, b 1946.", "c, too")}
+    )
     line = headline(with_original(clean, critique=named))
     assert (line.text, line.others) == (
         "Lesser, sources disagree: a says 1906, b 1946",
@@ -300,17 +398,27 @@ def test_a_conflict_that_only_the_critic_names_is_named_and_counted(clean: Run) 
 @pytest.mark.parametrize(
     ("theirs", "text"),
     [
-        ("a lease over 48 months at 1,850", "48 x 1,850 + 6,000 = 94,800: “The total comes to 84,800”"),
-        ("The total comes to 94,800.", "c2 contradicts “The total comes to 84,800”: “The total comes to 94,800”"),
+        (
+            "a lease over 48 months at 1,850",
+            "48 x 1,850 + 6,000 = 94,800: “The total comes to 84,800”",
+        ),
+        (
+            "The total comes to 94,800.",
+            "c2 contradicts “The total comes to 84,800”: “The total comes to 94,800”",
+        ),
     ],
 )
 def test_where_the_words_quoted_do_not_show_a_contradiction_the_critic_says_it(
     clean: Run, theirs: str, text: str
 ) -> None:
     total = "The total comes to 84,800"
-    found = check("contradicted", f"{total} [c2].", contradictions=(conflict(total, theirs, "stated"),))
+    found = check(
+        "contradicted", f"{total} [c2].", contradictions=(conflict(total, theirs, "stated"),)
+    )
     found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
-    objection = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(update={"start": 0, "end": 5})
+    objection = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(
+        update={"start": 0, "end": 5}
+    )
     line = headline(with_original(clean, claims=(found,), issues=(objection,)))
     assert (line.text, line.others) == (text, "")
 
@@ -318,7 +426,12 @@ def test_where_the_words_quoted_do_not_show_a_contradiction_the_critic_says_it(
 @pytest.mark.parametrize(
     ("description", "quote", "reason", "text"),
     [
-        ("The year is wrong.", "1898", "c2 gives 1893.", "The year is wrong: “1898”. c2 gives 1893"),
+        (
+            "The year is wrong.",
+            "1898",
+            "c2 gives 1893.",
+            "The year is wrong: “1898”. c2 gives 1893",
+        ),
         (
             "The year is wrong.",
             "1898",
@@ -339,7 +452,9 @@ def test_an_objection_of_the_critic_says_what_the_answer_has_and_what_the_eviden
     clean: Run, description: str, quote: str, reason: str, text: str
 ) -> None:
     objection = critic("contradiction", "high", description)
-    objection = objection.model_copy(update={"quote": quote, "reason": reason, "evidence_ids": ("c2",)})
+    objection = objection.model_copy(
+        update={"quote": quote, "reason": reason, "evidence_ids": ("c2",)}
+    )
     assert headline(with_original(clean, issues=(objection,))).text == text
 
 
@@ -358,15 +473,26 @@ def test_an_objection_of_the_critic_says_what_the_answer_has_and_what_the_eviden
 def test_a_long_quotation_shows_the_words_at_fault_or_what_the_critic_says_of_it(
     clean: Run, at_fault: str | None, text: str
 ) -> None:
-    quote = "Your start-up's app may run on a free-tier key, since the terms permit any use below the quota"
+    quote = (
+        "Your start-up's app may run on a free-tier key, since the terms permit any use below the"
+        " quota"
+    )
     reason = (
-        "c2 says that free-tier keys may not be used in any commercial product or service, and may be suspended "
-        "without notice"
+        "c2 says that free-tier keys may not be used in any commercial product or service, and may"
+        " be suspended without notice"
     )
     objection = critic("contradiction", "high", "The terms are misread.").model_copy(
-        update={"quote": quote, "reason": f"{reason}.", "evidence_ids": ("c2",), "start": 0, "end": len(quote)}
+        update={
+            "quote": quote,
+            "reason": f"{reason}.",
+            "evidence_ids": ("c2",),
+            "start": 0,
+            "end": len(quote),
+        }
     )
-    conflicts = (conflict(at_fault, "Free-tier keys are not for products", "stated"),) if at_fault else ()
+    conflicts = (
+        (conflict(at_fault, "Free-tier keys are not for products", "stated"),) if at_fault else ()
+    )
     found = check("contradicted", f"{quote} [c2].", contradictions=conflicts)
     found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
     run = with_original(clean, claims=(found,) if at_fault else (), issues=(objection,))
@@ -379,7 +505,9 @@ def test_a_long_quotation_shows_the_words_at_fault_or_what_the_critic_says_of_it
 
 
 def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
-    worse = clean.iterations[0].model_copy(update={"iteration_number": 2, "claims": (check("unsupported"),)})
+    worse = clean.iterations[0].model_copy(
+        update={"iteration_number": 2, "claims": (check("unsupported"),)}
+    )
     revised = clean.model_copy(update={"iterations": (clean.iterations[0], worse), "best": 1})
     assert headline(revised) == headline(clean)
 
@@ -392,7 +520,9 @@ def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
         ("replay:replies.jsonl", 0, "1 citation resolves"),
     ],
 )
-def test_where_nothing_was_found_the_line_says_what_was_checked(clean: Run, model: str, claims: int, text: str) -> None:
+def test_where_nothing_was_found_the_line_says_what_was_checked(
+    clean: Run, model: str, claims: int, text: str
+) -> None:
     found = with_original(clean, claims=(check("supported"),) * claims)
     models = dict.fromkeys(clean.models, model)
     assert headline(found.model_copy(update={"models": models})).text == text
@@ -407,15 +537,24 @@ HOSTILE = "\u202eevil\u2066 <img src=x>\n\x00 ![x](http://e)" + " long" * 500
 
 
 def test_text_from_outside_stays_one_short_line_without_signs_that_turn_it(clean: Run) -> None:
-    claim = check("contradicted", HOSTILE, contradictions=(conflict(HOSTILE, HOSTILE, "stated"),), sources=(HOSTILE,))
-    audit = clean.iterations[0].citation_audit.model_copy(update={"invalid_citations": (HOSTILE, HOSTILE + "2")})
+    claim = check(
+        "contradicted",
+        HOSTILE,
+        contradictions=(conflict(HOSTILE, HOSTILE, "stated"),),
+        sources=(HOSTILE,),
+    )
+    audit = clean.iterations[0].citation_audit.model_copy(
+        update={"invalid_citations": (HOSTILE, HOSTILE + "2")}
+    )
     shown = [
         with_original(clean, claims=(claim,)),
         with_original(clean, claims=(check("unsupported", HOSTILE, uncovered=((0, 5_000),)),)),
         with_original(clean, claims=(check("partial", HOSTILE),)),
         with_original(clean, citation_audit=audit),
         with_original(clean, issues=(critic("safety", "high", HOSTILE),)),
-        clean.model_copy(update={"review_reasons": (ReviewReason(code="safety", message=HOSTILE),)}),
+        clean.model_copy(
+            update={"review_reasons": (ReviewReason(code="safety", message=HOSTILE),)}
+        ),
     ]
     for run in shown:
         text = headline(run).text
@@ -427,9 +566,15 @@ def test_text_from_outside_stays_one_short_line_without_signs_that_turn_it(clean
 def test_what_the_critic_says_of_an_accused_sentence_is_no_second_fault() -> None:
     run = audited("Growth was 14.2% in 2020 [c2].")
     said = critic("factual", "high").model_copy(update={"start": 4, "end": 10})
-    assert headline(with_original(run, issues=(said,)))[1:] == ("contradicted", (("contradicted", 1),), False)
+    assert headline(with_original(run, issues=(said,)))[1:] == (
+        "contradicted",
+        (("contradicted", 1),),
+        False,
+    )
     elsewhere = said.model_copy(update={"start": None, "end": None})
-    assert headline(with_original(run, issues=(elsewhere,))).others == "1 serious issue by the critic"
+    assert (
+        headline(with_original(run, issues=(elsewhere,))).others == "1 serious issue by the critic"
+    )
 
 
 def test_what_the_critic_repeats_counts_once_as_the_list_of_issues_draws_it() -> None:
@@ -437,16 +582,18 @@ def test_what_the_critic_repeats_counts_once_as_the_list_of_issues_draws_it() ->
     case, run = case_of(answer, EVIDENCE), audited(answer)
     at = answer.index("[7]")
     whole = {"start": None, "end": None, "evidence_ids": ("c2",)}
-    point = factories.issue("medium", source="claims", rule="missing_information", type="missing_info").model_copy(
-        update={**whole, "point": "Growth was 11.9% in the year after the flood."}
-    )
+    point = factories.issue(
+        "medium", source="claims", rule="missing_information", type="missing_info"
+    ).model_copy(update={**whole, "point": "Growth was 11.9% in the year after the flood."})
     repeats = critic("incomplete", "low", "The growth in the year after the flood is left out.")
     cited = (
         *run.iterations[0].issues,
         critic("hallucination", "medium").model_copy(update={"start": at, "end": at + 3}),
         point,
         repeats.model_copy(update={"id": "x", **whole}),
-        repeats.model_copy(update={"id": "y", **whole, "description": "Nothing is said about the masons."}),
+        repeats.model_copy(
+            update={"id": "y", **whole, "description": "Nothing is said about the masons."}
+        ),
     )
     changed = with_original(run, issues=cited)
     line, shown = headline(changed), answer_view(case, changed, 0)["issues"]
@@ -462,15 +609,24 @@ def test_every_kind_has_words_to_count_it_by() -> None:
     assert all(kind.one and kind.many for name, kind in KINDS.items() if name != "nothing")
 
 
-def test_words_count_once_under_the_gravest_of_their_issues_and_each_failing_claim_of_a_sentence_counts() -> None:
+def test_words_count_once_under_the_gravest_of_their_issues_and_each_failing_claim_of_a_sentence_counts() -> (
+    None
+):
     run = audited("It grew by 14.2%, says the report [c2]. It fell.")
     first, second = {"sentence": 0, "start": 0, "end": 16}, {"sentence": 0, "start": 18, "end": 33}
 
     def of(verdict: Any, **claim: Any) -> ClaimCheck:
         each = check(verdict)
-        return each.model_copy(update={"claim": each.claim.model_copy(update={"cited": (), **claim})})
+        return each.model_copy(
+            update={"claim": each.claim.model_copy(update={"cited": (), **claim})}
+        )
 
-    claims = (of("contradicted", **first), of("unsupported", **first), of("contradicted", **second), of("partial"))
+    claims = (
+        of("contradicted", **first),
+        of("unsupported", **first),
+        of("contradicted", **second),
+        of("partial"),
+    )
     undecided = of("unverifiable", **second)
     objection = critic("factual", "high").model_copy(update={"start": 0, "end": 33})
     graver = critic("safety", "critical").model_copy(update={"start": 0, "end": 33})
@@ -480,7 +636,12 @@ def test_words_count_once_under_the_gravest_of_their_issues_and_each_failing_cla
         return {kind: count for kind, count in found if kind != "uncertified"}
 
     assert counts(*claims, undecided) == {"contradicted": 2, "partial": 1, "uncited": 1}
-    assert counts(*claims, issues=(graver,)) == {"safety": 1, "contradicted": 1, "partial": 1, "uncited": 1}
+    assert counts(*claims, issues=(graver,)) == {
+        "safety": 1,
+        "contradicted": 1,
+        "partial": 1,
+        "uncited": 1,
+    }
     line = headline(with_original(run, claims=claims, issues=(objection,)))
     assert line.others.startswith("1 more contradicted claim · 1 partly supported claim")
     assert "uncited" not in counts(of("unsupported", sentence=1))

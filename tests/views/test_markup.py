@@ -1,4 +1,6 @@
-"""Markdown as ranges of a text: every character stays where it is, only markup is hidden, hostile text is only text."""
+"""Markdown as ranges of a text: every character stays where it is, only markup is hidden, hostile
+text is only text.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,29 @@ from masis.views.markup import Markup, find_markup, with_markup
 from tests.cases import case_of
 
 HIDEABLE = re.compile(r"(?:[\s>#*+\-_~`|:\\\[\]]|\d{1,9}[.)](?=\s))*")
-"""What may be hidden: marks of Markdown and blanks, never a word; of digits only the number of a list's item."""
+"""What may be hidden: marks of Markdown and blanks, never a word; of digits only the number of a
+list's item.
+"""
 
 PARTS = st.sampled_from(
     [
-        *("# ", "- ", "1. ", "2) ", "> ", "```", "~~~", "| a | b |", "|---|---|", "---", "**", "*", "_", "`", "[c1]"),
+        *(
+            "# ",
+            "- ",
+            "1. ",
+            "2) ",
+            "> ",
+            "```",
+            "~~~",
+            "| a | b |",
+            "|---|---|",
+            "---",
+            "**",
+            "*",
+            "_",
+            "`",
+            "[c1]",
+        ),
         *(
             "[",
             "]",
@@ -85,7 +105,10 @@ def test_blocks_are_a_tree_in_the_order_of_the_text(text: str) -> None:
     assert [place for _, place in markup.leaves] == sorted(place for _, place in markup.leaves)
     edges = [edge for each, _ in markup.leaves for edge in each]
     assert edges == sorted(edges)
-    assert all(0 <= each.start < each.end <= len(text) for each in (*markup.hidden, *(one for one, _ in markup.styles)))
+    assert all(
+        0 <= each.start < each.end <= len(text)
+        for each in (*markup.hidden, *(one for one, _ in markup.styles))
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +132,25 @@ def test_every_kind_of_block_is_found() -> None:
         "```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n\n---\n\n### End"
     )
     assert tags(text) == [
-        *("h3", "p", "ul", "li", "p", "li", "p", "ul", "li", "p", "ol", "li", "p", "li", "p", "quote", "p"),
+        *(
+            "h3",
+            "p",
+            "ul",
+            "li",
+            "p",
+            "li",
+            "p",
+            "ul",
+            "li",
+            "p",
+            "ol",
+            "li",
+            "p",
+            "li",
+            "p",
+            "quote",
+            "p",
+        ),
         *("pre", "table", "tr", "th", "th", "tr", "td", "td", "hr", "h4"),
     ]
     assert [block["number"] for block in found(text).blocks if "number" in block] == [3, 4]
@@ -142,18 +183,26 @@ def test_only_markup_is_hidden(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "hostile", ["<img src=x onerror=a()>", "![x](http://192.0.2.1/a.png)", "&lt;b&gt;", "<!-- a -->"]
+    "hostile",
+    ["<img src=x onerror=a()>", "![x](http://192.0.2.1/a.png)", "&lt;b&gt;", "<!-- a -->"],
 )
 def test_html_images_and_entities_stay_as_typed(hostile: str) -> None:
-    assert seen(f"**a** {hostile}").replace("[", "").replace("]", "") == f"a {hostile}".replace("[", "").replace(
-        "]", ""
-    )
+    assert seen(f"**a** {hostile}").replace("[", "").replace("]", "") == f"a {hostile}".replace(
+        "[", ""
+    ).replace("]", "")
 
 
 @pytest.mark.parametrize(
     "long",
     [
-        *("*a " * 9_000, "[a](b.c) " * 4_000, "`" * 30_000, "> " * 10_000, "- " * 10_000 + "a", "[" * 20_000),
+        *(
+            "*a " * 9_000,
+            "[a](b.c) " * 4_000,
+            "`" * 30_000,
+            "> " * 10_000,
+            "- " * 10_000 + "a",
+            "[" * 20_000,
+        ),
         *(
             "_a*" * 9_000,
             "[a](x:" + "(" * 30_000,
@@ -169,15 +218,17 @@ def test_long_hostile_texts_are_read_to_their_end(long: str) -> None:
 
 
 ANSWER = (
-    "# Length\n\nThe Lenne bridge is **120 metres** long [c1].\n\n- It was opened in **1931 [c9]**.\n"
-    "- See [the survey](https://example.org/s).\n"
+    "# Length\n\nThe Lenne bridge is **120 metres** long [c1].\n\n- It was opened in **1931"
+    " [c9]**.\n- See [the survey](https://example.org/s).\n"
 )
 
 
 @pytest.fixture(scope="module")
 def case() -> Case:
     return case_of(
-        ANSWER, {"c1": "## Survey\n\nThe Lenne bridge is **120 metres** long."}, query="How long is the Lenne bridge?"
+        ANSWER,
+        {"c1": "## Survey\n\nThe Lenne bridge is **120 metres** long."},
+        query="How long is the Lenne bridge?",
     )
 
 
@@ -186,12 +237,18 @@ def test_marks_and_chips_stand_at_the_words_they_are_about(case: Case) -> None:
     shown = answer_view(case, run, 0)
     assert "".join(piece["text"] for piece in shown["pieces"]) == ANSWER
     (fabricated,) = [piece for piece in shown["pieces"] if piece.get("reference") == "fabricated"]
-    assert (fabricated["text"], fabricated.get("styles"), fabricated.get("hidden")) == ("[c9]", ["strong"], None)
+    assert (fabricated["text"], fabricated.get("styles"), fabricated.get("hidden")) == (
+        "[c9]",
+        ["strong"],
+        None,
+    )
     assert shown["blocks"][fabricated["block"]]["tag"] == "p"
     ends = [number for piece in shown["pieces"] for number in piece.get("ends", [])]
     placed = [issue["number"] for issue in shown["issues"] if issue["placed"]]
     assert sorted(ends) == placed
-    assert not [piece for piece in shown["pieces"] if piece.get("reference") and piece.get("hidden")]
+    assert not [
+        piece for piece in shown["pieces"] if piece.get("reference") and piece.get("hidden")
+    ]
     evidence = shown["evidence"][0]
     assert [block["tag"] for block in evidence["blocks"]] == ["h3", "p"]
     assert "".join(piece["text"] for piece in evidence["pieces"]) == case.evidence[0].text
@@ -206,7 +263,8 @@ def test_an_answer_that_was_not_audited_is_rendered_too(case: Case) -> None:
 def test_a_marker_is_never_cut_or_hidden() -> None:
     text = "See [*a*] and **[c1]**."
     cut = with_markup(
-        [{"text": "See "}, {"text": "[*a*]", "reference": "valid"}, {"text": " and **[c1]**."}], found(text)
+        [{"text": "See "}, {"text": "[*a*]", "reference": "valid"}, {"text": " and **[c1]**."}],
+        found(text),
     )
     assert [piece["text"] for piece in cut if "reference" in piece] == ["[*a*]"]
     assert not any(piece.get("hidden") for piece in cut if "reference" in piece)
@@ -215,11 +273,14 @@ def test_a_marker_is_never_cut_or_hidden() -> None:
 def test_a_citation_beside_the_answer_ends_once_where_its_words_end() -> None:
     text = "It is **120 metres** long."
     cut = with_markup([{"text": text, "reference": "valid", "beside": ["c1"]}], found(text))
-    assert [(piece["text"], piece["beside"]) for piece in cut if piece["beside"]] == [(" long.", ["c1"])]
+    assert [(piece["text"], piece["beside"]) for piece in cut if piece["beside"]] == [
+        (" long.", ["c1"])
+    ]
     assert [piece["text"] for piece in cut if piece.get("hidden")] == ["**", "**"]
 
 
-# Word-level differences: nothing is lost, what a reader calls one change is one, and no text takes minutes
+# Word-level differences: nothing is lost, what a reader calls one change is one, and no text takes
+# minutes
 
 
 def sides(before: str, after: str) -> tuple[str, str]:
@@ -236,7 +297,9 @@ def test_both_texts_can_be_put_together_again(before: str, after: str) -> None:
 
 
 def test_a_changed_figure_is_one_change_with_its_sign() -> None:
-    changes = word_changes("Revenue grew by 41.2% in 2023 [chunk_99].", "Revenue grew by 14.2% in 2023 [chunk_2].")
+    changes = word_changes(
+        "Revenue grew by 41.2% in 2023 [chunk_99].", "Revenue grew by 14.2% in 2023 [chunk_2]."
+    )
     assert [(change.kind, change.text.strip()) for change in changes if change.kind != "same"] == [
         ("out", "41.2%"),
         ("in", "14.2%"),
@@ -246,13 +309,18 @@ def test_a_changed_figure_is_one_change_with_its_sign() -> None:
 
 
 def test_the_same_text_has_no_changes() -> None:
-    assert [change.kind for change in word_changes("Nothing new here.", "Nothing new here.")] == ["same"]
+    assert [change.kind for change in word_changes("Nothing new here.", "Nothing new here.")] == [
+        "same"
+    ]
     assert word_changes("", "") == []
 
 
 def test_neighbouring_changes_with_only_a_comma_between_are_one() -> None:
     changes = word_changes("It is grey, narrow and old.", "It is blue, wide and old.")
-    assert [change.text.strip() for change in changes if change.kind != "same"] == ["grey, narrow", "blue, wide"]
+    assert [change.text.strip() for change in changes if change.kind != "same"] == [
+        "grey, narrow",
+        "blue, wide",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -272,13 +340,21 @@ def test_long_texts_take_no_longer_than_a_page_may(before: str, after: str) -> N
 
 def test_a_few_edits_in_a_long_text_are_found_where_they_are() -> None:
     chooser = random.Random(7)
-    words = [f"{chooser.choice(('the', 'a', 'of', 'in'))} word{chooser.randrange(3_000)}" for _ in range(8_000)]
+    words = [
+        f"{chooser.choice(('the', 'a', 'of', 'in'))} word{chooser.randrange(3_000)}"
+        for _ in range(8_000)
+    ]
     edited = [*words[:4_000], "newly", *words[4_001:]]
-    changes = [change for change in word_changes(" ".join(words), " ".join(edited)) if change.kind != "same"]
+    changes = [
+        change
+        for change in word_changes(" ".join(words), " ".join(edited))
+        if change.kind != "same"
+    ]
     assert [change.text.strip() for change in changes] == [words[4_000], "newly"]
 
 
-# Citations that came beside an answer on the desk: their words stay text, and what they name stands behind them
+# Citations that came beside an answer on the desk: their words stay text, and what they name stands
+# behind them
 
 BESIDE_ANSWER = "The bridge is 120 metres long. It was opened in 1931 [b]."
 CASE = case_of(
@@ -293,26 +369,38 @@ CASE = case_of(
 )
 
 
-def test_what_ends_there_is_named_behind_the_words_the_worst_of_it_first_and_a_marker_stays_a_marker() -> None:
+def test_what_ends_there_is_named_behind_the_words_the_worst_of_it_first_and_a_marker_stays_a_marker() -> (
+    None
+):
     first = run_audit(CASE).iterations[0]
     marks = reference_marks(first)
     pieces = list(answer_pieces(first, marks, [()] * len(first.issues)))
     assert "".join(piece["text"] for piece in pieces) == BESIDE_ANSWER
     ended = [(piece["beside"], piece["reference"]) for piece in pieces if piece.get("beside")]
     assert ended == [(["a", "nowhere"], "fabricated"), (["b"], "valid")]
-    markers = [piece["text"] for piece in pieces if piece.get("reference") and "beside" not in piece]
+    markers = [
+        piece["text"] for piece in pieces if piece.get("reference") and "beside" not in piece
+    ]
     assert markers == ["[b]"]
 
 
 # What browsers can't draw
 
 
-def test_long_runs_of_combining_marks_are_broken_in_texts_and_in_json_and_nothing_else_is_changed() -> None:
+def test_long_runs_of_combining_marks_are_broken_in_texts_and_in_json_and_nothing_else_is_changed() -> (
+    None
+):
     marks = "\u0301\u20dd" * 60
     broken = drawable(f"a{marks}b")
     assert broken.replace("\u25cc", "") == f"a{marks}b"
     assert max(len(run) for run in broken.split("\u25cc")) <= MOST_MARKS + 1
     assert json.loads(drawable(json.dumps({"x": f"a{marks}b"}))) == {"x": broken}
-    for text in ("e\u0301" * 1_000, "\u4e2d\u6587" * 1_000, "\\u0301", "plain", "a" + "\u0301" * MOST_MARKS):
+    for text in (
+        "e\u0301" * 1_000,
+        "\u4e2d\u6587" * 1_000,
+        "\\u0301",
+        "plain",
+        "a" + "\u0301" * MOST_MARKS,
+    ):
         assert drawable(text) == text
         assert drawable(json.dumps(text)) == json.dumps(text)

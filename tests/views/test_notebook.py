@@ -20,7 +20,10 @@ HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> \"&"
 
 @pytest.fixture(scope="module")
 def runs() -> list[masis.Run]:
-    evidence, answer = {"1": "The bridge is 120 metres long."}, "The bridge is 120 metres long [1]. It is red [9]."
+    evidence, answer = (
+        {"1": "The bridge is 120 metres long."},
+        "The bridge is 120 metres long [1]. It is red [9].",
+    )
     cases = [case_of(answer, evidence, case_id=f"case-{at}") for at in range(2)]
     return [masis.run_audit(case, masis.Settings(max_iterations=2)) for case in cases]
 
@@ -38,13 +41,22 @@ def test_tables_have_the_same_columns_with_and_without_rows(runs: list[masis.Run
     assert not table.isna().all(axis=None)
 
 
-def test_offsets_of_claims_cut_them_out_of_the_answer_of_their_iteration(runs: list[masis.Run]) -> None:
-    answers = masis.runs_to_pandas(runs, of="iterations").set_index(["run_id", "iteration"])["answer"]
+def test_offsets_of_claims_cut_them_out_of_the_answer_of_their_iteration(
+    runs: list[masis.Run],
+) -> None:
+    answers = masis.runs_to_pandas(runs, of="iterations").set_index(["run_id", "iteration"])[
+        "answer"
+    ]
     for claim in masis.runs_to_pandas(runs, of="claims").to_dict("records"):
-        assert answers[claim["run_id"], claim["iteration"]][claim["start"] : claim["end"]] == claim["text"]
+        assert (
+            answers[claim["run_id"], claim["iteration"]][claim["start"] : claim["end"]]
+            == claim["text"]
+        )
 
 
-def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(runs: list[masis.Run]) -> None:
+def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(
+    runs: list[masis.Run],
+) -> None:
     assert repr(runs[0]).startswith("<Run of 'case-0': quality ")
     for printed in (runs[0], runs[0].iterations[0], runs[0].iterations[0].citation_audit):
         assert str(printed) == repr(printed)
@@ -63,10 +75,16 @@ def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_i
     run = masis.run_audit(case_of(answer, {"c1": "The Lenne bridge is 120 metres long."}))
     first, second = run.iterations
     assert run.best == 1
-    assert run.final_quality_score == run.revised_quality == second.quality_score != run.quality == first.quality_score
     assert (
-        f"quality {first.quality_score:.2f}, revised {second.quality_score:.2f}, 1 issue, 2 iterations (ended by"
-        in repr(run)
+        run.final_quality_score
+        == run.revised_quality
+        == second.quality_score
+        != run.quality
+        == first.quality_score
+    )
+    assert (
+        f"quality {first.quality_score:.2f}, revised {second.quality_score:.2f}, 1 issue, 2"
+        " iterations (ended by" in repr(run)
     )
     [row] = masis.runs_to_pandas(run).to_dict("records")
     assert (row["quality"], row["revised_quality"]) == (first.quality_score, second.quality_score)
@@ -76,7 +94,8 @@ def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_i
     assert "210 metres" in original
     assert "120 metres long [" not in original
     assert "Revision 2, suggested by the audit" in revision
-    assert "contradicted_claim" in {reason.code for reason in run.review_reasons}  # of the original, too
+    # of the original, too
+    assert "contradicted_claim" in {reason.code for reason in run.review_reasons}
 
 
 def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
@@ -96,12 +115,15 @@ def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
 
 def test_a_record_finds_its_view_by_itself_and_the_view_is_imported_only_then() -> None:
     program = (
-        "import sys; from masis.schema.run import Run; before = 'masis.views.notebook' in sys.modules\n"
-        "from masis.schema.screening import Screening; from masis.views.notebook import html\n"
-        "from tests.store.factories import a_case, a_run; run = a_run(a_case())\n"
-        "print(before, run._repr_html_() == html(run), Screening._repr_html_ is Run._repr_html_)"
+        "import sys; from masis.schema.run import Run; before = 'masis.views.notebook' in"
+        " sys.modules\nfrom masis.schema.screening import Screening; from masis.views.notebook"
+        " import html\nfrom tests.store.factories import a_case, a_run; run ="
+        " a_run(a_case())\nprint(before, run._repr_html_() == html(run), Screening._repr_html_ is"
+        " Run._repr_html_)"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert found.stdout.split() == ["False", "True", "True"]
 
 
@@ -115,9 +137,13 @@ def test_a_screening_has_a_line_and_a_view() -> None:
 
 
 def test_many_runs_and_other_things_are_refused_with_what_to_give(runs: list[masis.Run]) -> None:
-    with pytest.raises(InputError, match=r"is a list, not a Run. Give one run: .*masis\.runs_to_pandas"):
+    with pytest.raises(
+        InputError, match=r"is a list, not a Run. Give one run: .*masis\.runs_to_pandas"
+    ):
         masis.plot(runs)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"is text, not a Run. Give what masis\.audit_many or Desk\.audit returned"):
+    with pytest.raises(
+        InputError, match=r"is text, not a Run. Give what masis\.audit_many or Desk\.audit returned"
+    ):
         masis.runs_to_pandas(masis.runs_to_pandas(runs))  # type: ignore[arg-type]
 
 

@@ -1,4 +1,6 @@
-"""How numbers, verdicts, states, scores and entries of the log are worded and marked, once for all surfaces."""
+"""How numbers, verdicts, states, scores and entries of the log are worded and marked, once for all
+surfaces.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,22 @@ from masis.schema.wording import shortened
 from masis.settings import Settings
 from masis.views import comparison, story, verdicts, words
 from masis.views.charts import rate_chart, spread_chart
-from masis.views.comparison import changed_settings_words, differing, issues_by_side, models_words, score_frame
+from masis.views.comparison import (
+    changed_settings_words,
+    differing,
+    issues_by_side,
+    models_words,
+    score_frame,
+)
 from masis.views.issue_history import course_at, follow, issue_history
-from masis.views.log_entries import entry_about, entry_contents, entry_reason, entry_texts, entry_word, undone_text
+from masis.views.log_entries import (
+    entry_about,
+    entry_contents,
+    entry_reason,
+    entry_texts,
+    entry_word,
+    undone_text,
+)
 from masis.views.markdown import badge, coloured, escaped
 from masis.views.metrics import period_name, period_of
 from masis.views.numbers import (
@@ -47,15 +62,31 @@ UNITS = {"ms": "12 ms", "USD": "$12.00", "%": "12%", "": "12"}
         (percent, (None, 0.0, 0.034, 0.31, 1.0), "– | 0% | 3.4% | 31% | 100%"),
         (partial(percent, whole_from=0.01), (0.05, 0.0049, 0.48), "5% | 0.5% | 48%"),
         (percent, (0.575, 23 / 40, 0.125, 0.0225, 0.9975), "58% | 58% | 13% | 2.3% | 99.8%"),
-        (number, (None, 0.0, 0.0312, 0.5, 12.34, 1234.5, 3.0), "– | 0 | 0.031 | 0.50 | 12.3 | 1,234 | 3"),
-        (duration, (None, 0.5, 12.0, 999.0, 1500.0, 61_234.0), "– | 0.50 ms | 12 ms | 999 ms | 1.5 s | 1 min 1 s"),
+        (
+            number,
+            (None, 0.0, 0.0312, 0.5, 12.34, 1234.5, 3.0),
+            "– | 0 | 0.031 | 0.50 | 12.3 | 1,234 | 3",
+        ),
+        (
+            duration,
+            (None, 0.5, 12.0, 999.0, 1500.0, 61_234.0),
+            "– | 0.50 ms | 12 ms | 999 ms | 1.5 s | 1 min 1 s",
+        ),
         (
             duration,
             (59_400.0, 59_600.0, 105_000.0, 5_400_000.0, 9_000_000.0),
             "59.4 s | 1 min | 1 min 45 s | 90 min | 2.5 h",
         ),
-        (score_text, (None, 0.0, 0.456, 1.0, 7.0, 85.5), "unscored | 0.00 | 0.46 | 1.00 | 7 | 85.50"),
-        (dollars, (None, 0.0, 0.000042, 0.00421, 0.5, 1234.5), "– | $0.00 | $0.000042 | $0.0042 | $0.50 | $1,234.50"),
+        (
+            score_text,
+            (None, 0.0, 0.456, 1.0, 7.0, 85.5),
+            "unscored | 0.00 | 0.46 | 1.00 | 7 | 85.50",
+        ),
+        (
+            dollars,
+            (None, 0.0, 0.000042, 0.00421, 0.5, 1234.5),
+            "– | $0.00 | $0.000042 | $0.0042 | $0.50 | $1,234.50",
+        ),
         (cost_text, (None, 0.5), "cost unknown | $0.50"),
         (file_size, (0, 12_345, 3_400_000), "0 kB | 12 kB | 3.4 MB"),
         (day, ("2025-11-02",), "2 Nov 2025"),
@@ -94,7 +125,11 @@ def test_every_value_of_a_closed_set_has_a_word(table: dict[str, object], values
 
 
 def test_not_confirmed_is_no_accusation_in_words_or_colour() -> None:
-    for word in (words.VERDICT["unverifiable"], words.RULE["unverifiable_claim"], words.REASON["unconfirmed_claim"]):
+    for word in (
+        words.VERDICT["unverifiable"],
+        words.RULE["unverifiable_claim"],
+        words.REASON["unconfirmed_claim"],
+    ):
         assert (word.text, word.tone) == ("not confirmed", "calm")
 
 
@@ -108,8 +143,9 @@ def test_labels_are_coloured_by_their_tone_and_escaped() -> None:
 
 
 def test_text_from_outside_is_shown_and_never_obeyed() -> None:
-    assert escaped("*a* [b](http://c) www.d e@f") == (
-        "\\*a\\* \\[b\\]\\(http\\:\u200b\\/\\/c\\) www\u200b\\.d e\\@\u200bf"
+    assert (
+        escaped("*a* [b](http://c) www.d e@f")
+        == "\\*a\\* \\[b\\]\\(http\\:\u200b\\/\\/c\\) www\u200b\\.d e\\@\u200bf"
     )
 
 
@@ -128,7 +164,9 @@ def test_who_judged_is_worded_once_and_says_where_no_model_was_called() -> None:
 def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded() -> None:
     case = case_of("Ten [1].", {"1": "Ten metres."})
     run = run_audit(case)
-    run = run.model_copy(update={"models": run.models | {"critic": REPLAYED, "evaluator": REPLAYED}})
+    run = run.model_copy(
+        update={"models": run.models | {"critic": REPLAYED, "evaluator": REPLAYED}}
+    )
     assert f"{RECORDED} (critic, evaluator)" in story.judges(run)
     assert f"{RECORDED}: critic, evaluator" in comparison.models_words(run.models)
     assert escaped(RECORDED) in comparison.differing(run_audit(case), run)["Right"].tolist()
@@ -136,7 +174,10 @@ def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded(
     assert report.count(RECORDED) >= 2
     assert REPLAYED not in report.partition("<dt>Settings")[0]
     check = run.iterations[0].claims[0].model_copy(update={"judged_by": REPLAYED})
-    assert verdicts.claims(run.iterations[0].model_copy(update={"claims": (check,)}))[0]["by"] == RECORDED
+    assert (
+        verdicts.claims(run.iterations[0].model_copy(update={"claims": (check,)}))[0]["by"]
+        == RECORDED
+    )
 
 
 def entry(seq: int, **decision: Any) -> LogEntry:
@@ -159,7 +200,10 @@ FINAL = entry(5, kind="adjudication", verdict="override", corrected_answer="x", 
 
 def test_an_undo_and_a_redaction_name_the_entry_they_are_about() -> None:
     redaction = entry(4, kind="redaction", extra={"redacts": "e3"})
-    words = {key: word.text for key, word in entry_texts([FINAL, redaction, entry(3), UNDO, REJECTED]).items()}
+    words = {
+        key: word.text
+        for key, word in entry_texts([FINAL, redaction, entry(3), UNDO, REJECTED]).items()
+    }
     assert words == {
         "e1": "Rejected the original answer",
         "e2": "Undid “Rejected the original answer”",
@@ -185,14 +229,19 @@ def test_an_undo_of_an_entry_that_is_not_there_says_so_much() -> None:
         (entry(6, kind="policy_accept"), "Auto-accepted", "“Rejected” by Ada, entry 1"),
     ],
 )
-def test_an_entry_says_in_a_word_what_it_is_and_beside_it_about_what(given: LogEntry, word: str, about: str) -> None:
+def test_an_entry_says_in_a_word_what_it_is_and_beside_it_about_what(
+    given: LogEntry, word: str, about: str
+) -> None:
     assert entry_word(given).text == word
     assert entry_about(given.decision, REJECTED) == about
 
 
 def test_an_acceptance_names_its_rule_and_a_decision_its_reason() -> None:
     assert entry_reason(REJECTED.decision) == "why"
-    assert entry_reason(entry(1, kind="policy_accept", extra={"rule": "4"}).decision) == "by acceptance rule 4"
+    assert (
+        entry_reason(entry(1, kind="policy_accept", extra={"rule": "4"}).decision)
+        == "by acceptance rule 4"
+    )
     assert entry_reason(entry(1, kind="policy_accept").decision) == "by the acceptance rule"
     assert entry_reason(None) == ""
 
@@ -247,9 +296,14 @@ def test_only_the_settings_that_differ_are_shown(two: tuple[Run, Run]) -> None:
     assert changed == {"citation mode literal", "max iterations 1", "strictness strict"}
 
 
-def test_every_issue_stands_on_its_side_once_and_swapping_the_sides_swaps_them(two: tuple[Run, Run]) -> None:
+def test_every_issue_stands_on_its_side_once_and_swapping_the_sides_swaps_them(
+    two: tuple[Run, Run],
+) -> None:
     left, right = two
-    groups = {side: {issue.key for issue in issues} for side, issues in issues_by_side(left, right, "first").items()}
+    groups = {
+        side: {issue.key for issue in issues}
+        for side, issues in issues_by_side(left, right, "first").items()
+    }
     one = {issue.key for issue in left.iterations[0].issues}
     other = {issue.key for issue in right.iterations[0].issues}
     assert groups == {"left": one - other, "both": one & other, "right": other - one}
@@ -269,7 +323,9 @@ def test_scores_are_reported_for_every_iteration_and_those_of_the_originals_are_
     assert len(table) == len(left.iterations) + len(right.iterations) + 1
     change = right.quality - left.quality
     assert table["Difference (right minus left)"] == f":red[▼ {-change:.2f}]"
-    back = score_frame(right, left).set_index("Score").loc["Quality", "Difference (right minus left)"]
+    back = (
+        score_frame(right, left).set_index("Score").loc["Quality", "Difference (right minus left)"]
+    )
     assert back == f":green[▲ {-change:.2f}]"
 
 
@@ -277,7 +333,9 @@ def test_a_run_against_itself_differs_in_nothing(two: tuple[Run, Run]) -> None:
     run, _ = two
     assert differing(run, run).empty
     assert set(score_frame(run, run)["Difference (right minus left)"]) <= {"same", "–"}
-    assert {side for side, issues in issues_by_side(run, run, "first").items() if issues} == {"both"}
+    assert {side for side, issues in issues_by_side(run, run, "first").items() if issues} == {
+        "both"
+    }
 
 
 def test_models_are_named_once_where_one_fills_all_roles() -> None:
@@ -298,7 +356,13 @@ CASE = case_of(
 
 
 def an_issue(key: str, quote: str = "", rule: str = "unsupported_claim") -> Issue:
-    about = {"id": f"i-{key}", "key": key, "description": f"about {key}", "rule": rule, "quote": quote or None}
+    about = {
+        "id": f"i-{key}",
+        "key": key,
+        "description": f"about {key}",
+        "rule": rule,
+        "quote": quote or None,
+    }
     return issue(source="claims", type="unsupported", suggestion="", **about)
 
 
@@ -321,8 +385,12 @@ def test_a_finding_is_new_then_persists_then_is_fixed_and_may_come_back() -> Non
 
 
 def test_a_reworded_sentence_with_the_same_fault_is_the_same_finding() -> None:
-    before = an_issue("a", "The company has set aside NOK 300 million to acquire a Danish operator.")
-    after = an_issue("b", "The company has set aside about NOK 300 million to acquire a Danish operator.")
+    before = an_issue(
+        "a", "The company has set aside NOK 300 million to acquire a Danish operator."
+    )
+    after = an_issue(
+        "b", "The company has set aside about NOK 300 million to acquire a Danish operator."
+    )
     elsewhere = an_issue("c", "Its ships are painted green.")
     _, made = iterations([before], [after, elsewhere])
     assert [each.courses for each in follow(made)] == [("new", "persisting"), ("absent", "new")]
@@ -345,8 +413,14 @@ def test_the_table_counts_what_became_of_the_issues() -> None:
     one, other = an_issue("a"), an_issue("b", rule="uncited_sentence")
     run, _ = iterations([one, other], [other])
     table, left_out = issue_history(run, 1)
-    assert list(table.columns) == ["Issue", "Iteration 1: 2 issues", "Iteration 2, shown: 1 persisting, 1 fixed"]
-    assert [[cell.split()[-1].strip("]") for cell in row[1:]] for row in table.itertuples(index=False)] == [
+    assert list(table.columns) == [
+        "Issue",
+        "Iteration 1: 2 issues",
+        "Iteration 2, shown: 1 persisting, 1 fixed",
+    ]
+    assert [
+        [cell.split()[-1].strip("]") for cell in row[1:]] for row in table.itertuples(index=False)
+    ] == [
         ["new", "persisting"],
         ["new", "fixed"],
     ]

@@ -1,7 +1,9 @@
-"""Citations that came beside an answer: what they cover, what they name, and whether their quotes stand there.
+"""Citations that came beside an answer: what they cover, what they name, and whether their quotes
+stand there.
 
-A quote counts as verbatim as a careful copyist may have written it (``masis/audit/text/quotes.py``). What is not done
-here: no quote is checked against evidence without text.
+A quote counts as verbatim as a careful copyist may have written it
+(``masis/audit/text/quotes.py``). What is not done here: no quote is checked against evidence
+without text.
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ SPLICE_LEAST = 2
 """Words that each half of a spliced quote must have."""
 
 
-def carry_over_citations(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[GivenCitation, ...]:
-    """Return the citations of the original answer that a later one still carries, with their places in it.
+def carry_over_citations(
+    given: Sequence[GivenCitation], original: str, answer: str
+) -> tuple[GivenCitation, ...]:
+    """Return the citations of the original answer that a later one still carries, with their places
+    in it.
 
-    A citation is carried over where the sentences that it covers are unchanged: they stand in the later answer exactly
-    once, word for word, and as sentences of their own.
+    A citation is carried over where the sentences that it covers are unchanged: they stand in the
+    later answer exactly once, word for word, and as sentences of their own.
     """
     if answer == original or not given:
         return tuple(given)
@@ -35,10 +40,16 @@ def carry_over_citations(given: Sequence[GivenCitation], original: str, answer: 
             continue
         first = units[covered[0]].start
         sentences = original[first : units[covered[-1]].end]
-        places = [at for at in starts if at + len(sentences) in ends and answer.startswith(sentences, at)]
+        places = [
+            at for at in starts if at + len(sentences) in ends and answer.startswith(sentences, at)
+        ]
         if len(places) == 1:
             moved = places[0] - first
-            carried.append(citation.model_copy(update={"start": citation.start + moved, "end": citation.end + moved}))
+            carried.append(
+                citation.model_copy(
+                    update={"start": citation.start + moved, "end": citation.end + moved}
+                )
+            )
     return tuple(carried)
 
 
@@ -51,12 +62,18 @@ def resolve_citation(citation: GivenCitation, index: EvidenceIndex) -> Resolutio
     return Resolution(found.evidence_id, "given") if found.evidence_id is not None else NOTHING
 
 
-def covered_units(citation: GivenCitation, answer: str, units: Sequence[Unit]) -> Iterator[tuple[int, Located]]:
-    """Yield the sentences that a citation covers, each with the stretch of it; a place alone covers the one before."""
+def covered_units(
+    citation: GivenCitation, answer: str, units: Sequence[Unit]
+) -> Iterator[tuple[int, Located]]:
+    """Yield the sentences that a citation covers, each with the stretch of it; a place alone covers
+    the one before.
+    """
     if not 0 <= citation.start <= citation.end <= len(answer):
         return
     if citation.start == citation.end:
-        before = [number for number, unit in enumerate(units) if unit.start < max(citation.start, 1)]
+        before = [
+            number for number, unit in enumerate(units) if unit.start < max(citation.start, 1)
+        ]
         if before:
             unit = units[before[-1]]
             yield before[-1], Located(unit.start, unit.end)
@@ -68,8 +85,12 @@ def covered_units(citation: GivenCitation, answer: str, units: Sequence[Unit]) -
             yield number, Located(start, end)
 
 
-def check_quote(citation: GivenCitation, evidence_id: str, evidence: Sequence[Evidence]) -> QuoteCheck | None:
-    """Return whether a citation's quote stands in the evidence it names; None where there is nothing to check."""
+def check_quote(
+    citation: GivenCitation, evidence_id: str, evidence: Sequence[Evidence]
+) -> QuoteCheck | None:
+    """Return whether a citation's quote stands in the evidence it names; None where there is
+    nothing to check.
+    """
     text = next((chunk.text for chunk in evidence if chunk.id == evidence_id), "")
     if not citation.quote or not citation.quote.strip() or not text:
         return None
@@ -77,7 +98,9 @@ def check_quote(citation: GivenCitation, evidence_id: str, evidence: Sequence[Ev
     parts = located_parts(citation.quote, text)
     if place is not None and len(parts) == 1:
         finding = "verbatim"
-    elif other := next((c for c in evidence if c.id != evidence_id and _is_whole(citation.quote, c.text)), None):
+    elif other := next(
+        (c for c in evidence if c.id != evidence_id and _is_whole(citation.quote, c.text)), None
+    ):
         finding, found_in, place = "other_document", other.id, located(citation.quote, other.text)
     elif place is not None or _is_spliced(citation.quote, text):
         finding = "spliced"
@@ -102,7 +125,9 @@ def _is_whole(quote: str, text: str) -> bool:
 
 
 def _is_spliced(quote: str, text: str) -> bool:
-    """Return whether a quote is two stretches of the text put together: the longest beginning found, and the rest."""
+    """Return whether a quote is two stretches of the text put together: the longest beginning
+    found, and the rest.
+    """
     words = quote.split()
     low, high = 0, len(words)
     while low < high:  # a beginning that is found has only beginnings that are found
@@ -111,4 +136,8 @@ def _is_spliced(quote: str, text: str) -> bool:
             low = middle
         else:
             high = middle - 1
-    return low >= SPLICE_LEAST and len(words) - low >= SPLICE_LEAST and _is_whole(" ".join(words[low:]), text)
+    return (
+        low >= SPLICE_LEAST
+        and len(words) - low >= SPLICE_LEAST
+        and _is_whole(" ".join(words[low:]), text)
+    )

@@ -1,4 +1,5 @@
-"""The citation engine: which markers of an answer point at real evidence, which sentences carry none.
+"""The citation engine: which markers of an answer point at real evidence, which sentences carry
+none.
 
 Deterministic code, no model (MASIS-CRITIC-P3, MASIS-CRITIC-P4, MASIS-CRITIC-P6).
 """
@@ -13,7 +14,14 @@ from typing import Any, Literal, TypeVar
 
 from masis.audit.citations.attached_citations import check_quote, covered_units, resolve_citation
 from masis.audit.citations.exemptions import is_labelled_fact, source_list_opens, why_exempt
-from masis.audit.markers import CITATION_NEEDED, Reference, evidence_index, find_markers, leading_marker, without_spans
+from masis.audit.markers import (
+    CITATION_NEEDED,
+    Reference,
+    evidence_index,
+    find_markers,
+    leading_marker,
+    without_spans,
+)
 from masis.audit.sentences import Unit, split_sentences
 from masis.schema.audit import Citation, CitationAudit, QuoteCheck, Sentence, SentenceStatus
 from masis.schema.base import Record
@@ -37,12 +45,13 @@ def audit_citations(
     uncited_penalty: float = 0.9,
     given: Sequence[GivenCitation] = (),
 ) -> CitationAudit:
-    """Every reference of the answer with what it names, every sentence with whether it carries one, and the penalty.
+    """Every reference of the answer with what it names, every sentence with whether it carries one,
+    and the penalty.
 
     ``literal`` applies the two rules of MASIS-CRITIC-LITERAL. The penalties multiply the critic's
-    confidence: for any invalid reference, and for any uncited sentence of an answer that cites at all. Any invalid
-    reference forces hallucination and retry. Citations ``given`` beside the answer count beside its markers; the
-    literal rules know none.
+    confidence: for any invalid reference, and for any uncited sentence of an answer that cites at
+    all. Any invalid reference forces hallucination and retry. Citations ``given`` beside the answer
+    count beside its markers; the literal rules know none.
     """
     quotes: list[QuoteCheck] = []
     if mode == "literal":
@@ -71,9 +80,9 @@ def audit_citations(
     )
 
 
-# Records are made from values that the engine computed itself without validating them again: five times as fast as
-# pydantic's ``model_construct``, and the records of an answer are the engine's largest cost. A test holds them equal to
-# validated ones.
+# Records are made from values that the engine computed itself without validating them again: five
+# times as fast as pydantic's ``model_construct``, and the records of an answer are the engine's
+# largest cost. A test holds them equal to validated ones.
 
 Made = TypeVar("Made", bound=Record)
 
@@ -89,7 +98,9 @@ def record_of(model: type[Made], **values: Any) -> Made:
     return record
 
 
-def _citation(answer: str, reference: Reference, marker: tuple[int, int], sentence: int | None) -> Citation:
+def _citation(
+    answer: str, reference: Reference, marker: tuple[int, int], sentence: int | None
+) -> Citation:
     return record_of(
         Citation,
         start=reference.start,
@@ -111,16 +122,18 @@ def _ids(citations: Sequence[Citation]) -> tuple[str, ...]:
 
 # The source's two rules as written, with offsets (MASIS-CRITIC-LITERAL).
 #
-# Every bracket is a citation, valid only if it holds an id to the letter; sentences end at every ``.``, ``!`` and
-# ``?``; a sentence without ``[`` is uncited unless it holds one of three phrases. One departure: ``[citation needed]``
-# says that there is no citation, so it is none.
+# Every bracket is a citation, valid only if it holds an id to the letter; sentences end at every
+# ``.``, ``!`` and ``?``; a sentence without ``[`` is uncited unless it holds one of three phrases.
+# One departure: ``[citation needed]`` says that there is no citation, so it is none.
 
 _BRACKET = re.compile(r"\[(.*?)\]")
 _PIECE = re.compile(r"[^.!?]+")
 _HEDGES = ("insufficient evidence", "not provided", "cannot provide")
 
 
-def _literal_audit(answer: str, evidence: Sequence[Evidence]) -> tuple[list[Citation], list[Sentence]]:
+def _literal_audit(
+    answer: str, evidence: Sequence[Evidence]
+) -> tuple[list[Citation], list[Sentence]]:
     valid = {chunk.id for chunk in evidence}
     pieces = [match for match in _PIECE.finditer(answer) if match.group().strip()]
     texts = [match.group().strip() for match in pieces]
@@ -130,7 +143,9 @@ def _literal_audit(answer: str, evidence: Sequence[Evidence]) -> tuple[list[Cita
     for match in _brackets(answer):
         at = bisect_right(starts, match.start()) - 1
         known = match[1] in valid
-        reference = Reference(*match.span(1), match[1], match[1] if known else None, "exact" if known else None)
+        reference = Reference(
+            *match.span(1), match[1], match[1] if known else None, "exact" if known else None
+        )
         citations.append(_citation(answer, reference, match.span(), at if at >= 0 else None))
         by_sentence[at].append(citations[-1])
     return citations, [
@@ -140,7 +155,9 @@ def _literal_audit(answer: str, evidence: Sequence[Evidence]) -> tuple[list[Cita
 
 
 def _brackets(answer: str) -> Iterator[re.Match[str]]:
-    """As ``re.findall`` finds them, but in linear time: no search where no ``]`` follows on the line."""
+    """As ``re.findall`` finds them, but in linear time: no search where no ``]`` follows on the
+    line.
+    """
     at = answer.find("[")
     while at >= 0:
         close = answer.find("]", at)
@@ -164,7 +181,15 @@ def _literal_sentence(text: str, start: int, ids: tuple[str, ...]) -> Sentence:
         status, why = "exempt", "says what is not known"
     else:
         status, why = "uncited", "holds no bracket"
-    return record_of(Sentence, start=start, end=start + len(text), text=text, citation_ids=ids, status=status, why=why)
+    return record_of(
+        Sentence,
+        start=start,
+        end=start + len(text),
+        text=text,
+        citation_ids=ids,
+        status=status,
+        why=why,
+    )
 
 
 def _standard_audit(
@@ -177,7 +202,9 @@ def _standard_audit(
     citations: list[Citation] = []
     by_unit: dict[int, list[Citation]] = defaultdict(list)
     for marker in find_markers(answer, index, code):
-        if marker.references[0].evidence_id is None and _repeats_evidence(marker.references, evidence):
+        if marker.references[0].evidence_id is None and _repeats_evidence(
+            marker.references, evidence
+        ):
             continue
         at = max(0, bisect_right(starts, marker.start) - 1)
         made = [_citation(answer, reference, marker[:2], at) for reference in marker.references]
@@ -192,7 +219,9 @@ def _standard_audit(
             covering = _citation(answer, reference, (place.end, place.end), number)
             citations.append(covering)
             by_unit[number].append(covering)
-        if named.evidence_id is not None and (check := check_quote(citation, named.evidence_id, evidence)):
+        if named.evidence_id is not None and (
+            check := check_quote(citation, named.evidence_id, evidence)
+        ):
             quotes.append(check)
     if given:
         citations.sort(key=lambda citation: (citation.start, citation.end))
@@ -200,7 +229,8 @@ def _standard_audit(
 
 
 def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Evidence]) -> bool:
-    """Return whether an address or a file's name that cites nothing stands in the text of the evidence.
+    """Return whether an address or a file's name that cites nothing stands in the text of the
+    evidence.
 
     An answer that passes on "apply at https://..." cites no source by it, and invents none.
     """
@@ -216,7 +246,9 @@ def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Eviden
 _SHORTEST_ADDRESS = 6  # characters: a.html
 
 
-def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citation]]) -> list[Sentence]:
+def _judge(
+    answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citation]]
+) -> list[Sentence]:
     sentences: list[Sentence] = []
     in_sources = False
     lead: int | None = None  # the cited sentence before a list
@@ -227,7 +259,9 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citati
         listing = source_list_opens(text, kind) if opens else None
         if listing == "heading":
             in_sources = True
-        elif in_sources and (kind == "heading" or (opens and not _is_entry(text) and kind not in ("item", "note"))):
+        elif in_sources and (
+            kind == "heading" or (opens and not _is_entry(text) and kind not in ("item", "note"))
+        ):
             in_sources = False
         ids = _ids(cited)
         valid = sum([citation.status == "valid" for citation in cited])
@@ -235,7 +269,11 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citati
         if listing or in_sources or (kind == "note" and cited):
             status, why = "exempt", "a list of sources"
         elif not cited:
-            announced = kind == "item" and lead is not None and _announces(answer, units[lead], by_unit[lead])
+            announced = (
+                kind == "item"
+                and lead is not None
+                and _announces(answer, units[lead], by_unit[lead])
+            )
             status, why = _uncited(text, units, number, announced, answer)
         elif valid == len(cited):
             status, why = "cited", "carries a citation"
@@ -245,12 +283,18 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citati
             status, why = "cited", "carries a citation, but it names no evidence"
         if kind != "item":
             lead = number if ids else None
-        sentences.append(record_of(Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why))
+        sentences.append(
+            record_of(
+                Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why
+            )
+        )
     return sentences
 
 
 def _is_entry(text: str) -> bool:
-    """Return whether a line is an entry of a list of sources: it begins with a marker, a number or an address."""
+    """Return whether a line is an entry of a list of sources: it begins with a marker, a number or
+    an address.
+    """
     bullet = _BULLET.match(text)
     rest = text[bullet.end() if bullet else 0 :][:400]
     return bool(leading_marker(rest) or _NUMBER_OR_ADDRESS.match(rest))
@@ -258,8 +302,15 @@ def _is_entry(text: str) -> bool:
 
 def _announces(answer: str, unit: Unit, cited: Sequence[Citation]) -> bool:
     """Return whether a sentence announces a list: without its markers it ends with a colon."""
-    spans = sorted({(citation.marker_start - unit.start, citation.marker_end - unit.start) for citation in cited})
-    said = without_spans(answer[unit.start : unit.end], [(start, end) for start, end in spans if start < end])
+    spans = sorted(
+        {
+            (citation.marker_start - unit.start, citation.marker_end - unit.start)
+            for citation in cited
+        }
+    )
+    said = without_spans(
+        answer[unit.start : unit.end], [(start, end) for start, end in spans if start < end]
+    )
     return said.rstrip(" \t\r\n*_").endswith(":")
 
 
@@ -273,7 +324,11 @@ def _uncited(
     if unit.kind == "row":
         if _SEPARATOR_ROW.fullmatch(text):
             return "exempt", "a rule of a table"
-        if following and following.kind == "row" and _SEPARATOR_ROW.fullmatch(answer, following.start, following.end):
+        if (
+            following
+            and following.kind == "row"
+            and _SEPARATOR_ROW.fullmatch(answer, following.start, following.end)
+        ):
             return "exempt", "the head of a table"
     why = why_exempt(
         text,

@@ -1,7 +1,8 @@
 """Sentences that need no citation, each with the reason in plain words.
 
-The aim is the reader's: a sentence that asserts something about the world and carries no citation is uncited; one that
-asks, announces, greets, labels, lists its sources or says what is not known is exempt. In doubt a sentence is uncited.
+The aim is the reader's: a sentence that asserts something about the world and carries no citation
+is uncited; one that asks, announces, greets, labels, lists its sources or says what is not known is
+exempt. In doubt a sentence is uncited.
 """
 
 from __future__ import annotations
@@ -13,72 +14,91 @@ from masis.audit.languages import QUESTION_MARKS
 from masis.audit.sentences import BlockKind
 from masis.audit.stops import SENTENCE_ENDS
 
-_BULLET = re.compile(r"\A(?:[-*+•‣▪◦●○·–]\s+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]\s+|>\s*|#{1,6}\s+)+")
+_BULLET = re.compile(
+    r"\A(?:[-*+•‣▪◦●○·–]\s+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]\s+|>\s*|#{1,6}\s+)+"
+)
 _EMPHASIS = re.compile(r"[*_`~]+")
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 
 _SOURCE_LINE = re.compile(
-    r"(?:sources?|references?|citations?|bibliography|works cited|quellen?|quellenangaben|literatur|références|"
+    r"(?:sources?|references?|citations?|bibliography|works"
+    r" cited|quellen?|quellenangaben|literatur|références|"
     r"fuentes|bibliografía)"
     r"(?: (?:used|cited|consulted))?\s*(?::|$)"
 )
 _SOURCE_HEADING = re.compile(
-    r"(?:sources?|references?|citations?|bibliography|works cited|footnotes|notes|quellen|literatur|références|"
+    r"(?:sources?|references?|citations?|bibliography|works"
+    r" cited|footnotes|notes|quellen|literatur|références|"
     r"fuentes|further reading)"
     r"(?: (?:used|cited|consulted))?\s*:?\s*$"
 )
 _GREETING = re.compile(
-    r"(?:hello|hi|hey|dear \w+|thanks|thank you|you['’]re welcome|welcome|sure|certainly|of course|absolutely|"
+    r"(?:hello|hi|hey|dear \w+|thanks|thank you|you['’]re welcome|welcome|sure|certainly|of"
+    r" course|absolutely|"
     r"okay|ok|great question|"
-    r"good question|great|hope (?:this|that)|i hope|glad to|happy to|best regards|kind regards|hallo|danke|gerne|"
+    r"good question|great|hope (?:this|that)|i hope|glad to|happy to|best regards|kind"
+    r" regards|hallo|danke|gerne|"
     r"bonjour|merci|hola|gracias)\b"
 )
 _META = re.compile(
-    r"(?:i hope (?:this|that|it)|let me know|feel free|please (?:let me|feel free|note that (?:this|these|i)|"
+    r"(?:i hope (?:this|that|it)|let me know|feel free|please (?:let me|feel free|note that"
+    r" (?:this|these|i)|"
     r"provide|clarify)|"
-    r"if you (?:have|need|want|would like) (?:\w+ ){0,3}(?:question|information|help|detail|clarif|more)|"
+    r"if you (?:have|need|want|would like) (?:\w+"
+    r" ){0,3}(?:question|information|help|detail|clarif|more)|"
     r"as an ai\b|i(?:['’]m| am) (?:an ai|a language model|glad|happy|sorry|afraid)|"
     r"i (?:have )?(?:searched|looked|found some|will|can|would|['’]ll|need)\b|i['’]ll\b|"
     r"(?:below|here|following|the following) (?:is|are)\b|here['’]s\b|let['’]s\b|"
-    r"these are (?:just |only )?(?:some|a few) (?:of the )?(?:\w+ ){0,3}(?:points|examples|ways|options|tips|"
+    r"these are (?:just |only )?(?:some|a few) (?:of the )?(?:\w+"
+    r" ){0,3}(?:points|examples|ways|options|tips|"
     r"suggestions|ideas)\b|this (?:is|was) (?:only |just )?(?:a (?:brief |short |simplified |"
     r"general )*(?:summary|overview|answer|list|outline)|based on)|"
-    r"(?:some |more |further |additional )?(?:information|details?) (?:\w+ ){0,8}(?:can be found|(?:is|are) "
+    r"(?:some |more |further |additional )?(?:information|details?) (?:\w+ ){0,8}(?:can be"
+    r" found|(?:is|are) "
     r"(?:provided|given|available|found|listed)) (?:in|below|above)|"
-    r"(?:however,? |but )?(?:it is (?:also )?important to |please )?note that (?:this|these|the) (?:\w+ "
+    r"(?:however,? |but )?(?:it is (?:also )?important to |please )?note that (?:this|these|the)"
+    r" (?:\w+ "
     r")?(?:suggestions?|recommendations?|"
     r"summary|answer|response|list|algorithm|overview|information|advice|guide(?:lines)?|examples?)\b|"
-    r"i['’]?d (?:be happy|recommend asking)|to (?:answer|summari[sz]e)(?: \w+){0,4}[:,]?$|in summary[:,]?$|in "
+    r"i['’]?d (?:be happy|recommend asking)|to (?:answer|summari[sz]e)(?: \w+){0,4}[:,]?$|in"
+    r" summary[:,]?$|in "
     r"conclusion[:,]?$)"
 )
 _LIST_NOUN = (
     r"(?:ways?|reasons?|methods?|factors?|steps?|strateg(?:y|ies)|options?|types?|kinds?|points?|examples?|"
     r"aspects?|things|approaches|tips|"
-    r"benefits|advantages|disadvantages|challenges|causes?|effects?|differences|similarities|features|key \w+|"
+    r"benefits|advantages|disadvantages|challenges|causes?|effects?|differences|similarities|features|key"
+    r" \w+|"
     r"considerations|techniques|measures|"
     r"arguments|results|findings|suggestions|recommendations|possibilities|theories|criteria|components|elements|"
     r"stages|phases)"
 )
 _SEVERAL = (
-    r"(?:several|some|a few|a number of|many|various|different|multiple|numerous|a variety of|two|three|four|five|six)"
+    r"(?:several|some|a few|a number of|many|various|different|multiple|numerous|a variety"
+    r" of|two|three|four|five|six)"
 )
 _ANNOUNCING = re.compile(
-    rf"(?:(?:however|overall|additionally|in addition|also|in general|generally),? )?(?:there (?:are|is|were|could "
+    rf"(?:(?:however|overall|additionally|in addition|also|in general|generally),? )?(?:there"
+    rf" (?:are|is|were|could "
     rf"be|may be)|here are|consider|we can (?:list|name)) "
     rf"(?:also )?{_SEVERAL} (?:\w+ ){{0,3}}{_LIST_NOUN}\b"
 )
 _TRANSITION = re.compile(
-    r"(?:(?:first|second|third)(?:ly)?|finally|next|in other words|that (?:being )?said|with that in mind|to "
+    r"(?:(?:first|second|third)(?:ly)?|finally|next|in other words|that (?:being )?said|with that"
+    r" in mind|to "
     r"begin with|"
-    r"on the (?:one|other) hand|(?:but )?(?:it|that) depends|this raises (?:a|the|another) (?:\w+ )?question|as "
+    r"on the (?:one|other) hand|(?:but )?(?:it|that) depends|this raises (?:a|the|another) (?:\w+"
+    r" )?question|as "
     r"follows|"
     r"(?:moving on|turning|now)(?: to(?: \w+){1,4})?|let us (?:\w+ ){0,4}\w+|"
     r"as (?:noted|mentioned|discussed|stated|described) (?:above|earlier|before|below))\W*"
 )
 _ADVICE = re.compile(
-    r"(?:please |always |so |therefore,? |you should (?:always )?|you may want to |we recommend (?:that you )?|i "
+    r"(?:please |always |so |therefore,? |you should (?:always )?|you may want to |we recommend"
+    r" (?:that you )?|i "
     r"recommend (?:that you )?|"
-    r"(?:it is|it['’]s) (?:\w+ )?(?:important|best|advisable|recommended|essential|crucial|wise|a good idea)(?: "
+    r"(?:it is|it['’]s) (?:\w+ )?(?:important|best|advisable|recommended|essential|crucial|wise|a"
+    r" good idea)(?: "
     r"to)? |if (?:in doubt|unsure),? |for \w+ advice,? )?"
     r"(?:to )?(?:always )?(?:consult|see|speak (?:to|with)|talk (?:to|with)|contact|ask|seek|check "
     r"with)\b(?:\W+\w+){0,8}\W+"
@@ -87,8 +107,11 @@ _ADVICE = re.compile(
     r"help|advice|accountant)\b"
 )
 _LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*")
-_FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")  # an announcement with a figure asserts it
-_BARE_ANSWER = frozenset({"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"})
+# an announcement with a figure asserts it
+_FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")
+_BARE_ANSWER = frozenset(
+    {"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"}
+)
 _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff];\Z")
 # "Colour: red". The label of a title counts: "Step 2: Preparation", "Option B: leave it".
 _FACT = re.compile(
@@ -113,7 +136,11 @@ def bare_text(sentence: str) -> str:
         if sentence[:1] in "-*+•‣▪◦●○·–>#(" or sentence[1:4].find(")") >= 0 or "." in sentence[:4]
         else sentence
     )
-    return _EMPHASIS.sub("", text).strip() if ("*" in text or "_" in text or "`" in text) else text.strip()
+    return (
+        _EMPHASIS.sub("", text).strip()
+        if ("*" in text or "_" in text or "`" in text)
+        else text.strip()
+    )
 
 
 def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
@@ -125,7 +152,9 @@ def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
 
 
 def is_labelled_fact(sentence: str) -> bool:
-    """Return whether the sentence is a label and a value, as in ``**Colour:** red``; a numbered label is a title's."""
+    """Return whether the sentence is a label and a value, as in ``**Colour:** red``; a numbered
+    label is a title's.
+    """
     fact = _FACT.match(bare_text(sentence[:200]))
     if fact is None:
         return False
@@ -134,7 +163,13 @@ def is_labelled_fact(sentence: str) -> bool:
 
 
 def why_exempt(
-    sentence: str, kind: BlockKind, *, alone: bool, list_follows: bool, more_follows: bool, among_facts: bool
+    sentence: str,
+    kind: BlockKind,
+    *,
+    alone: bool,
+    list_follows: bool,
+    more_follows: bool,
+    among_facts: bool,
 ) -> str | None:
     """Return why an uncited sentence needs no citation, or None if it does.
 
@@ -163,7 +198,11 @@ def why_exempt(
         list_follows and low.endswith(("following", "as follows", "include", "are"))
     ):
         return "announces what follows"
-    if _ANNOUNCING.match(low) and (list_follows or words <= 14) and not any(map(str.isdecimal, low)):
+    if (
+        _ANNOUNCING.match(low)
+        and (list_follows or words <= 14)
+        and not any(map(str.isdecimal, low))
+    ):
         return "announces what follows"
     if more_follows and words <= 6 and _LABEL.fullmatch(_BULLET.sub("", sentence)):
         return "a title"

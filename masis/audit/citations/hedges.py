@@ -1,9 +1,9 @@
 """Recognise a sentence that says what the evidence does not tell, and asserts nothing else.
 
-The spec exempts three wordings (MASIS-CRITIC-HEDGES): ``insufficient evidence``, ``not provided``, ``cannot provide``.
-People and models say it in many more, in the languages of ``hedges.toml``. A hedge excuses only its own clause: a
-sentence that hedges and asserts as well ("The margin is not provided, but revenue rose 12%") is no hedge. In doubt a
-clause asserts something.
+The spec exempts three wordings (MASIS-CRITIC-HEDGES): ``insufficient evidence``, ``not provided``,
+``cannot provide``. People and models say it in many more, in the languages of ``hedges.toml``. A
+hedge excuses only its own clause: a sentence that hedges and asserts as well ("The margin is not
+provided, but revenue rose 12%") is no hedge. In doubt a clause asserts something.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 class Language(NamedTuple):
-    """How one language hedges. ``turns`` separate clauses; group 1 where a clause of its own follows."""
+    """How one language hedges. ``turns`` separate clauses; group 1 where a clause of its own
+    follows.
+    """
 
     hedges: tuple[re.Pattern[str], ...]
     turns: re.Pattern[str]
@@ -50,7 +52,9 @@ class Language(NamedTuple):
 @cache
 def tables() -> dict[str, dict[str, Any]]:
     """Return the tables of ``hedges.toml`` by language."""
-    text = resources.files("masis.audit.citations").joinpath("hedges.toml").read_text(encoding="utf-8")
+    text = (
+        resources.files("masis.audit.citations").joinpath("hedges.toml").read_text(encoding="utf-8")
+    )
     return tomllib.loads(text)
 
 
@@ -58,7 +62,12 @@ def tables() -> dict[str, dict[str, Any]]:
 def language(name: str) -> Language:
     """Return a language, its patterns compiled: most texts need one or none."""
     table = tables()[name]
-    turns, openers, closers, verbs = table["turns"], table["openers"], table.get("closers"), table.get("verbs")
+    turns, openers, closers, verbs = (
+        table["turns"],
+        table["openers"],
+        table.get("closers"),
+        table.get("verbs"),
+    )
     edge = "" if _WIDE.search(turns) else r"\b"  # Chinese and Japanese set no blanks around words
     hedges = table["hedges"]
     for word, alternatives in table.get("words", {}).items():
@@ -67,7 +76,9 @@ def language(name: str) -> Language:
         hedges=tuple(map(re.compile, hedges.strip().splitlines())),
         turns=re.compile(rf"({_STRONG}|[,，、]?\s?{edge}(?:{turns}){edge}[,，、]?)|(?:{_COMMA})"),
         begins_with_turn=re.compile(rf"(?:{turns}){edge}"),
-        continuations=re.compile(rf"\A(?:{openers}){edge}" + (rf"|(?:{closers})\W*\Z" if closers else "")),
+        continuations=re.compile(
+            rf"\A(?:{openers}){edge}" + (rf"|(?:{closers})\W*\Z" if closers else "")
+        ),
         verbs=re.compile(verbs) if verbs else None,
     )
 
@@ -79,7 +90,9 @@ def _cues() -> dict[str, re.Pattern[str]]:
 
 @cache
 def _any_cue() -> re.Pattern[str]:
-    """Return the cues of all languages as one pattern: most sentences have none, and are searched once."""
+    """Return the cues of all languages as one pattern: most sentences have none, and are searched
+    once.
+    """
     return re.compile("|".join(f"(?:{table['cue']})" for table in tables().values()))
 
 
@@ -90,14 +103,18 @@ def _introduction() -> re.Pattern[str]:
 
 
 class _Clause(NamedTuple):
-    """A stretch of a sentence between two turns; ``own``: it begins a clause of its own rather than continuing one."""
+    """A stretch of a sentence between two turns; ``own``: it begins a clause of its own rather than
+    continuing one.
+    """
 
     text: str
     own: bool
 
 
 def hedges(sentence: str) -> bool:
-    """Return whether the sentence only says what is not known, not stated or not found, in any of the languages."""
+    """Return whether the sentence only says what is not known, not stated or not found, in any of
+    the languages.
+    """
     folded = sentence.casefold().strip()
     if not _any_cue().search(folded):
         return False
@@ -109,7 +126,8 @@ def hedges(sentence: str) -> bool:
 def _asserts_beside(low: str, language: Language) -> bool:
     clauses = list(_clauses(low, language))
     if len(clauses) < 2 and language.begins_with_turn.match(low):
-        return True  # "Despite insufficient evidence aspirin prevents stroke": nothing says where the hedge ends
+        # "Despite insufficient evidence aspirin prevents stroke": nothing says where the hedge ends
+        return True
     return any(_asserts(clause, language) for clause in clauses)
 
 
@@ -133,4 +151,6 @@ def _asserts(clause: _Clause, language: Language) -> bool:
     """Return whether a clause says something of its own beside the hedge."""
     text, wide = clause.text, len(_WIDE.findall(clause.text))
     too_short = wide < _WIDE_LEAST if wide else len(_WORD.findall(text)) < _WORDS_LEAST
-    return not too_short and not language.hedged(text) and (clause.own or not language.continues(text))
+    return (
+        not too_short and not language.hedged(text) and (clause.own or not language.continues(text))
+    )

@@ -1,1 +1,3 @@
-"""What drives the steps of a run: what it may spend, where it goes on, what it tells whoever watches."""
+"""What drives the steps of a run: what it may spend, where it goes on, what it tells whoever
+watches.
+"""

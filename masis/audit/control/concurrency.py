@@ -1,7 +1,8 @@
-"""Work beside other work: on threads, of which each kind of work has so many; calls to models on one event loop.
+"""Work beside other work: on threads, of which each kind of work has so many; calls to models on
+one event loop.
 
-What waits for models is written without ``async``, since people and plugins write roles so: it waits on its thread, by
-``awaited``, for a coroutine that runs on the event loop of the process.
+What waits for models is written without ``async``, since people and plugins write roles so: it
+waits on its thread, by ``awaited``, for a coroutine that runs on the event loop of the process.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ LOOK_AGAIN_S = 0.1
 """How long the main thread waits without a look at its signals."""
 
 
-def start_in_thread(work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None) -> Future[T]:
-    """Start the work on a daemon thread, in a copy of the current context; ``then`` is called at its end."""
+def start_in_thread(
+    work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None
+) -> Future[T]:
+    """Start the work on a daemon thread, in a copy of the current context; ``then`` is called at
+    its end.
+    """
     future: Future[T] = Future()
-    future.set_running_or_notify_cancel()  # who no longer waits for it can't take its result's place away
+    # who no longer waits for it can't take its result's place away
+    future.set_running_or_notify_cancel()
 
     def do() -> None:
         try:
@@ -37,12 +43,16 @@ def start_in_thread(work: Callable[[], T], name: str, then: Callable[[], None] =
         finally:
             then()
 
-    threading.Thread(target=contextvars.copy_context().run, args=(do,), name=name, daemon=True).start()
+    threading.Thread(
+        target=contextvars.copy_context().run, args=(do,), name=name, daemon=True
+    ).start()
     return future
 
 
 def run_concurrently(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
-    """Run all tasks at once and return their results in order; a ``StepError`` is returned, not raised."""
+    """Run all tasks at once and return their results in order; a ``StepError`` is returned, not
+    raised.
+    """
 
     def guarded(task: Callable[[], T]) -> T | StepError:
         try:
@@ -60,8 +70,9 @@ def run_concurrently(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
 def settled(future: Future[T]) -> T:
     """Return what the future gives, or raise it; Ctrl-C ends the wait at once.
 
-    The main thread waits in short steps: a signal that comes just before a lock is waited for, or reaches another
-    thread, does not wake it, and what Python does about the signal would wait for the future.
+    The main thread waits in short steps: a signal that comes just before a lock is waited for, or
+    reaches another thread, does not wake it, and what Python does about the signal would wait for
+    the future.
     """
     if threading.current_thread() is threading.main_thread():
         while not wait([future], LOOK_AGAIN_S).done:
@@ -78,28 +89,37 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def awaited(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Wait for a coroutine, which runs on the shared event loop; return what it does, or raise it."""
-    # Several threads may ask before there is a loop. Of two, the first would go on with what was begun on it, and its
-    # work could wait for nothing of the second.
+    """Wait for a coroutine, which runs on the shared event loop; return what it does,
+    or raise it.
+    """
+    # Several threads may ask before there is a loop. Of two, the first would go on with what was
+    # begun on it, and its work could wait for nothing of the second.
     with _asking:
         loop = _loop()
     return settled(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
 
 AUDITS_THAT_WAIT = 64
-"""Audits that wait for models at the same time where callers await them; further ones wait for their turn."""
+"""Audits that wait for models at the same time where callers await them; further ones wait for
+their turn.
+"""
 
 
 def start_audit(work: Callable[[], T], *, waits: bool) -> Future[T]:
     """Start an audit on a thread, in a copy of the current context.
 
-    One that does not wait for models computes: more of them at once than there are cores would not be faster.
+    One that does not wait for models computes: more of them at once than there are cores would not
+    be faster.
     """
     return (_waiting if waits else _computing).submit(contextvars.copy_context().run, work)
 
 
-async def cancellable(work: Callable[[Callable[[], bool]], T], start: Callable[[Callable[[], T]], Future[T]]) -> T:
-    """Await work that ``start`` starts on a thread; the work receives what says that its task was cancelled."""
+async def cancellable(
+    work: Callable[[Callable[[], bool]], T], start: Callable[[Callable[[], T]], Future[T]]
+) -> T:
+    """Await work that ``start`` starts on a thread; the work receives what says that its task was
+    cancelled.
+    """
     gone = threading.Event()
     try:
         return await asyncio.wrap_future(start(partial(work, gone.is_set)))
@@ -114,11 +134,14 @@ _computing: ThreadPoolExecutor
 
 
 def _begin() -> None:
-    """Make what all runs of the process share; anew in a forked child, which inherits no threads."""
+    """Make what all runs of the process share; anew in a forked child, which inherits
+    no threads.
+    """
     global _asking, _calls, _waiting, _computing
     _asking = threading.Lock()
     _loop.cache_clear()
-    # More than any limit of calls; and no call starts another, so that none waits for a thread in vain.
+    # More than any limit of calls; and no call starts another, so that none waits for a thread in
+    # vain.
     _calls = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="calls")
     _waiting = ThreadPoolExecutor(AUDITS_THAT_WAIT, thread_name_prefix="audit")
     _computing = ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit")

@@ -1,4 +1,5 @@
-"""What follows from an audited answer: go on or stop, and which answer is best (REQ-CRITIC-017 to REQ-CRITIC-024).
+"""What follows from an audited answer: go on or stop, and which answer is best (REQ-CRITIC-017 to
+REQ-CRITIC-024).
 
 Pure functions over finished iterations. Whether a person must look is decided in ``acceptance``.
 """
@@ -16,10 +17,12 @@ TIE = 1e-9
 
 
 def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> TerminationReason | None:
-    """Why the loop stops after the last of these iterations, or None to revise and go on (REQ-CRITIC-017).
+    """Why the loop stops after the last of these iterations, or None to revise and go on
+    (REQ-CRITIC-017).
 
-    A critique that failed can't say that there is nothing left to do: without other major issues it ends in ``error``.
-    Up to ``min_iterations`` neither the lack of major issues nor too small an improvement ends it.
+    A critique that failed can't say that there is nothing left to do: without other major issues it
+    ends in ``error``. Up to ``min_iterations`` neither the lack of major issues nor too small an
+    improvement ends it.
     """
     last = iterations[-1]
     failed = last.critique.unscored is not None and last.critique.unscored.code is not None
@@ -28,7 +31,10 @@ def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> Terminat
     needs_work = last.critique.has_major_issues or last.critique.needs_retry
     if not needs_work:
         return "error" if failed else "no_issues"
-    if last.improvement_delta is not None and last.improvement_delta < settings.improvement_threshold - TIE:
+    if (
+        last.improvement_delta is not None
+        and last.improvement_delta < settings.improvement_threshold - TIE
+    ):
         return "convergence"
     if len(iterations) >= settings.max_iterations:
         return "error" if failed else "max_iterations"
@@ -36,20 +42,24 @@ def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> Terminat
 
 
 def improvement_delta(before: float | None, after: float | None) -> float | None:
-    """The change in quality score between two iterations; None where either is unscored (REQ-CRITIC-018)."""
+    """The change in quality score between two iterations; None where either is unscored
+    (REQ-CRITIC-018).
+    """
     return None if before is None or after is None else after - before
 
 
 def best_index(iterations: Sequence[Iteration]) -> int | None:
     """Return the index of the highest quality score among the eligible iterations (REQ-CRITIC-019).
 
-    The original is eligible, and each revision that may replace the best answer before it (``may_replace``). A tie
-    goes to fewer serious issues, then to fewer issues, then to the earlier iteration. The original where no score
-    decides; None without iterations.
+    The original is eligible, and each revision that may replace the best answer before it
+    (``may_replace``). A tie goes to fewer serious issues, then to fewer issues, then to the earlier
+    iteration. The original where no score decides; None without iterations.
     """
     best: int | None = None
     for index, iteration in enumerate(iterations):
-        if best is None or (_better(iteration, iterations[best]) and may_replace(iteration, iterations[best])):
+        if best is None or (
+            _better(iteration, iterations[best]) and may_replace(iteration, iterations[best])
+        ):
             best = index
     return best
 
@@ -61,13 +71,17 @@ def _better(iteration: Iteration, best: Iteration) -> bool:
     if best.quality_score is None:
         return True
     if abs(iteration.quality_score - best.quality_score) <= TIE:
-        counts, before = ((sum(issue.major for issue in i.issues), len(i.issues)) for i in (iteration, best))
+        counts, before = (
+            (sum(issue.major for issue in i.issues), len(i.issues)) for i in (iteration, best)
+        )
         return counts < before
     return iteration.quality_score > best.quality_score
 
 
 def improvement_percentage(initial: float | None, final: float | None) -> float | None:
-    """(final - initial) / initial x 100; None where the initial score is 0 or either is unscored (REQ-CRITIC-024)."""
+    """(final - initial) / initial x 100; None where the initial score is 0 or either is unscored
+    (REQ-CRITIC-024).
+    """
     if initial is None or final is None or initial == 0:
         return None
     return (final - initial) / initial * 100

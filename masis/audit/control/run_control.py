@@ -1,8 +1,8 @@
 """What one run allows its steps: a time budget, a log of its calls and a cancel token.
 
-The loop makes one ``RunControl`` for each run and says where the run stands. Roles that reach a model over the network
-ask the budget how long they may wait, file a record of each call, and make no further call once the run is cancelled
-(REQ-CRITIC-NFR-001 to REQ-CRITIC-NFR-004).
+The loop makes one ``RunControl`` for each run and says where the run stands. Roles that reach a
+model over the network ask the budget how long they may wait, file a record of each call, and make
+no further call once the run is cancelled (REQ-CRITIC-NFR-001 to REQ-CRITIC-NFR-004).
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished"
 
 
 class Notice(NamedTuple):
-    """Something about a call that an observer wants to know at once: a retry, a change of mode, a repaired reply.
+    """Something about a call that an observer wants to know at once: a retry, a change of mode, a
+    repaired reply.
 
-    A ``warning`` is kept with the run. ``message`` is written by this program, never the text of a reply.
+    A ``warning`` is kept with the run. ``message`` is written by this program, never the text of a
+    reply.
     """
 
     kind: NoticeKind
@@ -49,7 +51,8 @@ class Place(NamedTuple):
 
 @dataclass
 class RunBudget:
-    """Deadlines of one run, in seconds: for a call, an iteration and the whole loop. Safe to use from several threads.
+    """Deadlines of one run, in seconds: for a call, an iteration and the whole loop. Safe to use
+    from several threads.
 
     Time that calls spend in a provider's queue counts towards none of them.
     """
@@ -73,19 +76,29 @@ class RunBudget:
         self._iteration_began = None
 
     def begin_iteration(self) -> None:
-        """Start an iteration's deadline; it runs to the end of the revision made from that iteration's answer."""
+        """Start an iteration's deadline; it runs to the end of the revision made from that
+        iteration's answer.
+        """
         self._iteration_began = self.worked_s()
 
     def loop_left_s(self) -> float:
         """Return the seconds until the loop's deadline; negative once it has passed."""
-        return self.loop_s if self._loop_began is None else self._loop_began + self.loop_s - self.worked_s()
+        return (
+            self.loop_s
+            if self._loop_began is None
+            else self._loop_began + self.loop_s - self.worked_s()
+        )
 
     def left_s(self) -> float:
-        """Return the seconds that a call starting now may take; 0 or less once a deadline has passed."""
+        """Return the seconds that a call starting now may take; 0 or less once a deadline has
+        passed.
+        """
         return min(self._left().values())
 
     def limit(self) -> str:
-        """Return the setting whose deadline a call starting now would reach first, with its value, in words."""
+        """Return the setting whose deadline a call starting now would reach first, with its value,
+        in words.
+        """
         left = self._left()
         name = min(left, key=left.__getitem__)
         return f"{name}_deadline_s = {getattr(self, f'{name}_s'):g}"
@@ -98,7 +111,9 @@ class RunBudget:
 
     @contextmanager
     def queued(self) -> Iterator[None]:
-        """Stop all deadlines while a call waits for its turn at a busy provider; parallel waits count once."""
+        """Stop all deadlines while a call waits for its turn at a busy provider; parallel waits
+        count once.
+        """
         with self._lock:
             self._queued += 1
             if self._queued == 1:
@@ -120,7 +135,8 @@ class RunBudget:
 
 @dataclass
 class CallLog:
-    """The calls of one run, filed by step, and notices about those under way. Safe to use from several threads.
+    """The calls of one run, filed by step, and notices about those under way. Safe to use from
+    several threads.
 
     ``case_id`` is for lines of the log, "" where claims are checked without a case.
     """
@@ -140,7 +156,9 @@ class CallLog:
         self.notices.put(Notice(kind, self.place.step, self.place.iteration, message, data))
 
     def warn(self, what: str, message: str, *, once: bool = False) -> None:
-        """Warn whoever reads the run of ``what``, once a step (or a run): several calls of it may meet the same."""
+        """Warn whoever reads the run of ``what``, once a step (or a run): several calls of it may
+        meet the same.
+        """
         place = Place() if once else self.place
         if (place, what) not in self._warned:
             self._warned.add((place, what))
@@ -167,8 +185,8 @@ class Cancelled(Exception):
 class CancelToken:
     """Whether a run was cancelled. Safe to use from several threads; a token is never reset.
 
-    ``ask`` is for a run that does all on its own thread: nothing looks whether it was cancelled while a step computes,
-    so that the step asks by ``check``.
+    ``ask`` is for a run that does all on its own thread: nothing looks whether it was cancelled
+    while a step computes, so that the step asks by ``check``.
     """
 
     def __init__(self) -> None:
@@ -177,7 +195,9 @@ class CancelToken:
         self.ask: Callable[[], bool] = lambda: False
 
     def check(self) -> None:
-        """Raise Cancelled where the run was cancelled. Cheap: what computes for long calls it between its pieces."""
+        """Raise Cancelled where the run was cancelled. Cheap: what computes for long calls it
+        between its pieces.
+        """
         if not self.cancelled and time.monotonic() >= self._next_look:
             if self.ask():
                 self.cancel()
@@ -203,8 +223,9 @@ class CancelToken:
 class RunControl:
     """What a run hands to the roles that fill it.
 
-    ``fence`` is the mark that closes texts from outside in prompts: new for each run, so that no text can guess it.
-    ``evidence_room`` holds, by model, the characters of evidence that fit its context, where not all of it did.
+    ``fence`` is the mark that closes texts from outside in prompts: new for each run, so that no
+    text can guess it. ``evidence_room`` holds, by model, the characters of evidence that fit its
+    context, where not all of it did.
     """
 
     budget: RunBudget = field(default_factory=RunBudget)

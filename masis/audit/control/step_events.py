@@ -1,7 +1,8 @@
-"""What each step tells whoever watches: counts, scores and times, never a text (the specs' "Telemetry Emitted").
+"""What each step tells whoever watches: counts, scores and times, never a text (the specs'
+"Telemetry Emitted").
 
-MASIS-CRITIC-TELEMETRY and MASIS-EVAL-TELEMETRY name the fields of the critic's and the evaluator's entries;
-REQ-CRITIC-OBS-002, what is logged of an iteration and of the loop.
+MASIS-CRITIC-TELEMETRY and MASIS-EVAL-TELEMETRY name the fields of the critic's and the evaluator's
+entries; REQ-CRITIC-OBS-002, what is logged of an iteration and of the loop.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from masis.audit.evaluation import DIMENSIONS
-from masis.schema.audit import CitationAudit, ClaimCheck, Critique, Evaluation, Issue, MissingPoint, Revision
+from masis.schema.audit import (
+    CitationAudit,
+    ClaimCheck,
+    Critique,
+    Evaluation,
+    Issue,
+    MissingPoint,
+    Revision,
+)
 from masis.schema.run import Iteration, Run
 
 Fields = dict[str, Any]
@@ -36,7 +45,9 @@ def of_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint]) -> 
     }
 
 
-def of_critique(verdict: Critique, audit: CitationAudit, issues: Sequence[Issue], milliseconds: float) -> Fields:
+def of_critique(
+    verdict: Critique, audit: CitationAudit, issues: Sequence[Issue], milliseconds: float
+) -> Fields:
     """The critic's entry (MASIS-CRITIC-TELEMETRY)."""
     return {
         "node": "critic",

@@ -19,7 +19,13 @@ from masis.audit.markers.finding import (
     words_of_marker,
 )
 from masis.audit.markers.references import CITATION_NEEDED, Reference
-from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution, evidence_index, index_of
+from masis.audit.markers.resolution import (
+    NOTHING,
+    EvidenceIndex,
+    Resolution,
+    evidence_index,
+    index_of,
+)
 from masis.audit.markers.styles import SQUARE_BRACKETS, MarkerStyle
 
 __all__ = [

@@ -1,4 +1,6 @@
-"""Tells citations from text that only looks like one: years, intervals, indices, isotopes, powers, checkboxes."""
+"""Tells citations from text that only looks like one: years, intervals, indices, isotopes, powers,
+checkboxes.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,12 @@ _INTERVAL_BEFORE = re.compile(
     r"\b(?:in|within|from|over|on) (?:the |a )?(?:\w+ )?(?:interval|range|scale|domain)|"
     r"\b(?:range|scale|interval)(?: of|:))\s*(?:of|from|was|is)?\s*[:=,]?\s*\Z"
 )
-_STATISTIC_BEFORE = re.compile(r"\b(?:median|mean|average|IQR|range|versus|vs)\b[^.;!?]{0,40}\d[\w%°/ .-]{0,12}\s\Z")
+_STATISTIC_BEFORE = re.compile(
+    r"\b(?:median|mean|average|IQR|range|versus|vs)\b[^.;!?]{0,40}\d[\w%°/ .-]{0,12}\s\Z"
+)
 _POWER_BEFORE = re.compile(
-    r"(?:[^\w\]][kcdmµμn]?m|\b[Rr]|(?<!War )(?<!ype )(?<!ase )(?<!age )(?<!ass )(?<!art )\bI|[χη]|[×x·*] ?10)\Z"
+    r"(?:[^\w\]][kcdmµμn]?m|\b[Rr]|(?<!War )(?<!ype )(?<!ase )(?<!age )(?<!ass )(?<!art"
+    r" )\bI|[χη]|[×x·*] ?10)\Z"
 )
 _POWER_ENDS = frozenset("mRrIχη0")
 _TEN_BEFORE = re.compile(r"(?<![\d.,])10\Z")
@@ -25,20 +30,44 @@ _NUMBER_BEFORE = re.compile(r"\d[\w%°/.-]{0,12}\s\Z")
 _YEAR_BEFORE = re.compile(r"(?<![\d.,])[12]\d{3}\s\Z")
 _NAME_BEFORE = re.compile(r"[A-Za-z_][\w.]*\Z")
 _ARRAY_NAMES = frozenset(
-    {"arr", "array", "list", "args", "argv", "data", "dict", "items", "matrix", "vec", "row", "rows", "col", "cols"}
+    {
+        "arr",
+        "array",
+        "list",
+        "args",
+        "argv",
+        "data",
+        "dict",
+        "items",
+        "matrix",
+        "vec",
+        "row",
+        "rows",
+        "col",
+        "cols",
+    }
     | {"nums", "values", "str", "params", "idx", "buf", "tmp"}
 )
 _CODE_AFTER = re.compile(r"\.\w+\(|\s{0,2}[-+*/]?=")
 _ELEMENT_AFTER = re.compile(r"[A-Z][a-z]?(?![A-Za-z])")
 # Table [S1], Fig. [S2]: the supplement of a paper
-_SUPPLEMENT_BEFORE = re.compile(r"\b(?:Tab|Fig|Suppl|Append|Movie|Video|Text)\w*\.?\s\Z", re.IGNORECASE)
+_SUPPLEMENT_BEFORE = re.compile(
+    r"\b(?:Tab|Fig|Suppl|Append|Movie|Video|Text)\w*\.?\s\Z", re.IGNORECASE
+)
 _INITIALS_ONLY = re.compile(r"[SDR]\d{1,3}(?:[\s,;–-]+[SDR]?\d{1,3})*", re.IGNORECASE)
 
 
 def is_probably_not_a_citation(
-    answer: str, start: int, end: int, body: str, references: Sequence[Reference], index: EvidenceIndex
+    answer: str,
+    start: int,
+    end: int,
+    body: str,
+    references: Sequence[Reference],
+    index: EvidenceIndex,
 ) -> bool:
-    """Return whether a bracket that could be a marker is likely no citation, by its text and what surrounds it."""
+    """Return whether a bracket that could be a marker is likely no citation, by its text and what
+    surrounds it.
+    """
     before, after = answer[start - 1 : start], answer[end : end + 1]
     several = len(references) > 1
     if not _NUMBERS_ONLY.fullmatch(body):
@@ -52,7 +81,11 @@ def is_probably_not_a_citation(
         )
     if several and _INTERVAL_BEFORE.search(answer[max(0, start - 24) : start]):
         return True  # 95% CI [2, 8]
-    if before in _POWER_ENDS and len(body) <= 2 and _POWER_BEFORE.search(answer[max(0, start - 6) : start]):
+    if (
+        before in _POWER_ENDS
+        and len(body) <= 2
+        and _POWER_BEFORE.search(answer[max(0, start - 6) : start])
+    ):
         return True  # mm[2], R[2], 5 × 10[7]: a power whose raised digit came in brackets
     if after == "=" and before.isalnum():
         return True  # ?ids[1]=7
@@ -71,7 +104,9 @@ def is_probably_not_a_citation(
         or answer.startswith("[m]", end)
         or (element and before not in (".", "!", "?"))
         # 10[6] cells: a power of ten before its unit
-        or (_UNIT_AFTER.match(answer, end) and _TEN_BEFORE.search(answer[max(0, start - 4) : start]))
+        or (
+            _UNIT_AFTER.match(answer, end) and _TEN_BEFORE.search(answer[max(0, start - 4) : start])
+        )
         or (index.is_unknown and _may_be_mathematics(answer, start, len(references)))
     )
 
@@ -79,17 +114,24 @@ def is_probably_not_a_citation(
 def _may_be_mathematics(answer: str, start: int, members: int) -> bool:
     """Return whether ``10[6]`` or ``4.1 [2, 8]`` may be a power or an interval.
 
-    Where the evidence is known, ``[6]`` beside five chunks is a fabrication; where it isn't, the text keeps it.
+    Where the evidence is known, ``[6]`` beside five chunks is a fabrication; where it isn't, the
+    text keeps it.
     """
     before = answer[max(0, start - 16) : start]
     if members == 1:
         return _TEN_BEFORE.search(before) is not None
     # an interval has two ends, and seldom follows a year: "in 1991 [2, 4]"
-    return members == 2 and _NUMBER_BEFORE.search(before) is not None and not _YEAR_BEFORE.search(before)
+    return (
+        members == 2
+        and _NUMBER_BEFORE.search(before) is not None
+        and not _YEAR_BEFORE.search(before)
+    )
 
 
 def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]) -> bool:
-    """Return whether a bracket is an index (``x[3]``, ``rows[0].name``) in text that does not mark its code."""
+    """Return whether a bracket is an index (``x[3]``, ``rows[0].name``) in text that does not mark
+    its code.
+    """
     name = _NAME_BEFORE.search(answer[max(0, start - 40) : start])
     if name is None or len(references) > 2:
         return False
@@ -101,14 +143,18 @@ def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]
 # Raised numbers: long¹ is a citation; m², R², 10⁸, ¹⁸F, Ca²⁺, sin² x are not.
 
 _WORD_BEFORE = re.compile(r"[^\W\d_]+\Z")
-# What carries an exponent: units, functions, variables with a name. Single and double letters need no entry.
+# What carries an exponent: units, functions, variables with a name. Single and double letters need
+# no entry.
 _CARRIES_EXPONENTS = frozenset(
-    """kpc mpc hpa kpa mpa gpa kev mev gev tev khz mhz ghz thz mol mmol kmol rad deg sec min hrs bar day days year years
-    week weeks metre metres meter meters feet foot inch inches yard yards mile miles acre acres hectare hectares
-    centimetre centimetres centimeter centimeters kilometre kilometres kilometer kilometers millimetre millimetres
-    millimeter millimeters second seconds minute minutes hour hours sin cos tan cot csc sinh cosh tanh coth log exp
-    lim sqrt chi eta rho phi psi tau sigma omega alpha beta gamma delta theta lambda мин сек км² mètre mètres metro
-    metros quadrat""".split()
+    """
+        kpc mpc hpa kpa mpa gpa kev mev gev tev khz mhz ghz thz mol mmol kmol rad deg sec min hrs
+        bar day days year years week weeks metre metres meter meters feet foot inch inches yard
+        yards mile miles acre acres hectare hectares centimetre centimetres centimeter centimeters
+        kilometre kilometres kilometer kilometers millimetre millimetres millimeter millimeters
+        second seconds minute minutes hour hours sin cos tan cot csc sinh cosh tanh coth log exp lim
+        sqrt chi eta rho phi psi tau sigma omega alpha beta gamma delta theta lambda мин сек км²
+        mètre mètres metro metros quadrat
+    """.split()
 )
 _OPERATOR_AFTER = re.compile(r"\s{0,2}[=+×*/^≈<>±·−⋅≤≥]|[⁺⁻ᵗⁿ°]|\s{0,2}-\s?\d")
 _OPERATOR_BEFORE = re.compile(r"[=+×*/^≈±·−⋅(]\s{0,2}\Z")
@@ -118,13 +164,16 @@ _LONG_WORD = re.compile(r"[^\W\d_]{4}|[\u2e80-\u9fff\uac00-\ud7a3]")
 _PUNCTUATION = frozenset(".,;:!?…\"'”’»*_[]】。，；：！？」』")
 _ENUMERATED = re.compile(
     r"(?:steps?|options?|points?|items?|equations?|eqs?\.|eqn\.|formulas?|figures?|figs?\.|numbers?|parts?|types?|"
-    r"cases?|lines?|rules?|schritt|punkt|图|圖|式|步骤|步驟|表|条件|條件|方程|选项|選項|题|題|問|手順|例|项|項|第|中|和|与|、)\s?\Z",
+    r"cases?|lines?|rules?|schritt|punkt|图|圖|式|步骤|步驟|表|条件|條件|方程|选项|選項|题|題|問|手順|例|项|項|第|中|和|与|、"
+    r")\s?\Z",
     re.IGNORECASE,
 )
 
 
 def is_probably_an_exponent(text: str, start: int, end: int) -> bool:
-    """Return whether a raised number is an exponent, a mass number or a charge rather than a citation."""
+    """Return whether a raised number is an exponent, a mass number or a charge rather than a
+    citation.
+    """
     after = text[end : end + 1]
     if after.isalnum() or _OPERATOR_AFTER.match(text, end):
         return True
@@ -136,7 +185,11 @@ def is_probably_an_exponent(text: str, start: int, end: int) -> bool:
         if before[-1] in ")）":
             # (x + 1)² raises a term, (the Clean Air Act)² doesn't
             inside = _ROUND_BEFORE.search(before)
-            return inside is None or _TERM.search(inside.group(1)) is not None or not _LONG_WORD.search(inside.group(1))
+            return (
+                inside is None
+                or _TERM.search(inside.group(1)) is not None
+                or not _LONG_WORD.search(inside.group(1))
+            )
         return before[-1] not in _PUNCTUATION
     letters = word.group()
     if ord(letters[-1]) > 0x2E80:
@@ -144,13 +197,24 @@ def is_probably_an_exponent(text: str, start: int, end: int) -> bool:
     if len(letters) <= 2 or letters.casefold() in _CARRIES_EXPONENTS:
         return True
     # "× width²": a factor of a formula
-    return _OPERATOR_BEFORE.search(before[: word.start()]) is not None and before[word.start() - 1] != "("
+    return (
+        _OPERATOR_BEFORE.search(before[: word.start()]) is not None
+        and before[word.start() - 1] != "("
+    )
 
 
 def is_probably_a_list_number(text: str, start: int, end: int) -> bool:
-    """Return whether a circled number numbers a step or an entry: ``① Open the file``, ``step ②``."""
+    """Return whether a circled number numbers a step or an entry: ``① Open the file``,
+    ``step ②``.
+    """
     before = text[max(0, start - 20) : start]
-    follows_words = bool(before.strip()) and not before.rstrip(" ").endswith(("\n", ":", "：", "；", ";"))
+    follows_words = bool(before.strip()) and not before.rstrip(" ").endswith(
+        ("\n", ":", "：", "；", ";")
+    )
     after = text[end : end + 1]
-    ends = not after or after in ".,;:!?)]）。，；：！？、\n" or (after == " " and not text[end : end + 2].strip())
+    ends = (
+        not after
+        or after in ".,;:!?)]）。，；：！？、\n"
+        or (after == " " and not text[end : end + 2].strip())
+    )
     return not (follows_words and ends) or _ENUMERATED.search(before) is not None

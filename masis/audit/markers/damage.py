@@ -1,4 +1,6 @@
-"""Finds markers that a revision or a person's edit has damaged: emptied, left open, or cut in half."""
+"""Finds markers that a revision or a person's edit has damaged: emptied, left open, or
+cut in half.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def count_empty_markers(text: str) -> int:
 
 
 def unclosed_markers(text: str, ids: Iterable[str]) -> int:
-    """Return how many brackets open a citation and never close; one at the very end may be the beginning of any."""
+    """Return how many brackets open a citation and never close; one at the very end may be the
+    beginning of any.
+    """
     names = set(ids)
     halves = 0
     for found in _OPENED.finditer(text):
@@ -27,7 +31,8 @@ def unclosed_markers(text: str, ids: Iterable[str]) -> int:
 
 
 def half_bracketed_ids(text: str, ids: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the ids beside half a pair of brackets, as in ``[c1]c2]``, each with its place and the bracket.
+    """Yield the ids beside half a pair of brackets, as in ``[c1]c2]``, each with its place and the
+    bracket.
 
     An id within a whole marker is found as well: the caller knows where the markers are.
     """

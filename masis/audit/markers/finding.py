@@ -1,4 +1,6 @@
-"""Finds the markers of a text, whatever their style; removes them; tells which of them end a sentence."""
+"""Finds the markers of a text, whatever their style; removes them; tells which of them end a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class _Table:
         self.styles = table
         self.signs = [(style.signs or tuple(style.opening), style) for style in table]
         self.signs_in_ascii = [
-            (in_ascii, style) for signs, style in self.signs if (in_ascii := tuple(filter(str.isascii, signs)))
+            (in_ascii, style)
+            for signs, style in self.signs
+            if (in_ascii := tuple(filter(str.isascii, signs)))
         ]
         self.by_opening: dict[str, list[styles.MarkerStyle]] = defaultdict(list)
         for style in table:
@@ -50,7 +54,9 @@ class Marker(NamedTuple):
 NO_EVIDENCE_KNOWN = EvidenceIndex.unknown()
 
 
-def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, int]] = ()) -> list[Marker]:
+def find_markers(
+    answer: str, index: EvidenceIndex, code: Sequence[tuple[int, int]] = ()
+) -> list[Marker]:
     """Return all markers of an answer in order; they don't overlap.
 
     Args:
@@ -94,11 +100,14 @@ def _longest_first(marker: Marker) -> tuple[int, int]:
 def marker_spans(text: str, index: EvidenceIndex | None = None) -> list[tuple[int, int]]:
     """Return where the markers of a text are, in order.
 
-    Without the ``index`` of the evidence only what is shaped like a common marker counts (``[1]``, ``【1†source】``,
-    ``[chunk_1]``, ``(Source 1)``): brackets and raised digits that may carry meaning stay text (``CI of [2, 8]``,
-    ``10[6]``, ``[18]F``, ``x[3]``, ``10⁸``), and so do ids in forms of their own (``[smith-2004]``).
+    Without the ``index`` of the evidence only what is shaped like a common marker counts (``[1]``,
+    ``【1†source】``, ``[chunk_1]``, ``(Source 1)``): brackets and raised digits that may carry
+    meaning stay text (``CI of [2, 8]``, ``10[6]``, ``[18]F``, ``x[3]``, ``10⁸``), and so do ids in
+    forms of their own (``[smith-2004]``).
     """
-    code = [match.span() for match in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
+    code = (
+        [match.span() for match in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
+    )
     return [marker[:2] for marker in find_markers(text, index or NO_EVIDENCE_KNOWN, code)]
 
 
@@ -111,7 +120,9 @@ def without_markers(text: str, index: EvidenceIndex | None = None) -> str:
 
 
 def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return a text without these markers, which are in order and don't overlap; see ``without_markers``."""
+    """Return a text without these markers, which are in order and don't overlap; see
+    ``without_markers``.
+    """
     kept, at = [], 0
     for start, end in spans:
         between, words = text[at:start], words_of_marker(text, start, end)
@@ -132,7 +143,9 @@ def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | Non
 
 
 def words_of_marker(text: str, start: int, end: int) -> str:
-    """Return what a marker says in its sentence: the label of ``[the report](https://...)``, else nothing."""
+    """Return what a marker says in its sentence: the label of ``[the report](https://...)``, else
+    nothing.
+    """
     for style in _table().by_opening.get(text[start : start + 1], ()):
         if match := style.pattern.fullmatch(text, start, end):
             return style.words(match)
@@ -140,15 +153,18 @@ def words_of_marker(text: str, start: int, end: int) -> str:
 
 
 def trailing_markers_end(text: str, at: int, end: int) -> int | None:
-    """Return where the markers end that follow a full stop and belong to the sentence before it; None without any.
+    """Return where the markers end that follow a full stop and belong to the sentence before it;
+    None without any.
 
-    The evidence isn't known here. In "It is long. [1] It is red." and "It is long.<sup>[1]</sup> It is red." the
-    marker cites the first sentence.
+    The evidence isn't known here. In "It is long. [1] It is red." and "It is long.<sup>[1]</sup> It
+    is red." the marker cites the first sentence.
     """
     position = at
     while position < end and text[position] in " \t":
         position += 1
-    if position >= end or (text[position] not in _MAY_LEAD and text[position] not in _table().by_opening):
+    if position >= end or (
+        text[position] not in _MAY_LEAD and text[position] not in _table().by_opening
+    ):
         return None  # an ordinary sentence follows
     place = None
     lead = _LEAD.match(text, at, end)
@@ -160,7 +176,11 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
         while marker_end is None and (wrapper := _WRAPPER_OPENS.match(text, position, end)):
             position = wrapper.end()
             marker_end = _marker_end(text, position, end)
-            if marker_end is not None and text[position - 1] == "[" and text[marker_end : marker_end + 1] != "]":
+            if (
+                marker_end is not None
+                and text[position - 1] == "["
+                and text[marker_end : marker_end + 1] != "]"
+            ):
                 return place  # [[3]H]ketanserin
         if marker_end is None:
             return place
@@ -170,14 +190,20 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
             return place  # the sentence's stop behind its citations: "It is long. [1]. It is red."
 
 
-# Around the markers behind a stop: "(see [1])", "<sup>[1]</sup>", "**[1]**", "[[1]]", "Source: [1]".
-_LEAD = re.compile(r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【])")
+# Around the markers behind a stop: "(see [1])", "<sup>[1]</sup>", "**[1]**", "[[1]]", "Source:
+# [1]".
+_LEAD = re.compile(
+    r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【])"
+)
 _MAY_LEAD = frozenset("SsRrCc([<*^,;\r\n")  # what a lead, a wrapper or a separator begins with
 _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
 _WRAPPER_OPENS = re.compile(
-    rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|\[(?=\[))"
+    r"(?:\((?:[Ss]ee |cf\."
+    rf" )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|\[(?=\[))"
 )
-_BEHIND_MARKER = re.compile(rf"(?:\(\)|\)|\]|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?")
+_BEHIND_MARKER = re.compile(
+    rf"(?:\(\)|\)|\]|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?"
+)
 # What is left where a model that cites by tags cites nothing: LongCite's <cite></cite></statement>
 _EMPTY_TAG = re.compile(rf"<({_WRAPPER})>\s{{0,3}}</\1>|</statement>")
 
@@ -197,7 +223,9 @@ def _marker_end(text: str, at: int, end: int) -> int | None:
 
 
 def leading_marker(line: str) -> str:
-    """Return the bracketed marker with which a line begins, as an entry of a list of sources does; empty if none."""
+    """Return the bracketed marker with which a line begins, as an entry of a list of sources does;
+    empty if none.
+    """
     stripped = line[:400].lstrip()
     if stripped[:1] not in _BRACKETS:
         return ""
@@ -216,7 +244,9 @@ _WORDS_AFTER = re.compile(r":?\s+\S")
 
 
 def puts_markers_first(text: str, start: int, end: int) -> bool:
-    """Return whether a paragraph puts its markers before its sentences: ``[1] The sky is blue. [2] Grass is green.``"""
+    """Return whether a paragraph puts its markers before its sentences: ``[1] The sky is blue. [2]
+    Grass is green.``
+    """
     prefix = _LIST_PREFIX.match(text, start, end)
     at = prefix.end() if prefix else start
     if text[at : at + 1] not in _BRACKETS or text[end - 1] in "]】］〕〗":
@@ -234,7 +264,9 @@ _BETWEEN_MARKERS = frozenset(" \t\r\n.,;")
 
 
 def holds_only_markers(line: str) -> bool:
-    """Return whether a line holds nothing but markers and punctuation, and so belongs to the line before it."""
+    """Return whether a line holds nothing but markers and punctuation, and so belongs to the line
+    before it.
+    """
     at, end = 0, len(line)
     found = False
     while at < end:
@@ -249,10 +281,13 @@ def holds_only_markers(line: str) -> bool:
 
 # Stretches in which brackets are no markers: code and mathematics.
 
-_FENCED = re.compile(r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(
+    r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL
+)
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]{1,500}\1(?!`)")
-# Dollars are more often money than mathematics: "$5 [9] and 4$". Mathematics has no blank inside its dollars and no
-# digit behind them (Pandoc's rule), and holds a command of LaTeX, or a sign of formulas and no word: "$x_{[9]}$".
+# Dollars are more often money than mathematics: "$5 [9] and 4$". Mathematics has no blank inside
+# its dollars and no digit behind them (Pandoc's rule), and holds a command of LaTeX, or a sign of
+# formulas and no word: "$x_{[9]}$".
 _MATHS = re.compile(
     r"\\\([^\n]{1,500}?\\\)|\\\[[^$]{1,1000}?\\\]|"
     r"(?<![\w$\\])(?P<dollars>\$\$?)(?![\s$\d])"
@@ -281,13 +316,17 @@ def masked(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
         spans += _outside(spans, (match.span() for match in _CODE_SPAN.finditer(answer)))
     if "\\" in answer or "$" in answer:
         formulas = (
-            match.span() for match in _MATHS.finditer(answer) if not styles.ESCAPED_MARKER.fullmatch(match.group())
+            match.span()
+            for match in _MATHS.finditer(answer)
+            if not styles.ESCAPED_MARKER.fullmatch(match.group())
         )
         spans += _outside(spans, formulas)
     return Mask(spans)
 
 
-def _outside(taken: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _outside(
+    taken: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]
+) -> list[tuple[int, int]]:
     mask = Mask(taken)
     return [span for span in spans if not mask.covers(span[0])]
 
@@ -303,14 +342,21 @@ def _bracketed_ids(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
 
 
 def _with_broken_ranges(marker: Marker, answer: str) -> Marker:
-    """Return the marker with each range that leads past the evidence as one reference that names nothing.
+    """Return the marker with each range that leads past the evidence as one reference that names
+    nothing.
 
-    If part of ``[2-7]`` is out of bounds, the writer was counting something else, so its first members can't be
-    relied on either.
+    If part of ``[2-7]`` is out of bounds, the writer was counting something else, so its first
+    members can't be relied on either.
     """
     references: list[Reference] = []
-    for (start, end), members in groupby(marker.references, key=lambda reference: (reference.start, reference.end)):
+    for (start, end), members in groupby(
+        marker.references, key=lambda reference: (reference.start, reference.end)
+    ):
         found = list(members)
         broken = len(found) > 1 and any(reference.evidence_id is None for reference in found)
         references += [Reference(start, end, answer[start:end], None, None)] if broken else found
-    return marker._replace(references=tuple(references)) if len(references) < len(marker.references) else marker
+    return (
+        marker._replace(references=tuple(references))
+        if len(references) < len(marker.references)
+        else marker
+    )

@@ -1,7 +1,8 @@
-"""Reads the text between the brackets of a marker into references: ``1, 3`` or ``Source 2`` or ``chunk_1: p. 4``.
+"""Reads the text between the brackets of a marker into references: ``1, 3`` or ``Source 2`` or
+``chunk_1: p. 4``.
 
-What is shaped neither like one of the case's ids nor like a common reference is none; ``docs/audits.md`` lists both
-with examples.
+What is shaped neither like one of the case's ids nor like a common reference is none;
+``docs/audits.md`` lists both with examples.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from masis.schema.audit import ResolvedBy
 CITATION_NEEDED = "[citation needed]"
 """What stands where a citation should be. It is never one itself, in the literal mode neither."""
 LONGEST_RANGE = 50
-"""A range of more members is looked up by its two ends: ``[1-99999]`` is not a hundred thousand references."""
+"""A range of more members is looked up by its two ends: ``[1-99999]`` is not a hundred thousand
+references.
+"""
 
 
 class Reference(NamedTuple):
@@ -37,12 +40,15 @@ FIRST_YEAR, LAST_YEAR = 1500, 2100
 def are_years(references: Sequence[Reference], index: EvidenceIndex) -> bool:
     """Return whether four digits are years: ``Smith et al. [2004]``, ``[1914-1918]``.
 
-    They are no years where evidence is numbered so high. A reference may be named otherwise (``12-3``).
+    They are no years where evidence is numbered so high. A reference may be named otherwise
+    (``12-3``).
     """
     if index.highest_number >= 1000:
         return False
     return all(
-        len(reference.name) == 4 and reference.name.isdecimal() and FIRST_YEAR <= int(reference.name) < LAST_YEAR
+        len(reference.name) == 4
+        and reference.name.isdecimal()
+        and FIRST_YEAR <= int(reference.name) < LAST_YEAR
         for reference in references
     )
 
@@ -69,21 +75,27 @@ _text_of = attrgetter("text")
 
 
 _AND = r"(?:and|und|et|y|e|or|oder|o|en|och|og|i|oraz|ve|и|и|та|і|و|और|&)"
-_SEPARATOR = re.compile(rf"\s*(?:[,;，；、،]\s*(?:{_AND}\s+)?|\s{_AND}\s|&|[和与及])\s*", re.IGNORECASE)
+_SEPARATOR = re.compile(
+    rf"\s*(?:[,;，；、،]\s*(?:{_AND}\s+)?|\s{_AND}\s|&|[和与及])\s*", re.IGNORECASE
+)
 _RANGE = re.compile(r"(\d{1,9})\s*(?:[-‐‑–—~]|\bto\b|\.\.\.?)\s*(\d{1,9})")
-# A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and the bare "ID:4" of RAGFlow.
-# "ID 4711" without a colon is more often somebody's number than a chunk's.
+# A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and the bare
+# "ID:4" of RAGFlow. "ID 4711" without a colon is more often somebody's number than a chunk's.
 _WORDED = re.compile(
     rf"({SOURCE_WORD}(?=\W|\d|_)|{RESULT_WORD}(?=\W|\d)|ids?(?=\s?:))\.?"
     r"(\s*(?:_?ids?|nos?\.?|numbers?|nr\.?)?\s*[:：=#]?\s*|[_-])"
     r"(\d{1,9})(?:\s*(?:[-–—]|\bto\b)\s*(\d{1,9}))?(?::\s.*)?",
     re.IGNORECASE | re.DOTALL,
 )
-_PREFIXED_RANGE = re.compile(r"(.{0,60}?\D)(\d{1,9})\s*(?:[-–—]|\bto\b)\s*(?:(.{0,60}?\D))?(\d{1,9})", re.DOTALL)
+_PREFIXED_RANGE = re.compile(
+    r"(.{0,60}?\D)(\d{1,9})\s*(?:[-–—]|\bto\b)\s*(?:(.{0,60}?\D))?(\d{1,9})", re.DOTALL
+)
 _LABEL = re.compile(rf"(?:{SOURCE_WORD}|ids?)(?:\s*[:：]\s*|\s+)(?=\S)", re.IGNORECASE)
-# S1, D1, R1: the initial of "source", "document", "reference". Other letters are more often chemistry or vitamins.
+# S1, D1, R1: the initial of "source", "document", "reference". Other letters are more often
+# chemistry or vitamins.
 _INITIAL = re.compile(r"(?:[SDR]|#\s?)(\d{1,3})", re.IGNORECASE)
-# "1: p. 4", "9 (pp. 4-6)", "chunk_1, § 3": a place in the source behind its name. Group 1 is the name.
+# "1: p. 4", "9 (pp. 4-6)", "chunk_1, § 3": a place in the source behind its name. Group 1 is the
+# name.
 _WITH_PLACE = re.compile(
     r"([^():,]{1,80}?)\s*[:,(|–—-]?\s*\(?"
     r"\b(?:pp?\.|pages?\b|pgs?\.|lines?\b|paras?\b\.?|paragraphs?\b|sections?\b|sec\.|secs\.|chapters?\b|ch\.|"
@@ -108,23 +120,30 @@ _ESCAPED = re.compile(r"\\([_\[\]*#@&~^$%{}|/.-])")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
-def read_references(body: str, offset: int, index: EvidenceIndex, *, round_: bool = False) -> list[Reference]:
-    r"""The references between two brackets, with offsets in the answer; none if the text is no citation.
+def read_references(
+    body: str, offset: int, index: EvidenceIndex, *, round_: bool = False
+) -> list[Reference]:
+    r"""The references between two brackets, with offsets in the answer; none if the text is no
+    citation.
 
-    ``round_``: the brackets are round ones, which hold a citation only if a word or a worded id says so. Signs that
-    Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
+    ``round_``: the brackets are round ones, which hold a citation only if a word or a worded id
+    says so. Signs that Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
     """
     if "\\" in body and _ESCAPED.search(body) and body.strip() not in index.exact:
         plain, places = _unescaped(body)
         return [
-            reference._replace(start=offset + places[reference.start], end=offset + places[reference.end - 1] + 1)
+            reference._replace(
+                start=offset + places[reference.start], end=offset + places[reference.end - 1] + 1
+            )
             for reference in _read(plain, 0, index, round_)
         ]
     return _read(body, offset, index, round_)
 
 
 def _unescaped(body: str) -> tuple[str, list[int]]:
-    """The text without the backslashes that escape a sign, and where each of its characters stands."""
+    """The text without the backslashes that escape a sign, and where each of its
+    characters stands.
+    """
     dropped = {match.start() for match in _ESCAPED.finditer(body)}
     places = [at for at in range(len(body)) if at not in dropped]
     return "".join(body[at] for at in places), places
@@ -139,7 +158,11 @@ def _read(body: str, offset: int, index: EvidenceIndex, round_: bool) -> list[Re
     if text in index.exact and not (round_ and not has_letter_and_digit(text)):
         return [Reference(start, start + len(text), text, text, "exact")]
     if text.isdecimal():
-        return [] if round_ or len(text) > 9 else [_single(_Part(start, start + len(text), text), index)]
+        return (
+            []
+            if round_ or len(text) > 9
+            else [_single(_Part(start, start + len(text), text), index)]
+        )
     if not text or len(text) > 300 or _THOUSANDS.fullmatch(text):
         return []
     if text[0] in _DECORATION and text[-1] in _DECORATION:  # [**9**], ["chunk_9"]
@@ -155,7 +178,8 @@ def _read_list(whole: _Part, index: EvidenceIndex, round_: bool) -> list[Referen
     if found is not None:
         return found
     if not round_ and (lead := _LEAD.match(whole.text)):
-        # [see 9], [cf. chunk_2]; after a common word ([in 9], [from 5 to 9]) only what is no plain number
+        # [see 9], [cf. chunk_2]; after a common word ([in 9], [from 5 to 9]) only what is no plain
+        # number
         read = _read_list(whole.after(lead.end()), index, round_=False)
         plain = all(reference.name.isdecimal() for reference in read)
         return [] if plain and (lead["common"] or are_years(read, index)) else read
@@ -171,8 +195,8 @@ def _read_list(whole: _Part, index: EvidenceIndex, round_: bool) -> list[Referen
 def _read_choice(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
     """``chunk_1/chunk_9``, ``1 | 9``: members of a list that a slash, a bar or a plus sign divides.
 
-    Each must be a number or read like an id. Numbers alone may be a fraction, a rating or a ratio: with a slash or a
-    plus sign each of them must name evidence.
+    Each must be a number or read like an id. Numbers alone may be a fraction, a rating or a ratio:
+    with a slash or a plus sign each of them must name evidence.
     """
     members = list(part.split(_CHOICE))
     if len(members) < 2 or not all(map(_text_of, members)):
@@ -184,7 +208,11 @@ def _read_choice(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
             return None
         references += read
     numbers = all(member.text.isdecimal() for member in members)
-    if numbers and ("/" in part.text or "+" in part.text) and any(each.evidence_id is None for each in references):
+    if (
+        numbers
+        and ("/" in part.text or "+" in part.text)
+        and any(each.evidence_id is None for each in references)
+    ):
         return None
     return references
 
@@ -203,7 +231,9 @@ def _read_id(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
     return [reference] if reference.evidence_id or index.is_shaped(part.text) else None
 
 
-def _read_part(part: _Part, index: EvidenceIndex, *, round_: bool = False) -> list[Reference] | None:
+def _read_part(
+    part: _Part, index: EvidenceIndex, *, round_: bool = False
+) -> list[Reference] | None:
     """The references of one member of a list; None if it is shaped like none."""
     text = part.text
     if text.isdecimal():
@@ -227,7 +257,10 @@ def _read_part(part: _Part, index: EvidenceIndex, *, round_: bool = False) -> li
     if "://" in text and not any(map(str.isspace, text)):
         named = index.resolve_source(text)
         if named or index.has_addresses:
-            return [Reference(part.start, part.end, text, id_, "source" if id_ else None) for id_ in named or [None]]
+            return [
+                Reference(part.start, part.end, text, id_, "source" if id_ else None)
+                for id_ in named or [None]
+            ]
     if (label := _LABEL.match(text)) and (read := _read_named(part.after(label.end()), index)):
         return read
     if len(text) >= 3 and (ids := index.resolve_source(text)):
@@ -240,7 +273,9 @@ def _read_part(part: _Part, index: EvidenceIndex, *, round_: bool = False) -> li
         found_in = [Resolution(id_, "source") for id_ in index.resolve_source(file.group(1))]
         return [Reference(part.start, part.end, text, *each) for each in found_in or [NOTHING]]
     if with_place := _WITH_PLACE.fullmatch(text) or _SECTION_SIGN.fullmatch(text):
-        return _read_member(_Part(part.start, part.start + with_place.end(1), with_place.group(1)), index)
+        return _read_member(
+            _Part(part.start, part.start + with_place.end(1), with_place.group(1)), index
+        )
     return _read_choice(part, index) if _CHOICE.search(text) else None
 
 
@@ -259,11 +294,18 @@ def _read_named(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
 def _numbered(part: _Part, match: re.Match[str], group: int, index: EvidenceIndex) -> Reference:
     """The reference of a number within a part."""
     start, end = match.span(group)
-    return Reference(part.start + start, part.start + end, match.group(group), *_by_number(match.group(group), index))
+    return Reference(
+        part.start + start,
+        part.start + end,
+        match.group(group),
+        *_by_number(match.group(group), index),
+    )
 
 
 def _read_key(part: _Part, key: re.Match[str], index: EvidenceIndex) -> list[Reference] | None:
-    """``@smith2020``, as in Pandoc: an id behind ``@``. A word without a number is somebody's name (``@editor``)."""
+    """``@smith2020``, as in Pandoc: an id behind ``@``. A word without a number is somebody's name
+    (``@editor``).
+    """
     name = key.group(1).rstrip(":.-")
     found = index.resolve(name)
     if not found.evidence_id and not index.is_shaped(name) and not index.is_keyed(name):
@@ -282,13 +324,19 @@ def _read_worded(part: _Part, match: re.Match[str], index: EvidenceIndex) -> lis
     if match.group(4):
         return _expand(part, number, int(match.group(4)), index)
     if match.group(2) in ("_", "-") or index.is_shaped(part.text):
-        # written as an id: it names that id or, where ids are plain numbers, that number; no other id of that number
+        # written as an id: it names that id or, where ids are plain numbers, that number; no other
+        # id of that number
         name = part.text[: match.end(3)]  # less the place in it: [chunk_1: page 3]
         found = _by_number(match.group(3), index) if index.bare_numbers else index.resolve(name)
         return [Reference(part.start, part.start + len(name), name, *found)]
     digits = match.span(3)
     return [
-        Reference(part.start + digits[0], part.start + digits[1], match.group(3), *_by_number(match.group(3), index))
+        Reference(
+            part.start + digits[0],
+            part.start + digits[1],
+            match.group(3),
+            *_by_number(match.group(3), index),
+        )
     ]
 
 
@@ -297,8 +345,12 @@ def _by_number(digits: str, index: EvidenceIndex) -> Resolution:
     return Resolution(found.evidence_id, "suffix") if found.how == "exact" else found
 
 
-def _expand(part: _Part, first: int, last: int, index: EvidenceIndex, prefix: str = "") -> list[Reference]:
-    """The members of a range, each with the span of the whole; the two ends of one too long to be meant."""
+def _expand(
+    part: _Part, first: int, last: int, index: EvidenceIndex, prefix: str = ""
+) -> list[Reference]:
+    """The members of a range, each with the span of the whole; the two ends of one too long to be
+    meant.
+    """
     too_long = last < first or last - first >= LONGEST_RANGE
     numbers = [first, last] if too_long else list(range(first, last + 1))
     names = [f"{prefix}{number}" for number in numbers]
@@ -309,7 +361,9 @@ _NEVER_IN_ROUND = re.compile(rf"ids?\b|footnotes?\b|fußnoten?\b|{RESULT_WORD}",
 
 
 def _round_citation(text: str, index: EvidenceIndex) -> bool:
-    """Whether round brackets hold a citation: a word for evidence, or an id that is no plain word or number."""
+    """Whether round brackets hold a citation: a word for evidence, or an id that is no plain word
+    or number.
+    """
     first = next(filter(None, _SEPARATOR.split(text)), "")
     labelled = _LABEL.match(first)
     if _WORDED.fullmatch(first) or _WORDED.fullmatch(text):

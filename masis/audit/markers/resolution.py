@@ -39,21 +39,29 @@ NOTHING = Resolution(None, None)
 _SEPARATORS = re.compile(r"(?:(?<=[^\W\d_]):)?[\s_\-‐‑]+|(?<=[^\W\d_]):(?=\d)|(?<=[^\W\d_])(?=\d)")
 _PADDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*-)0*(\d+)")
 _BLANKS = re.compile(r"\s+")
-_NUMBERED = re.compile(r"(?:.*[^0-9A-Za-z]|[A-Za-z]+)?0*(\d{1,9})(?:\.(?:pdf|txt|md|html?|docx?|json))?", re.DOTALL)
+_NUMBERED = re.compile(
+    r"(?:.*[^0-9A-Za-z]|[A-Za-z]+)?0*(\d{1,9})(?:\.(?:pdf|txt|md|html?|docx?|json))?", re.DOTALL
+)
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
-_FILE_NAME = re.compile(r"\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub)\Z", re.IGNORECASE)
+_FILE_NAME = re.compile(
+    r"\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub)\Z", re.IGNORECASE
+)
 _LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compile(r"[A-Z][a-z]+")
 _AUTHOR_YEAR = re.compile(r"[A-Za-z]{3,20}(?:19|20)\d\d[a-z]?")
 _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
-_TRACKING = re.compile(r"(?<=[?&])(?:utm_\w{1,30}|gclid|fbclid|msclkid|mc_[ce]id)=[^&]*+&?", re.IGNORECASE)
+_TRACKING = re.compile(
+    r"(?<=[?&])(?:utm_\w{1,30}|gclid|fbclid|msclkid|mc_[ce]id)=[^&]*+&?", re.IGNORECASE
+)
 _SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
 
 
 def evidence_index(evidence: Sequence[Evidence]) -> EvidenceIndex:
     """Return the index of a case's evidence."""
-    return index_of(tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence]))
+    return index_of(
+        tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence])
+    )
 
 
 @lru_cache(maxsize=64)
@@ -68,16 +76,26 @@ class EvidenceIndex:
     def __init__(self, ids: tuple[str, ...], sources: tuple[str | None, ...] = ()) -> None:
         self.ids, self.exact = ids, frozenset(ids)
         self.is_unknown = False
-        """Whether the evidence isn't known, so that only what is surely a marker may be read as one."""
+        """Whether the evidence isn't known, so that only what is surely a marker may be read as
+        one.
+        """
         self.bare_numbers = all(id_.isdecimal() for id_ in ids)
-        self.bracketed = tuple(sorted((id_ for id_ in ids if "[" in id_ or "]" in id_), key=len, reverse=True))
+        self.bracketed = tuple(
+            sorted((id_ for id_ in ids if "[" in id_ or "]" in id_), key=len, reverse=True)
+        )
         """Ids that hold brackets themselves, the longest first."""
         self.has_worded_ids = any(map(has_letter_and_digit, ids))
         """Whether any id holds a letter and a digit, so that it can stand in round brackets."""
-        self.has_addresses = any("://" in name for name in [*ids, *(source or "" for source in sources)])
-        """Whether evidence is named by web addresses, so that a link is this case's way of citing."""
+        self.has_addresses = any(
+            "://" in name for name in [*ids, *(source or "" for source in sources)]
+        )
+        """Whether evidence is named by web addresses, so that a link is this case's way
+        of citing.
+        """
         self._sources = sources
-        self._numbers = _unique((number, id_) for id_ in ids if (number := _number_of(id_)) is not None)
+        self._numbers = _unique(
+            (number, id_) for id_ in ids if (number := _number_of(id_)) is not None
+        )
         self.highest_number = max([len(ids), *self._numbers])
         """The highest number an id ends in, at least the number of chunks."""
 
@@ -98,7 +116,9 @@ class EvidenceIndex:
         return Resolution(found, "normalised") if found else NOTHING
 
     def _resolve_number(self, number: int) -> Resolution:
-        """What a bare number names: the one id ending in it, else the position where ids are opaque."""
+        """What a bare number names: the one id ending in it, else the position where ids are
+        opaque.
+        """
         if number in self._numbers:
             found = self._numbers[number]
             return Resolution(found, "suffix") if found else NOTHING
@@ -106,11 +126,15 @@ class EvidenceIndex:
             return Resolution(self.ids[number - 1], "position")
         return NOTHING
 
-    # Most answers cite by number or by the id to the letter, so that these tables are seldom needed.
+    # Most answers cite by number or by the id to the letter, so that these tables are seldom
+    # needed.
 
     @cached_property
     def _forms(self) -> list[tuple[Callable[[str], str], dict[str, str | None]]]:
-        return [(form, _unique((form(id_), id_) for id_ in self.ids)) for form in (_fold, _loosen, _unpad)]
+        return [
+            (form, _unique((form(id_), id_) for id_ in self.ids))
+            for form in (_fold, _loosen, _unpad)
+        ]
 
     @cached_property
     def _by_source(self) -> dict[str, list[str]]:
@@ -122,39 +146,57 @@ class EvidenceIndex:
 
     @cached_property
     def has_file_names(self) -> bool:
-        """Whether evidence is named by files, so that a file's name in brackets is this case's way of citing."""
+        """Whether evidence is named by files, so that a file's name in brackets is this case's way
+        of citing.
+        """
         return any(map(_FILE_NAME.search, [*self.ids, *(source or "" for source in self._sources)]))
 
     def resolve_from_zero(self, number: int) -> Resolution:
-        """What a number names that counts from 0: the id that ends in it if the ids start at 0, else the place."""
+        """What a number names that counts from 0: the id that ends in it if the ids start at 0,
+        else the place.
+        """
         if 0 in self._numbers:
             return self._resolve_number(number)
         return Resolution(self.ids[number], "position") if number < len(self.ids) else NOTHING
 
     def resolve_source(self, name: str) -> tuple[str, ...]:
-        """The chunks whose source is this address or name; several where several come from one source."""
+        """The chunks whose source is this address or name; several where several come from one
+        source.
+        """
         return tuple(self._by_source.get(_address(name), ()))
 
     def is_shaped(self, name: str, *, loosely: bool = True) -> bool:
-        """Whether a name that names no evidence is written in the style of this case's ids, and so poses as one.
+        """Whether a name that names no evidence is written in the style of this case's ids, and so
+        poses as one.
 
-        ``loosely``: also where word and number are joined otherwise, as ``PMID 12`` beside ``PMID:99``.
+        ``loosely``: also where word and number are joined otherwise, as ``PMID 12`` beside
+            ``PMID:99``.
         """
         styles = self._styles
-        if _skeleton(name) in styles.skeletons or (loosely and _skeleton(_loosen(name)) in styles.loose_skeletons):
+        if _skeleton(name) in styles.skeletons or (
+            loosely and _skeleton(_loosen(name)) in styles.loose_skeletons
+        ):
             return True
         if _classes(name) in styles.classes:
             return True
         if styles.single_letters and len(name) == 1 and name.isalpha() and name.isascii():
             return name.isupper() == self.ids[0].isupper()
-        return any(abs(len(name) - length) <= 2 for length in styles.hash_lengths) and _hash_like(name)
+        return any(abs(len(name) - length) <= 2 for length in styles.hash_lengths) and _hash_like(
+            name
+        )
 
     def is_keyed(self, name: str) -> bool:
-        """Whether a name behind ``@`` reads as a bibliography's key: it holds a number, or the ids are plain words."""
-        return any(map(str.isdecimal, name)) or (bool(self.ids) and all(id_.isalpha() for id_ in self.ids))
+        """Whether a name behind ``@`` reads as a bibliography's key: it holds a number, or the ids
+        are plain words.
+        """
+        return any(map(str.isdecimal, name)) or (
+            bool(self.ids) and all(id_.isalpha() for id_ in self.ids)
+        )
 
     def is_slug(self, name: str) -> bool:
-        """Whether the name is words joined like this case's ids: ``earnings-call`` beside ``annual-report``."""
+        """Whether the name is words joined like this case's ids: ``earnings-call`` beside
+        ``annual-report``.
+        """
         return self._styles.slugs and _SLUG.fullmatch(name) is not None
 
     @cached_property
@@ -165,11 +207,16 @@ class EvidenceIndex:
         skeletons = frozenset(map(_skeleton, numbered))
         return _Styles(
             skeletons,
-            loose_skeletons=frozenset(_skeleton(loose) for loose in map(_loosen, named) if _PADDED.fullmatch(loose)),
+            loose_skeletons=frozenset(
+                _skeleton(loose) for loose in map(_loosen, named) if _PADDED.fullmatch(loose)
+            ),
             # where the words of the ids vary (smith-2004, jones-2011), their classes stand for them
-            classes=frozenset(map(_classes, self.ids)) - {""} if len(skeletons) > 1 else frozenset(),
+            classes=(
+                frozenset(map(_classes, self.ids)) - {""} if len(skeletons) > 1 else frozenset()
+            ),
             hash_lengths=frozenset(map(len, hashes)),
-            single_letters=bool(self.ids) and all(len(id_) == 1 and id_.isalpha() for id_ in self.ids),
+            single_letters=bool(self.ids)
+            and all(len(id_) == 1 and id_.isalpha() for id_ in self.ids),
             slugs=len(self.ids) > 1 and all(_SLUG.fullmatch(id_) for id_ in self.ids),
         )
 
@@ -204,7 +251,9 @@ def _loosen(name: str) -> str:
 
 
 def _unpad(name: str) -> str:
-    """The loose form of a word and a number, without zeros before the number: ``chunk-1`` for ``chunk_001``."""
+    """The loose form of a word and a number, without zeros before the number: ``chunk-1`` for
+    ``chunk_001``.
+    """
     loose = _loosen(name)
     match = _PADDED.fullmatch(loose)
     return f"{match.group(1)}{match.group(2)}" if match else loose
@@ -213,8 +262,8 @@ def _unpad(name: str) -> str:
 def _address(name: str) -> str:
     """Return an address without what doesn't matter to what it names.
 
-    That is the scheme, www, a fragment, a closing slash, case, and parameters by which links are tracked: ChatGPT adds
-    ``utm_source`` to what it cites.
+    That is the scheme, www, a fragment, a closing slash, case, and parameters by which links are
+    tracked: ChatGPT adds ``utm_source`` to what it cites.
     """
     name = name.strip()
     if "://" in name:
@@ -241,15 +290,21 @@ def _hash_like(name: str) -> bool:
 
 
 def _skeleton(name: str) -> str:
-    """``chunk_12`` as ``chunk_0``; without letters all but the last number keep their length (``250-1`` as ``3-0``)."""
+    """``chunk_12`` as ``chunk_0``; without letters all but the last number keep their length
+    (``250-1`` as ``3-0``).
+    """
     if any(map(str.isalpha, name)):
         return _DIGITS.sub("0", name).casefold()
     head = name.rstrip("0123456789")
-    return _DIGITS.sub(lambda run: str(len(run.group())), head) + ("0" if len(head) < len(name) else "")
+    return _DIGITS.sub(lambda run: str(len(run.group())), head) + (
+        "0" if len(head) < len(name) else ""
+    )
 
 
 def _classes(name: str) -> str:
-    """``smith-2004`` as ``a-0``; empty where there is no digit, or nothing between word and number but a year."""
+    """``smith-2004`` as ``a-0``; empty where there is no digit, or nothing between word and number
+    but a year.
+    """
     if len(name) > 80 or not _DIGITS.search(name) or any(map(str.isspace, name)):
         return ""
     if name.isalnum() and not _AUTHOR_YEAR.fullmatch(name):

@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 _BY_LANGUAGE = {
-    "English": "sources? src docs? documents? refs? references? chunks? passages? evidence citations? cite snippets? "
-    "contexts? excerpts? footnotes? oaicite",
+    "English": (
+        "sources? src docs? documents? refs? references? chunks? passages? evidence citations? cite"
+        " snippets? contexts? excerpts? footnotes? oaicite"
+    ),
     "German": "quellen? dokumente? belege? referenz(?:en)? textstellen? fundstellen? fußnoten?",
     "French": "sources? documents? références? réf extraits?",
     "Spanish": "fuentes? documentos? referencias? fragmentos? citas?",
@@ -34,8 +36,10 @@ _BY_LANGUAGE = {
     "Hindi": "स्रोत दस्तावेज़ दस्तावेज संदर्भ",
     "Bengali": "উৎস সূত্র",
     "Thai": "แหล่งที่มา แหล่งข้อมูล เอกสาร อ้างอิง",
-    "Chinese": "来源 來源 资料 資料 文档 文檔 文件 参考(?:文献|资料)? 參考(?:文獻|資料)? 文献 文獻 引用 "
-    "出处 出處 片段 证据 證據 信源",
+    "Chinese": (
+        "来源 來源 资料 資料 文档 文檔 文件 参考(?:文献|资料)? 參考(?:文獻|資料)? 文献 文獻 引用 "
+        "出处 出處 片段 证据 證據 信源"
+    ),
     "Japanese": "出典 参照 資料 文書 文献 情報源 引用元 根拠 ソース ドキュメント チャンク",
     "Korean": "출처 문서 자료 참고(?:문헌|자료)? 참조 근거 인용",
 }
@@ -54,7 +58,8 @@ RESULT_WORD = r"(?:(?:search |web )?results?|papers?|abstracts?)"
 def _any_of(words: Iterable[str]) -> str:
     """Return an expression for any of the words, which are expressions themselves.
 
-    Words are grouped by their first letters, because an expression that ignores case tries each of its branches.
+    Words are grouped by their first letters, because an expression that ignores case tries each of
+    its branches.
     """
     by_first: dict[str, list[str]] = defaultdict(list)
     for word in words:

@@ -1,8 +1,9 @@
 """The table of citation styles: how answers point at evidence, each style declared once.
 
-A style says how its markers look (``pattern``), what such a marker names (``parse``), and shows one (``example``). The
-rest of the package asks ``find_markers``, ``marker_spans`` and ``without_markers``, so that a new style is one more
-row of ``STYLES``. ``docs/audits.md`` lists the rows; a test reads every example.
+A style says how its markers look (``pattern``), what such a marker names (``parse``), and shows one
+(``example``). The rest of the package asks ``find_markers``, ``marker_spans`` and
+``without_markers``, so that a new style is one more row of ``STYLES``. ``docs/audits.md`` lists the
+rows; a test reads every example.
 """
 
 from __future__ import annotations
@@ -29,19 +30,21 @@ from masis.audit.markers.source_words import SOURCE_WORD
 
 Match = re.Match[str]
 Parsed = Sequence[Reference] | None
-"""What a style makes of a stretch that has its shape: the references that it holds; empty where it is certainly no
-citation, so that no other style reads it; None where another style may."""
+"""What a style makes of a stretch that has its shape: the references that it holds; empty where it
+is certainly no citation, so that no other style reads it; None where another style may."""
 
 
 @dataclass(frozen=True, eq=False)
 class MarkerStyle:
     """One way in which answers cite.
 
-    ``opening`` are the characters that its markers may begin with. ``signs`` are strings of which one must occur in a
-    text that holds such a marker, where that tells more than the opening; a single character is found ten times as
-    fast as two. ``write`` makes a marker of some names, where markers of this style can be written for any evidence.
-    ``words`` are what a marker says in its sentence, as the label of a link does. ``may_follow_stop`` says whether a
-    marker behind a full stop belongs to the sentence that ends there, which is decided without knowing the evidence.
+    ``opening`` are the characters that its markers may begin with. ``signs`` are strings of which
+    one must occur in a text that holds such a marker, where that tells more than the opening; a
+    single character is found ten times as fast as two. ``write`` makes a marker of some names,
+    where markers of this style can be written for any evidence. ``words`` are what a marker says in
+    its sentence, as the label of a link does. ``may_follow_stop`` says whether a marker behind a
+    full stop belongs to the sentence that ends there, which is decided without knowing the
+    evidence.
     """
 
     name: str
@@ -61,7 +64,9 @@ def _one_for_each(start: int, end: int, name: str, found: Iterable[Resolution]) 
 
 
 def _by_name_or_source(name: str, index: EvidenceIndex) -> list[Resolution]:
-    """The evidence that a name stands for, by id, else as a source; one empty resolution where it stands for none."""
+    """The evidence that a name stands for, by id, else as a source; one empty resolution where it
+    stands for none.
+    """
     found = index.resolve(name)
     if found.evidence_id:
         return [found]
@@ -80,7 +85,11 @@ def _parse_square(match: Match, index: EvidenceIndex) -> Parsed:
         return None  # LaTeX, or brackets that Markdown escapes, which are a style of their own
     if len(body) == len(CITATION_NEEDED) - 2 and match.group().casefold() == CITATION_NEEDED:
         return ()
-    references = _read_before_dagger(body, offset, index) if "†" in body else read_references(body, offset, index)
+    references = (
+        _read_before_dagger(body, offset, index)
+        if "†" in body
+        else read_references(body, offset, index)
+    )
     if not references and index.is_slug(body) and _CLAUSE_END.match(answer, end):
         references = [Reference(offset, offset + len(body), body, None, None)]
     if references and not is_probably_not_a_citation(answer, start, end, body, references, index):
@@ -92,7 +101,8 @@ _CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
 
 
 def _square_may_follow_stop(match: Match) -> bool:
-    """Brackets behind a stop count as a marker if they hold one word or a digit: ``It fell. [smith-2004] It rose.``
+    """Brackets behind a stop count as a marker if they hold one word or a digit: ``It fell.
+    [smith-2004] It rose.``
 
     A word in lower case behind them shows that the stop ended no sentence: ``approx. [sic] five``.
     """
@@ -111,7 +121,9 @@ _LOWER_NEXT = re.compile(r"\s{0,3}[a-z]")
 # 【1†source】, and the same copied into square brackets
 
 
-_LENTICULAR_BODY = re.compile(r"(?:(?:source|ref|doc)\w*\s*)?(\d{1,9})(?::(\d{1,9}))?(?:†[^†]*)?\Z", re.IGNORECASE)
+_LENTICULAR_BODY = re.compile(
+    r"(?:(?:source|ref|doc)\w*\s*)?(\d{1,9})(?::(\d{1,9}))?(?:†[^†]*)?\Z", re.IGNORECASE
+)
 
 
 def _parse_lenticular(match: Match, index: EvidenceIndex) -> Parsed:
@@ -119,7 +131,9 @@ def _parse_lenticular(match: Match, index: EvidenceIndex) -> Parsed:
 
 
 def _read_before_dagger(body: str, offset: int, index: EvidenceIndex) -> list[Reference]:
-    """Read a body such as ``1†source`` or ``4:0†report.pdf``: what stands behind the dagger is a label."""
+    """Read a body such as ``1†source`` or ``4:0†report.pdf``: what stands behind the dagger is a
+    label.
+    """
     plain = _LENTICULAR_BODY.match(body)
     if plain is None:
         return read_references(body.partition("†")[0].rstrip(), offset, index)
@@ -132,10 +146,14 @@ def _read_before_dagger(body: str, offset: int, index: EvidenceIndex) -> list[Re
 
 # (Source 1), (chunk_1)
 
-_ROUND_LEAD = re.compile(r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE)
-_MAY_NAME_EVIDENCE = re.compile(r"[\d:：.]")  # a number, "source: A" or "report.pdf": most brackets hold none
+_ROUND_LEAD = re.compile(
+    r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE
+)
+# a number, "source: A" or "report.pdf": most brackets hold none
+_MAY_NAME_EVIDENCE = re.compile(r"[\d:：.]")
 _ROUND_SOURCE = re.compile(
-    rf"[(（](?:see |cf\. )?{SOURCE_WORD}(?=\W|\d)\.?[\s:：]{{0,3}}[^()（）\n]{{1,40}}[)）]", re.IGNORECASE
+    rf"[(（](?:see |cf\. )?{SOURCE_WORD}(?=\W|\d)\.?[\s:：]{{0,3}}[^()（）\n]{{1,40}}[)）]",
+    re.IGNORECASE,
 )
 
 
@@ -148,7 +166,8 @@ def _parse_round(match: Match, index: EvidenceIndex) -> Parsed:
     return read_references(body, offset, index, round_=True) or None
 
 
-# Links: [1](https://...), [[1]](https://...), [the report](https://...), <a href="...">1</a>, <https://...>
+# Links: [1](https://...), [[1]](https://...), [the report](https://...), <a href="...">1</a>,
+# <https://...>
 
 _TARGET = r"([^()\s<>]{1,800}(?:\([^()\s]{0,200}\)[^()\s<>]{0,200})?)"
 _LINK = re.compile(
@@ -167,10 +186,14 @@ def _parse_link(match: Match, index: EvidenceIndex) -> Parsed:
 def _linked(
     match: Match, label: str, offset: int, target: str, span: tuple[int, int], index: EvidenceIndex
 ) -> Sequence[Reference]:
-    """A link cites the chunks of its address. Its label counts only where no address can be held against evidence."""
+    """A link cites the chunks of its address. Its label counts only where no address can be held
+    against evidence.
+    """
     if ids := index.resolve_source(target):
         return [Reference(*span, target, id_, "source") for id_ in ids]
-    if (index.has_addresses and target.startswith(_WEB_ADDRESS)) or (index.has_file_names and is_file_name(target)):
+    if (index.has_addresses and target.startswith(_WEB_ADDRESS)) or (
+        index.has_file_names and is_file_name(target)
+    ):
         return [Reference(*span, target, None, None)]
     caret = label.startswith("^")
     references = read_references(label[caret:].rstrip("^"), offset + caret, index)
@@ -181,15 +204,20 @@ def _linked(
 def _link_may_follow_stop(match: Match) -> bool:
     label = match.group(1)
     before = match.string[match.start() - 1 : match.start()]
-    # a link in running text has a blank before it: "It fell.[a.example](https://a.example) It rose."
-    return before in tuple("(.!?。") or label.strip("^ ").isdecimal() or match.group().startswith("[[")
+    # a link in running text has a blank before it: "It fell.[a.example](https://a.example) It
+    # rose."
+    return (
+        before in tuple("(.!?。") or label.strip("^ ").isdecimal() or match.group().startswith("[[")
+    )
 
 
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
 
 
 def _label_of_link(match: Match) -> str:
-    """The words of a link, ``the report``; none for a label that is a marker itself, ``1`` or ``[1]``."""
+    """The words of a link, ``the report``; none for a label that is a marker itself, ``1`` or
+    ``[1]``.
+    """
     return match.group(1) if _TWO_LETTERS.search(match.group(1)) else ""
 
 
@@ -198,7 +226,8 @@ def _label_of_html_link(match: Match) -> str:
 
 
 _HTML_LINK = re.compile(
-    r"<a\s[^<>]{0,300}?href=[\"']?([^\"'<>\s]{1,800})[\"']?[^<>]{0,200}>([^<>]{1,300})</a>", re.IGNORECASE
+    r"<a\s[^<>]{0,300}?href=[\"']?([^\"'<>\s]{1,800})[\"']?[^<>]{0,200}>([^<>]{1,300})</a>",
+    re.IGNORECASE,
 )
 
 
@@ -213,9 +242,11 @@ def _parse_html_link(match: Match, index: EvidenceIndex) -> Parsed:
 
 _BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
 _BEFORE_ADDRESS = re.compile(r"[<(]\s?\Z")
-# words that name the address as where something is said; "see" and "visit" only send the reader there
+# words that name the address as where something is said; "see" and "visit" only send the reader
+# there
 _NAMED_AS_SOURCE = re.compile(
-    r"\b(?:according to|as (?:reported|stated|described|published) (?:by|in|on|at)|quoted from|cited in|taken from"
+    r"\b(?:according to|as (?:reported|stated|described|published) (?:by|in|on|at)|quoted"
+    r" from|cited in|taken from"
     r"|laut|gemäß|selon|d['’]après|según|secondo|segundo|volgens|według|согласно)\s\Z",
     re.IGNORECASE,
 )
@@ -226,7 +257,8 @@ _LISTED = re.compile(
     re.IGNORECASE,
 )
 _SOURCES_HEADING = re.compile(
-    rf"^[\s#*_]{{0,9}}(?:{SOURCE_WORD}|bibliography|works cited|further reading|literatur|bibliografía|links)"
+    rf"^[\s#*_]{{0,9}}(?:{SOURCE_WORD}|bibliography|works cited|further"
+    r" reading|literatur|bibliografía|links)"
     r"(?: (?:used|cited|consulted))?[*_]{0,3}[:：]?[*_ \t]{0,4}$",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -236,8 +268,9 @@ _NEXT_HEADING = re.compile(r"^#{1,6}\s", re.MULTILINE)
 def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
     """An address cites the chunks that come from it.
 
-    One that no evidence has is a fabrication where it is set as a citation: ``<https://...>``, ``(https://...)``, or an
-    entry of a list of sources; or named as the source ("according to https://..."). Elsewhere it is only an address.
+    One that no evidence has is a fabrication where it is set as a citation: ``<https://...>``,
+    ``(https://...)``, or an entry of a list of sources; or named as the source ("according to
+    https://..."). Elsewhere it is only an address.
     """
     if not index.has_addresses:
         return None
@@ -254,7 +287,12 @@ def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
             else [Reference(start, end, address, id_, "source") for id_ in ids]
         )
     enclosed = _BEFORE_ADDRESS.search(line) and answer[end : end + 1] in (">", ")")
-    if enclosed or _NAMED_AS_SOURCE.search(line) or _LISTED.match(line) or _in_source_list(answer, start):
+    if (
+        enclosed
+        or _NAMED_AS_SOURCE.search(line)
+        or _LISTED.match(line)
+        or _in_source_list(answer, start)
+    ):
         return [Reference(start, end, address, None, None)]
     return None
 
@@ -333,23 +371,34 @@ def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _poses_as_source(definition: str, index: EvidenceIndex) -> bool:
-    """Return whether a footnote that names no evidence is written as if it did: an id, an address, a number."""
+    """Return whether a footnote that names no evidence is written as if it did: an id, an address,
+    a number.
+    """
     text = definition.strip().strip("[]().")
     if index.has_addresses and _BARE_ADDRESS.search(definition):
         return True
-    return not text.isdecimal() and bool(text) and (index.is_shaped(text) or bool(read_references(text, 0, index)))
+    return (
+        not text.isdecimal()
+        and bool(text)
+        and (index.is_shaped(text) or bool(read_references(text, 0, index)))
+    )
 
 
-_BIBLIOGRAPHIC = re.compile(r"\b(?:1[5-9]|20)\d\d\b|https?://|\bdoi\b|\bet al\b|\bvol\b|\bpp?\.", re.IGNORECASE)
+_BIBLIOGRAPHIC = re.compile(
+    r"\b(?:1[5-9]|20)\d\d\b|https?://|\bdoi\b|\bet al\b|\bvol\b|\bpp?\.", re.IGNORECASE
+)
 _SENTENCE_WORDS = 5
 
 
 def _is_remark(definition: str) -> bool:
-    """Return whether a footnote says something itself ("Without the one-off items of the year.") and cites nothing."""
+    """Return whether a footnote says something itself ("Without the one-off items of the year.")
+    and cites nothing.
+    """
     return len(definition.split()) >= _SENTENCE_WORDS and not _BIBLIOGRAPHIC.search(definition)
 
 
-# Brackets that Markdown escapes: \[9\], \[chunk\_1\]. Formulas have blanks at the brackets, or signs of their own.
+# Brackets that Markdown escapes: \[9\], \[chunk\_1\]. Formulas have blanks at the brackets, or
+# signs of their own.
 
 ESCAPED_MARKER = re.compile(r"\\\[(?!\s)((?:[^\\\[\]\n^{}=$<>]|\\[_*#&.|/@-]){1,200})(?<!\s)\\\]")
 
@@ -397,20 +446,25 @@ def _parse_raised(match: Match, index: EvidenceIndex) -> Parsed:
     return _numbers(match, _RAISED_PART, index, lambda digits: int(digits.translate(_AS_DIGITS)))
 
 
-def _numbers(match: Match, part: re.Pattern[str], index: EvidenceIndex, value: Callable[[str], int]) -> list[Reference]:
+def _numbers(
+    match: Match, part: re.Pattern[str], index: EvidenceIndex, value: Callable[[str], int]
+) -> list[Reference]:
     """The references of numbers that aren't written in plain digits, ranges included."""
     references: list[Reference] = []
     for found in part.finditer(match.string, *match.span()):
         first = value(found.group(1))
         last = value(found.group(2)) if found.lastindex == 2 else first
         numbers = range(first, last + 1) if first <= last < first + LONGEST_RANGE else (first, last)
-        references += [Reference(*found.span(), str(each), *index.resolve(str(each))) for each in numbers]
+        references += [
+            Reference(*found.span(), str(each), *index.resolve(str(each))) for each in numbers
+        ]
     return references
 
 
 _RAISED_LIST = r"(\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9})"
 _SUPERSCRIPT = re.compile(
-    rf"<sup>\s{{0,3}}{_RAISED_LIST}\s{{0,3}}</sup>|\^{_RAISED_LIST}\^|\$\^\{{?{_RAISED_LIST}\}}?\$", re.IGNORECASE
+    rf"<sup>\s{{0,3}}{_RAISED_LIST}\s{{0,3}}</sup>|\^{_RAISED_LIST}\^|\$\^\{{?{_RAISED_LIST}\}}?\$",
+    re.IGNORECASE,
 )
 
 
@@ -434,14 +488,20 @@ def _parse_circled(match: Match, index: EvidenceIndex) -> Parsed:
 
 @lru_cache(maxsize=4)
 def _numbers_a_list(text: str) -> bool:
-    """Return whether circled numbers number the steps or entries of a text: then they point at those everywhere."""
-    return any(is_probably_a_list_number(text, *match.span()) for match in _CIRCLED_NUMBERS.finditer(text))
+    """Return whether circled numbers number the steps or entries of a text: then they point at
+    those everywhere.
+    """
+    return any(
+        is_probably_a_list_number(text, *match.span()) for match in _CIRCLED_NUMBERS.finditer(text)
+    )
 
 
 # Tags: <cite>chunk_1</cite>, <ref>1</ref>, <inref id="chunk_1"/>, <co>...</co: 1>
 
 _TAG_NAME = r"(?:cite|citation|ref|reference|inref|source|sources|doc|document|chunk|footnote)"
-_TAGGED = re.compile(rf"<({_TAG_NAME})(?:\s[^<>]{{0,100}})?>\s{{0,3}}([^<>]{{1,200}}?)\s{{0,3}}</\1>", re.IGNORECASE)
+_TAGGED = re.compile(
+    rf"<({_TAG_NAME})(?:\s[^<>]{{0,100}})?>\s{{0,3}}([^<>]{{1,200}}?)\s{{0,3}}</\1>", re.IGNORECASE
+)
 _TAG_WITH_ID = re.compile(
     rf"<{_TAG_NAME}\s{{1,3}}(?:ids?|names?|docs?|sources?|chunks?|refs?|keys?|numbers?|n|target)\s?=\s?"
     rf"[\"']?([^\"'<>]{{1,200}}?)[\"']?\s{{0,3}}/?>(?:</{_TAG_NAME}>)?",
@@ -477,12 +537,15 @@ def _parse_names(match: Match, index: EvidenceIndex) -> Parsed:
 # Control characters and numbers from 0 of chat products
 
 _PRIVATE_USE = re.compile(
-    "\ue200?[a-z_]{0,20}(?:\ue202[\\w.:-]{1,60}(?:\u2020[^\ue200-\ue202\n]{0,60})?)+\ue201?", re.IGNORECASE
+    "\ue200?[a-z_]{0,20}(?:\ue202[\\w.:-]{1,60}(?:\u2020[^\ue200-\ue202\n]{0,60})?)+\ue201?",
+    re.IGNORECASE,
 )
 _TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}|(?<=\ue202)[\w.:-]{1,60}", re.IGNORECASE)
 _PLAIN_TURNS = re.compile(r"(?:(?:file)?cite)?(?:turn\d{1,3}[a-z]{3,12}\d{1,3}){1,20}(?![a-z0-9])")
 _PLAIN_TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}")
-_FROM_ZERO = re.compile(r"##(\d{1,4})\$\$|:contentReference\[oaicite:(\d{1,4})\](?:\{index=\d{1,4}\})?")
+_FROM_ZERO = re.compile(
+    r"##(\d{1,4})\$\$|:contentReference\[oaicite:(\d{1,4})\](?:\{index=\d{1,4}\})?"
+)
 
 
 def _parse_private_use(match: Match, index: EvidenceIndex) -> Parsed:
@@ -496,7 +559,9 @@ def _parse_plain_turns(match: Match, index: EvidenceIndex) -> Parsed:
 def _turns(match: Match, part: re.Pattern[str], index: EvidenceIndex) -> list[Reference]:
     references = []
     for turn in part.finditer(match.string, *match.span()):
-        references += _one_for_each(*turn.span(), turn.group(), _by_name_or_source(turn.group(), index))
+        references += _one_for_each(
+            *turn.span(), turn.group(), _by_name_or_source(turn.group(), index)
+        )
     return references
 
 
@@ -509,7 +574,8 @@ def _parse_from_zero(match: Match, index: EvidenceIndex) -> Parsed:
 # Sources: chunk_1, chunk_9
 
 _SOURCE_LINE = re.compile(
-    rf"^[ \t*_]{{0,8}}(?:{SOURCE_WORD})[*_]{{0,3}}[:：][*_ \t]{{0,6}}([^\s\[\]【(][^\[\]【\n]{{0,300}})$",
+    rf"^[ \t*_]{{0,8}}(?:{SOURCE_WORD})[*_]{{0,3}}[:：][*_"
+    r" \t]{0,6}([^\s\[\]【(][^\[\]【\n]{0,300})$",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -517,7 +583,8 @@ _SOURCE_LINE = re.compile(
 def _parse_source_line(match: Match, index: EvidenceIndex) -> Parsed:
     references = read_references(match.group(1), match.start(1), index)
     if any(
-        reference.evidence_id or (index.has_file_names and is_file_name(reference.name)) for reference in references
+        reference.evidence_id or (index.has_file_names and is_file_name(reference.name))
+        for reference in references
     ):
         return references
     return None
@@ -530,13 +597,17 @@ def _never(match: Match) -> bool:
 SQUARE_BRACKETS = MarkerStyle(
     name="square brackets",
     opening="[［〔〖",
-    pattern=re.compile(r"\[[^\[\]]{1,300}\]|［[^［］]{1,300}］|〔[^〔〕\n]{1,300}〕|〖[^〖〗\n]{1,300}〗"),
+    pattern=re.compile(
+        r"\[[^\[\]]{1,300}\]|［[^［］]{1,300}］|〔[^〔〕\n]{1,300}〕|〖[^〖〗\n]{1,300}〗"
+    ),
     parse=_parse_square,
     may_follow_stop=_square_may_follow_stop,
     write=lambda names: f"[{', '.join(names)}]",
     example="[chunk_1]",
-    explanation="An id, a number, a list, a range, or a word for evidence with a number. `［］`, `〔〕` and `〖〗` are "
-    "the same.",
+    explanation=(
+        "An id, a number, a list, a range, or a word for evidence with a number. `［］`, `〔〕` and"
+        " `〖〗` are the same."
+    ),
 )
 
 STYLES: tuple[MarkerStyle, ...] = (
@@ -549,8 +620,10 @@ STYLES: tuple[MarkerStyle, ...] = (
         may_follow_stop=_link_may_follow_stop,
         words=_label_of_link,
         example="[[1]](https://a.example/report)",
-        explanation="A link cites the chunks of its address. Where chunks have web addresses, one that none of them "
-        "has is a fabrication, whatever its label. Else the label counts.",
+        explanation=(
+            "A link cites the chunks of its address. Where chunks have web addresses, one that none"
+            " of them has is a fabrication, whatever its label. Else the label counts."
+        ),
     ),
     MarkerStyle(
         name="footnote",
@@ -560,8 +633,11 @@ STYLES: tuple[MarkerStyle, ...] = (
         parse=_parse_footnote,
         write=lambda names: "".join(f"[^{name}]" for name in names),
         example="[^1]",
-        explanation="Names what its definition names, else the evidence of that number. A definition by an id or an "
-        "address that the evidence doesn't have makes it a fabrication. `[^1^]` is the same.",
+        explanation=(
+            "Names what its definition names, else the evidence of that number. A definition by an"
+            " id or an address that the evidence doesn't have makes it a fabrication. `[^1^]` is"
+            " the same."
+        ),
     ),
     SQUARE_BRACKETS,
     MarkerStyle(
@@ -587,10 +663,14 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="(（",
         pattern=re.compile(r"[(（]([^()（）\[\]]{2,200})[)）]"),
         parse=_parse_round,
-        write=lambda names: f"(Source {names[0]})" if len(names) == 1 else f"(Sources {', '.join(names)})",
+        write=lambda names: (
+            f"(Source {names[0]})" if len(names) == 1 else f"(Sources {', '.join(names)})"
+        ),
         may_follow_stop=lambda match: _ROUND_SOURCE.fullmatch(match.group()) is not None,
         example="(Source 1)",
-        explanation="Only with a word for evidence, or an id of letters and digits: `(1)` is no citation.",
+        explanation=(
+            "Only with a word for evidence, or an id of letters and digits: `(1)` is no citation."
+        ),
     ),
     MarkerStyle(
         name="LaTeX",
@@ -607,7 +687,9 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_RAISED_NUMBER,
         parse=_parse_raised,
         example="¹",
-        explanation="Behind a word or a stop; not behind a number, a unit or a letter: `10⁸`, `m³`, `x²`.",
+        explanation=(
+            "Behind a word or a stop; not behind a number, a unit or a letter: `10⁸`, `m³`, `x²`."
+        ),
     ),
     MarkerStyle(
         name="superscript",
@@ -635,8 +717,10 @@ STYLES: tuple[MarkerStyle, ...] = (
         parse=_parse_tagged,
         write=lambda names: "".join(f"<cite>{name}</cite>" for name in names),
         example="<cite>chunk_1</cite>",
-        explanation="Between `<cite>`, `<ref>`, `<source>`, `<doc>`, `<chunk>` and the like, also with brackets "
-        "(LongCite).",
+        explanation=(
+            "Between `<cite>`, `<ref>`, `<source>`, `<doc>`, `<chunk>` and the like, also with"
+            " brackets (LongCite)."
+        ),
     ),
     MarkerStyle(
         name="tag with an id",
@@ -670,8 +754,10 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_FROM_ZERO,
         parse=_parse_from_zero,
         example="##0$$",
-        explanation="RAGFlow, and `:contentReference[oaicite:0]{index=0}` of ChatGPT: the place of the chunk, counted "
-        "from 0.",
+        explanation=(
+            "RAGFlow, and `:contentReference[oaicite:0]{index=0}` of ChatGPT: the place of the"
+            " chunk, counted from 0."
+        ),
     ),
     MarkerStyle(
         name="control characters",
@@ -698,9 +784,11 @@ STYLES: tuple[MarkerStyle, ...] = (
         parse=_parse_address,
         may_follow_stop=_never,
         example="https://a.example/report",
-        explanation="Cites the chunks that come from it. One that no evidence has is a fabrication in `<>`, in `()` "
-        'and in lists of sources, and behind words such as "according to", where chunks have web addresses; else it is '
-        "only an address.",
+        explanation=(
+            "Cites the chunks that come from it. One that no evidence has is a fabrication in `<>`,"
+            ' in `()` and in lists of sources, and behind words such as "according to", where'
+            " chunks have web addresses; else it is only an address."
+        ),
     ),
     MarkerStyle(
         name="source line",
@@ -712,11 +800,18 @@ STYLES: tuple[MarkerStyle, ...] = (
         explanation="A line of ids without brackets, if it names any evidence at all.",
     ),
 )
-"""Every style. Where two read the same stretch, the longer one is taken, then the one listed first."""
+"""Every style. Where two read the same stretch, the longer one is taken, then the one
+listed first.
+"""
 
 MARKER_OPENINGS = "".join(
     dict.fromkeys(
-        character for style in STYLES for character in style.opening if not character.isascii() or character in "[(<"
+        character
+        for style in STYLES
+        for character in style.opening
+        if not character.isascii() or character in "[(<"
     )
 )
-"""Characters with which a marker begins and that hardly begin a word of a sentence: brackets, raised digits, tags."""
+"""Characters with which a marker begins and that hardly begin a word of a sentence: brackets,
+raised digits, tags.
+"""

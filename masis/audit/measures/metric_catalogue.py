@@ -1,7 +1,9 @@
-"""Every metric that a rule asks for, once: its name, its kind, its unit, the rule, and how it is measured.
+"""Every metric that a rule asks for, once: its name, its kind, its unit, the rule, and how it is
+measured.
 
-Where a rule gives a name it is that name; where it only describes ("CriticAgent execution time (histogram)") the
-name is chosen here. The instruments of OpenTelemetry, the table in ``docs/running.md`` and the tests come from here.
+Where a rule gives a name it is that name; where it only describes ("CriticAgent execution time
+(histogram)") the name is chosen here. The instruments of OpenTelemetry, the table in
+``docs/running.md`` and the tests come from here.
 
 A rate is a histogram of 0 and 1: its mean, the sum divided by the count, is the share.
 """
@@ -21,7 +23,22 @@ COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55)
 NO_OR_YES = (0, 1)
 DELTAS = (-0.5, -0.2, -0.1, -0.05, 0, 0.05, 0.1, 0.2, 0.5)
 PERCENTAGES = (-50, -20, -10, 0, 5, 10, 20, 50, 100, 200)
-CALL_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+CALL_SECONDS = (
+    0.01,
+    0.02,
+    0.04,
+    0.08,
+    0.16,
+    0.32,
+    0.64,
+    1.28,
+    2.56,
+    5.12,
+    10.24,
+    20.48,
+    40.96,
+    81.92,
+)
 """Buckets that the GenAI semantic conventions ask for, as ``TOKENS`` are."""
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
@@ -49,17 +66,33 @@ Measured = dict[Metric, str]
 
 
 def _histograms(spec: str, *rows: tuple[Any, ...]) -> Measured:
-    """Return the histograms of a rule: name, unit, words, bounds, and the field unless the name ends in it."""
+    """Return the histograms of a rule: name, unit, words, bounds, and the field unless the name
+    ends in it.
+    """
     return {
-        Metric(name, "histogram", unit, words, spec, bounds): field[0] if field else name.rpartition(".")[2]
+        Metric(name, "histogram", unit, words, spec, bounds): (
+            field[0] if field else name.rpartition(".")[2]
+        )
         for name, unit, words, bounds, *field in rows
     }
 
 
 OF_RUN = _histograms(
     LOOP,
-    ("masis.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", SECONDS, "loop_ms"),
-    ("masis.loop.iterations", "{iteration}", "Number of iterations per query", (1, 2, 3, 4, 5), "run.total_iterations"),
+    (
+        "masis.loop.duration",
+        "s",
+        "Total refinement loop duration, by the clock on the wall",
+        SECONDS,
+        "loop_ms",
+    ),
+    (
+        "masis.loop.iterations",
+        "{iteration}",
+        "Number of iterations per query",
+        (1, 2, 3, 4, 5),
+        "run.total_iterations",
+    ),
     (
         "masis.loop.improvement_percentage",
         "%",
@@ -98,7 +131,12 @@ OF_ITERATION = (
         LOOP,
         ("masis.critic.duration", "s", "CriticAgent execution time", SECONDS, "critic_ms"),
         ("masis.reviser.duration", "s", "RevisionAgent execution time", SECONDS, "reviser_ms"),
-        ("masis.loop.improvement_delta", "1", "Quality score improvement delta, between two iterations", DELTAS),
+        (
+            "masis.loop.improvement_delta",
+            "1",
+            "Quality score improvement delta, between two iterations",
+            DELTAS,
+        ),
         ("masis.loop.issues", "{issue}", "Issue identification rate: issues per answer", COUNTS),
     )
     | _histograms(
@@ -110,7 +148,13 @@ OF_ITERATION = (
     )
     | _histograms(
         EVALUATOR,
-        ("masis.evaluator.duration", "s", "The evaluator's execution time", SECONDS, "evaluator_ms"),
+        (
+            "masis.evaluator.duration",
+            "s",
+            "The evaluator's execution time",
+            SECONDS,
+            "evaluator_ms",
+        ),
         ("masis.evaluator.overall_score", "1", "The evaluator's overall score", SHARES, "overall"),
         ("masis.evaluator.faithfulness", "1", "Faithfulness, after the clamps", SHARES),
         ("masis.evaluator.relevance", "1", "Relevance", SHARES),
@@ -121,23 +165,51 @@ OF_ITERATION = (
 
 OF_CRITIQUE = _histograms(
     DRAFT,
-    ("critique_hallucination_rate", "1", "Share of drafts with hallucinations", NO_OR_YES, "hallucination"),
+    (
+        "critique_hallucination_rate",
+        "1",
+        "Share of drafts with hallucinations",
+        NO_OR_YES,
+        "hallucination",
+    ),
     ("critique_revision_rate", "1", "Share of answers that needed revision", NO_OR_YES, "revision"),
     ("critique_latency_ms", "ms", "Time for full critique cycle", MILLISECONDS, "latency_ms"),
-    ("critique_confidence_avg", "1", "Average confidence score, of the claims", SHARES, "confidence"),
+    (
+        "critique_confidence_avg",
+        "1",
+        "Average confidence score, of the claims",
+        SHARES,
+        "confidence",
+    ),
     ("claims_per_draft", "{claim}", "Average claims extracted", COUNTS, "claims"),
 )
 """Taken of each original answer or draft."""
 
-LOOP_TOKENS = Metric("masis.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP)
+LOOP_TOKENS = Metric(
+    "masis.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP
+)
 COST = Metric(
-    "masis.loop.cost", "counter", "{USD}", "Cost of calls to models, where a price is known", "prices of calls"
+    "masis.loop.cost",
+    "counter",
+    "{USD}",
+    "Cost of calls to models, where a price is known",
+    "prices of calls",
 )
 CALL_DURATION = Metric(
-    "gen_ai.client.operation.duration", "histogram", "s", "GenAI operation duration.", GEN_AI, CALL_SECONDS
+    "gen_ai.client.operation.duration",
+    "histogram",
+    "s",
+    "GenAI operation duration.",
+    GEN_AI,
+    CALL_SECONDS,
 )
 CALL_TOKENS = Metric(
-    "gen_ai.client.token.usage", "histogram", "{token}", "Number of input and output tokens used.", GEN_AI, TOKENS
+    "gen_ai.client.token.usage",
+    "histogram",
+    "{token}",
+    "Number of input and output tokens used.",
+    GEN_AI,
+    TOKENS,
 )
 OF_CALL = (LOOP_TOKENS, COST, CALL_DURATION, CALL_TOKENS)
 """Recorded at each call to a model."""
@@ -157,7 +229,9 @@ def of_critique(measures: CritiqueMeasures) -> Iterator[Recorded]:
     return _recorded(OF_CRITIQUE, measures)
 
 
-def _recorded(metrics: Measured, measures: RunMeasures | IterationMeasures | CritiqueMeasures) -> Iterator[Recorded]:
+def _recorded(
+    metrics: Measured, measures: RunMeasures | IterationMeasures | CritiqueMeasures
+) -> Iterator[Recorded]:
     for metric, field in metrics.items():
         if (found := attrgetter(field)(measures)) is not None:
             yield metric.name, found / 1000 if metric.unit == "s" else float(found)

@@ -1,7 +1,7 @@
 """The figures of many runs: rates of all, by period and by model, and how a figure is spread.
 
-Runs come added up by day and model, from SQL or from Parquet. Nothing is counted where nothing was measured. Times are
-UTC; a week begins on its Monday.
+Runs come added up by day and model, from SQL or from Parquet. Nothing is counted where nothing was
+measured. Times are UTC; a week begins on its Monday.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ Measure = Literal[
 
 
 class Rates(Record):
-    """Runs added up. Shares are 0..1, latency is the mean in milliseconds, the other figures are means but for calls,
-    tokens and cost, which are sums. None: nothing was measured. ``name`` is the period's first day, or the model.
+    """Runs added up. Shares are 0..1, latency is the mean in milliseconds, the other figures are
+    means but for calls, tokens and cost, which are sums. None: nothing was measured. ``name`` is
+    the period's first day, or the model.
 
-    ``converged_rate`` is the share of runs that ended well (by ``no_issues`` or ``convergence``), ``convergence_rate``
-    that of ``convergence`` endings alone; the bases of the first two rates are ``hallucination_known`` and
-    ``revision_known``, that of all others is ``runs``.
+    ``converged_rate`` is the share of runs that ended well (by ``no_issues`` or ``convergence``),
+    ``convergence_rate`` that of ``convergence`` endings alone; the bases of the first two rates are
+    ``hallucination_known`` and ``revision_known``, that of all others is ``runs``.
     """
 
     name: str | None
@@ -103,12 +104,17 @@ MEANS = {
     "no_issues_rate": "no_issues",
     "error_rate": "failed",
     "needs_review_rate": "needs_review",
-    **{name: name for name in ("iterations", "improvement_percentage", "quality", "confidence", "overall")},
+    **{
+        name: name
+        for name in ("iterations", "improvement_percentage", "quality", "confidence", "overall")
+    },
 }
 """Rates and means, and of which column each is the mean, over the runs where it is known."""
 TOTALS = ("calls", "input_tokens", "output_tokens", "cost_usd")
 SUMMED = (*MEANS.values(), *TOTALS)
-"""What is added up: each column beside the number of runs where it is known (``_known``), and the ``runs``."""
+"""What is added up: each column beside the number of runs where it is known (``_known``), and the
+``runs``.
+"""
 Sums = Counter[str]
 
 
@@ -121,10 +127,15 @@ class AddedUp(NamedTuple):
 
 
 def add_up(sums: Mapping[tuple[str, str | None], Sums], period: Period) -> AddedUp:
-    """Return the rates of all runs, by period and by model (most runs first), from their sums by day and model."""
+    """Return the rates of all runs, by period and by model (most runs first), from their sums by
+    day and model.
+    """
     total, periods, models = Sums(), dict[str, Sums](), dict[str | None, Sums]()
     for (day, model), added in sums.items():
-        of_period, of_model = periods.setdefault(first_day(day, period), Sums()), models.setdefault(model, Sums())
+        of_period, of_model = (
+            periods.setdefault(first_day(day, period), Sums()),
+            models.setdefault(model, Sums()),
+        )
         for each in (total, of_period, of_model):
             each.update(added)
     return AddedUp(
@@ -132,7 +143,9 @@ def add_up(sums: Mapping[tuple[str, str | None], Sums], period: Period) -> Added
         periods=tuple(_rates(first, periods[first]) for first in sorted(periods)),
         models=tuple(
             _rates(model, of_model)
-            for model, of_model in sorted(models.items(), key=lambda each: (-each[1]["runs"], each[0] or ""))
+            for model, of_model in sorted(
+                models.items(), key=lambda each: (-each[1]["runs"], each[0] or "")
+            )
         ),
     )
 
@@ -167,10 +180,11 @@ MOST_BINS = 10
 
 
 def equal_bounds(values: NDArray[np.float64]) -> list[float]:
-    """Return the inner bounds of bins that are equally wide, 1, 2 or 5 times a power of ten, for ascending values.
+    """Return the inner bounds of bins that are equally wide, 1, 2 or 5 times a power of ten, for
+    ascending values.
 
-    A long tail would squeeze everything else into one bin: where the largest value lies more than twice as far out as
-    the 99th percentile, what is above that shares the last bin, which is open.
+    A long tail would squeeze everything else into one bin: where the largest value lies more than
+    twice as far out as the 99th percentile, what is above that shares the last bin, which is open.
     """
     if not len(values) or values[0] == values[-1]:
         return []
@@ -178,10 +192,18 @@ def equal_bounds(values: NDArray[np.float64]) -> list[float]:
     least, most, tail = float(values[0]), float(values[-1]), percentile(values, 99)
     if most - least > 2 * (tail - least) > 0:
         most = tail
-    step = 1.0 if whole else 10.0 ** (math.floor(math.log10(max(most - least, abs(most) * 1e-9, 1e-12))) - 2)
+    step = (
+        1.0
+        if whole
+        else 10.0 ** (math.floor(math.log10(max(most - least, abs(most) * 1e-9, 1e-12))) - 2)
+    )
     for factor in itertools.cycle((2, 2.5, 2)):
         first = math.floor(least / step) * step
-        bins = math.floor((most - first) / step) + 1 if whole else max(1, math.ceil(round((most - first) / step, 9)))
+        bins = (
+            math.floor((most - first) / step) + 1
+            if whole
+            else max(1, math.ceil(round((most - first) / step, 9)))
+        )
         if bins + (float(values[-1]) > most) <= MOST_BINS:
             break
         step *= factor

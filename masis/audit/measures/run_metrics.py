@@ -1,7 +1,8 @@
-"""The figures of a run, an iteration, a draft: what telemetry sends, the store keeps and the metrics page shows.
+"""The figures of a run, an iteration, a draft: what telemetry sends, the store keeps and the
+metrics page shows.
 
-Numbers alone, never a text, so that they may be sent and may outlast the texts they are about. What was not measured or
-not scored is None, and is counted nowhere: neither as 0 nor as a rate's "no".
+Numbers alone, never a text, so that they may be sent and may outlast the texts they are about. What
+was not measured or not scored is None, and is counted nowhere: neither as 0 nor as a rate's "no".
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Iteration, Run
 
 FALSE = ("hallucination", "unsupported", "contradiction")
-"""Issues of a draft which say that the sources do not support it; a high one makes the draft a hallucination."""
+"""Issues of a draft which say that the sources do not support it; a high one makes the draft a
+hallucination.
+"""
 
 
 class IterationMeasures(NamedTuple):
-    """One audited answer. ``critic_ms``, ``reviser_ms``, ``evaluator_ms`` are those steps' milliseconds without waits
-    in a queue, ``iteration_ms`` that of all its steps; scores are 0..1.
+    """One audited answer. ``critic_ms``, ``reviser_ms``, ``evaluator_ms`` are those steps'
+    milliseconds without waits in a queue, ``iteration_ms`` that of all its steps; scores are 0..1.
     """
 
     number: int
@@ -52,7 +55,9 @@ class CritiqueMeasures(NamedTuple):
 
 
 class RunMeasures(NamedTuple):
-    """One run of the loop: REQ-CRITIC-OBS-001. But for wall time and iterations all is about the original answer."""
+    """One run of the loop: REQ-CRITIC-OBS-001. But for wall time and iterations all is about the
+    original answer.
+    """
 
     run: Run
     loop_ms: float
@@ -80,12 +85,18 @@ def of_run(run: Run) -> RunMeasures:
         critique=CritiqueMeasures(
             hallucination=_unless_failed(first, hallucinated) if first else None,
             # whether the loop had something to revise, whether or not it could (REQ-CRITIC-017)
-            revision=_unless_failed(first, first.critique.has_major_issues or first.critique.needs_retry)
-            if first
-            else None,
+            revision=(
+                _unless_failed(first, first.critique.has_major_issues or first.critique.needs_retry)
+                if first
+                else None
+            ),
             latency_ms=loop_ms,
             confidence=first.claim_report.confidence if first else None,
-            claims=None if first is None or first.claim_report.unscored else first.claim_report.facts_checked,
+            claims=(
+                None
+                if first is None or first.claim_report.unscored
+                else first.claim_report.facts_checked
+            ),
         ),
     )
 
@@ -116,9 +127,13 @@ def of_iteration(iteration: Iteration) -> IterationMeasures:
 
 
 def of_draft(result: CritiqueResult) -> CritiqueMeasures:
-    """The figures of a critique of a draft; the same as ``masis.api.draft_critique.metrics`` takes the means of."""
+    """The figures of a critique of a draft; the same as ``masis.api.draft_critique.metrics`` takes
+    the means of.
+    """
     return CritiqueMeasures(
-        hallucination=any(issue.type in FALSE and issue.severity == "high" for issue in result.issues),
+        hallucination=any(
+            issue.type in FALSE and issue.severity == "high" for issue in result.issues
+        ),
         revision=bool(result.issues),
         latency_ms=result.metadata.critique_time_ms,
         confidence=result.confidence,
@@ -127,6 +142,8 @@ def of_draft(result: CritiqueResult) -> CritiqueMeasures:
 
 
 def _unless_failed(first: Iteration, found: bool) -> bool | None:
-    """Return what was found, or None where nothing was and the critic failed, so that what it says is not known."""
+    """Return what was found, or None where nothing was and the critic failed, so that what it says
+    is not known.
+    """
     failed = first.critique.unscored is not None and first.critique.unscored.code is not None
     return None if failed and not found else found

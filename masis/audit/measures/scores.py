@@ -13,23 +13,36 @@ from masis.schema.audit import FiredRule, Measurement, Score
 
 
 def normalised(name: str, given: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
-    """The score for what a judge gave: percentages read, clamped, or unscored where it is no finite number."""
+    """The score for what a judge gave: percentages read, clamped, or unscored where it is no finite
+    number.
+    """
     raw = _finite(given)
     if raw is None:
         return Score(name=name, raw=None, value=None, measurements=measurements)
     value = raw
     rules: list[FiredRule] = []
     if value > 1:
-        rules.append(FiredRule(rule="percentage", before=value, after=value / 100, why="above 1: read as a percentage"))
+        rules.append(
+            FiredRule(
+                rule="percentage",
+                before=value,
+                after=value / 100,
+                why="above 1: read as a percentage",
+            )
+        )
         value /= 100
     clamped = max(0.0, min(value, 1.0))
     if clamped != value:
-        rules.append(FiredRule(rule="clamp", before=value, after=clamped, why="kept within 0 and 1"))
+        rules.append(
+            FiredRule(rule="clamp", before=value, after=clamped, why="kept within 0 and 1")
+        )
     return Score(name=name, raw=raw, value=clamped, rules=tuple(rules), measurements=measurements)
 
 
 def score_of(name: str, judgement: Any) -> Score:
-    """The score of this name in a judgement; where the judge was asked several times, with what each sample gave."""
+    """The score of this name in a judgement; where the judge was asked several times, with what
+    each sample gave.
+    """
     score = normalised(name, getattr(judgement, name), judgement.measurements.get(name, ()))
     samples = judgement.samples.get(name, ())
     known = [value for value in samples if value is not None]

@@ -7,19 +7,25 @@ from numpy.typing import ArrayLike
 
 
 def percentile(values: ArrayLike, percent: int) -> float:
-    """Return the smallest value that so many percent of the values don't exceed: one that occurred (nearest rank)."""
+    """Return the smallest value that so many percent of the values don't exceed: one that occurred
+    (nearest rank).
+    """
     ordered = np.sort(np.asarray(values, dtype=float))
     return float(ordered[max(0, -(-len(ordered) * percent // 100) - 1)])
 
 
 def interval(estimates: ArrayLike) -> tuple[float, float]:
-    """Return the 95% interval of estimates from resamples: their 2.5th and 97.5th percentile, interpolated."""
+    """Return the 95% interval of estimates from resamples: their 2.5th and 97.5th percentile,
+    interpolated.
+    """
     low, high = np.percentile(np.asarray(estimates, dtype=float), (2.5, 97.5))
     return float(low), float(high)
 
 
 def exact_bounds(hits: float, of: float, error: float = 0.05) -> tuple[float, float]:
-    """Return the two-sided Clopper-Pearson interval at certainty ``1 - error``; it covers at least that often."""
+    """Return the two-sided Clopper-Pearson interval at certainty ``1 - error``; it covers at least
+    that often.
+    """
     from scipy.special import betaincinv
 
     low = float(betaincinv(hits, of - hits + 1, error / 2)) if hits > 0 else 0.0

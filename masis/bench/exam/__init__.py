@@ -1,12 +1,13 @@
-"""The exam of a model: 32 short answers, half of them with one known fault, audited by the real roles.
+"""The exam of a model: 32 short answers, half of them with one known fault, audited by the real
+roles.
 
     result = take_exam(exam_settings(settings, "openai:gpt-4o-mini"))
     result.passed, result.shortfalls
 
-A model that judges answers well enough on other people's benchmarks may still accept what this workbench must not
-accept, or reply in a form that can't be read. The exam measures just that, with the prompts, the code and the
-acceptance rule that will be used. ``cases.jsonl`` was written for it: invented subjects, so that no model knows the
-answers, and kinds of faults in equal numbers.
+A model that judges answers well enough on other people's benchmarks may still accept what this
+workbench must not accept, or reply in a form that can't be read. The exam measures just that, with
+the prompts, the code and the acceptance rule that will be used. ``cases.jsonl`` was written for it:
+invented subjects, so that no model knows the answers, and kinds of faults in equal numbers.
 """
 
 from __future__ import annotations
@@ -44,19 +45,26 @@ SETTINGS_OF_THE_EXAM = {
     "review_revised": True,
     "accept_without_exam": True,
 }
-"""Only the original answer is judged: revising it costs calls and says nothing about the verdict."""
+"""Only the original answer is judged: revising it costs calls and says nothing about
+the verdict.
+"""
 
 ANSWERS_WITHOUT_REPLY = 2
-"""After so many answers the exam ends if no call got a reply: a wrong key or address fails every call alike."""
+"""After so many answers the exam ends if no call got a reply: a wrong key or address fails every
+call alike.
+"""
 
 NO_REPLY: tuple[CallOutcome, ...] = ("failed", "out_of_time", "stopped")
-"""Outcomes that say something about the server or the connection, and nothing about how the model judges."""
+"""Outcomes that say something about the server or the connection, and nothing about how the model
+judges.
+"""
 
 
 class ExamCase(NamedTuple):
     """One answer of the exam.
 
-    ``fault`` are the words at fault, empty where the answer is sound; they occur once in the answer.
+    ``fault`` are the words at fault, empty where the answer is sound; they occur once in the
+    answer.
     """
 
     case: Case
@@ -94,9 +102,11 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
     """Return the settings under which the exam is taken.
 
     Args:
-        settings: Who fills the roles where no model is named; providers, prices, limits and thresholds.
-        model: A model that fills every judging role. One that only verifies (``local:...``) verifies beside the
-            offline critic and evaluator. Of two verifiers in a row (``offline,MODEL``) the second fills the others.
+        settings: Who fills the roles where no model is named; providers, prices, limits and
+            thresholds.
+        model: A model that fills every judging role. One that only verifies (``local:...``)
+            verifies beside the offline critic and evaluator. Of two verifiers in a row
+            (``offline,MODEL``) the second fills the others.
 
     Raises:
         SettingsError: A model can't be asked.
@@ -112,7 +122,9 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
 
 
 def estimate_exam(settings: Settings) -> Estimate:
-    """Return the calls, tokens and US dollars that the exam takes at most under the settings of an exam."""
+    """Return the calls, tokens and US dollars that the exam takes at most under the settings of an
+    exam.
+    """
     return reduce(Estimate.plus, (estimate(each.case, settings) for each in exam_cases()))
 
 
@@ -134,13 +146,13 @@ def take_exam(
         seconds: A clock for the time the exam took.
 
     Returns:
-        The result, which says in words what kept the model from passing; None if the exam was stopped, since half an
-        exam says nothing.
+        The result, which says in words what kept the model from passing; None if the exam was
+        stopped, since half an exam says nothing.
 
     Raises:
         SettingsError: The model can't be asked.
-        InputError: Too many calls got no reply at all, so that the result would be about the server and not about the
-            model. It names the error of most of them.
+        InputError: Too many calls got no reply at all, so that the result would be about the server
+            and not about the model. It names the error of most of them.
 
     """
     asked = exam_cases()
@@ -156,7 +168,9 @@ def take_exam(
         return stopped() or (len(runs) <= ANSWERS_WITHOUT_REPLY and _nobody_replies(runs))
 
     on_progress(0, len(jobs))
-    for _, outcome in audit_in_threads(jobs, audit, at_once=calls_at_once(settings), stopping=stopping):
+    for _, outcome in audit_in_threads(
+        jobs, audit, at_once=calls_at_once(settings), stopping=stopping
+    ):
         if isinstance(outcome, Run):
             runs.append(outcome)
             on_progress(len(runs), len(jobs))
@@ -170,7 +184,11 @@ def take_exam(
 def _nobody_replies(runs: Sequence[Run]) -> bool:
     """Return whether the first answers are audited and not one of their calls got a reply."""
     calls = [call for run in runs for call in run.calls]
-    return len(runs) >= ANSWERS_WITHOUT_REPLY and bool(calls) and all(call.outcome in NO_REPLY for call in calls)
+    return (
+        len(runs) >= ANSWERS_WITHOUT_REPLY
+        and bool(calls)
+        and all(call.outcome in NO_REPLY for call in calls)
+    )
 
 
 def _check_replies(runs: Sequence[Run]) -> None:
@@ -181,9 +199,13 @@ def _check_replies(runs: Sequence[Run]) -> None:
         return
     ((most, _),) = errors.most_common(1)
     raise InputError(
-        f"The exam was not finished: {errors.total()} of {len(calls)} calls got no reply: {most}".rstrip(". "),
-        cure="Test the model on the page Health or with `masis health`, then start the exam again. Give a "
-        "slow server more time with the setting call_deadline_s.",
+        f"The exam was not finished: {errors.total()} of {len(calls)} calls got no reply: {most}".rstrip(
+            ". "
+        ),
+        cure=(
+            "Test the model on the page Health or with `masis health`, then start the exam again."
+            " Give a slow server more time with the setting call_deadline_s."
+        ),
     )
 
 

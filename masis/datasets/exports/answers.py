@@ -1,7 +1,8 @@
-"""What a row may say of a case: the answers by their part (original, judged, standing), evidence, labels with offsets.
+"""What a row may say of a case: the answers by their part (original, judged, standing), evidence,
+labels with offsets.
 
-Offsets count characters (code points) of the answer that was judged: ``answer[start:end]`` are the words a label is
-about.
+Offsets count characters (code points) of the answer that was judged: ``answer[start:end]`` are the
+words a label is about.
 """
 
 from __future__ import annotations
@@ -38,12 +39,24 @@ RAGTRUTH_TYPE = {
     "fabricated citation": "Evident Baseless Info",
     "partial": "Subtle Baseless Info",
 }
-"""RAGTruth's types of hallucination by the label that a person gave; other labels mark no hallucination."""
+"""RAGTruth's types of hallucination by the label that a person gave; other labels mark no
+hallucination.
+"""
 
 _OF_SENTENCE = {"text", "status", "why", "citation_ids"}
 _OF_CITATION = {"text", "reference", "evidence_id", "status", "resolved_by"}
 _OF_ISSUE = {
-    *("id", "source", "type", "severity", "description", "reason", "suggestion", "evidence_ids", "rule"),
+    *(
+        "id",
+        "source",
+        "type",
+        "severity",
+        "description",
+        "reason",
+        "suggestion",
+        "evidence_ids",
+        "rule",
+    ),
     *("start", "end"),
 }
 """Fields of the audit that rows have, as they are stored."""
@@ -61,13 +74,19 @@ _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://masis.invalid/scores")
 
 
 def place_of(text: str | None, words: str, start: Any, end: Any) -> Row:
-    """Return where words stand in a text: at the offsets given if they do, else at their only occurrence, else None.
+    """Return where words stand in a text: at the offsets given if they do, else at their only
+    occurrence, else None.
 
-    A sentence or a claim may occur twice, so its own offsets come first; a decision that came from a program may carry
-    offsets that don't fit, and they are never handed on.
+    A sentence or a claim may occur twice, so its own offsets come first; a decision that came from
+    a program may carry offsets that don't fit, and they are never handed on.
     """
     if text is not None and words:
-        if isinstance(start, int) and isinstance(end, int) and 0 <= start < end and text[start:end] == words:
+        if (
+            isinstance(start, int)
+            and isinstance(end, int)
+            and 0 <= start < end
+            and text[start:end] == words
+        ):
             return {"start": start, "end": end}
         first = text.find(words)
         if first >= 0 and text.find(words, first + 1) < 0:
@@ -86,7 +105,9 @@ class Judged:
     """Every judgement on the case, this one among them."""
 
     def get(self, name: str) -> Any:
-        """Return a field by its name, which is how JMESPath asks an object. Raises KeyError where there is none."""
+        """Return a field by its name, which is how JMESPath asks an object. Raises KeyError where
+        there is none.
+        """
         if name in self._at_hand:
             return self._at_hand[name]
         if name not in _FIELDS:
@@ -142,22 +163,30 @@ class Judged:
     @property
     def passages(self) -> str:
         """The chunks in one text, as RAGTruth has them."""
-        return "\n\n".join(f"passage {place}:{each['text']}" for place, each in enumerate(self.evidence, 1))
+        return "\n\n".join(
+            f"passage {place}:{each['text']}" for place, each in enumerate(self.evidence, 1)
+        )
 
     @property
     def prompt(self) -> str:
         """The question with its evidence, as a model is asked it."""
         sources = "\n\n".join(f"[{each['id']}] {each['text']}" for each in self.evidence)
         return (
-            "Answer the question from the sources. Cite the source of each statement by its id in brackets.\n\n"
-            f"Sources:\n\n{sources}\n\nQuestion: {self.case['query']}"
+            "Answer the question from the sources. Cite the source of each statement by its id in"
+            f" brackets.\n\nSources:\n\n{sources}\n\nQuestion: {self.case['query']}"
         )
 
     @property
     def asked(self) -> list[Row]:
-        """The turns that lead to the answer: those of the conversation before the question, then the prompt."""
+        """The turns that lead to the answer: those of the conversation before the question, then
+        the prompt.
+        """
         turns = Case.from_stored(self.case).earlier_turns if self.case.get("messages") else ()
-        before = [{"role": _CHAT_ROLES[turn.role], "content": turn.text} for turn in turns if turn.role in _CHAT_ROLES]
+        before = [
+            {"role": _CHAT_ROLES[turn.role], "content": turn.text}
+            for turn in turns
+            if turn.role in _CHAT_ROLES
+        ]
         return [*before, {"role": "user", "content": self.prompt}]
 
     # who decided what
@@ -181,8 +210,15 @@ class Judged:
     @property
     def decisions(self) -> list[Row | None]:
         """The entries of all reviewers of the case."""
-        made = [each for each in self.others if each.decided is not None and each.decided.kind == "decision"]
-        return [self.entry if each.judgement.entry is self.judgement.entry else each.entry for each in made]
+        made = [
+            each
+            for each in self.others
+            if each.decided is not None and each.decided.kind == "decision"
+        ]
+        return [
+            self.entry if each.judgement.entry is self.judgement.entry else each.entry
+            for each in made
+        ]
 
     # what the machine found
 
@@ -195,7 +231,9 @@ class Judged:
                 "text": check.claim.text,
                 "statement": check.claim.statement or check.claim.text,
                 **place_of(self.answer, check.claim.text, check.claim.start, check.claim.end),
-                **check.model_dump(mode="json", include={"verdict", "support", "confidence", "sources"}),
+                **check.model_dump(
+                    mode="json", include={"verdict", "support", "confidence", "sources"}
+                ),
                 "cited": list(check.claim.cited),
                 "judged_by": check.judged_by,
             }
@@ -215,19 +253,28 @@ class Judged:
         return self._placed(machine.citation_audit.citations if machine else (), _OF_CITATION)
 
     def _placed(self, found: Iterable[Sentence | Citation], fields: set[str]) -> list[Row]:
-        """Return parts of the audit as they are stored, with their offsets into the answer at the end."""
+        """Return parts of the audit as they are stored, with their offsets into the answer at the
+        end.
+        """
         return [
-            each.model_dump(mode="json", include=fields) | place_of(self.answer, each.text, each.start, each.end)
+            each.model_dump(mode="json", include=fields)
+            | place_of(self.answer, each.text, each.start, each.end)
             for each in found
         ]
 
     @cached_property
     def issues(self) -> list[Row]:
-        """What the audit found wrong with the judged answer; offsets are None for what has no place in it."""
+        """What the audit found wrong with the judged answer; offsets are None for what has no place
+        in it.
+        """
         machine, answer = self.judgement.iteration, self.answer
         return [
             each.model_dump(mode="json", include=_OF_ISSUE)
-            | {"text": None if answer is None or each.start is None else answer[each.start : each.end]}
+            | {
+                "text": (
+                    None if answer is None or each.start is None else answer[each.start : each.end]
+                )
+            }
             for each in (machine.issues if machine else ())
         ]
 
@@ -249,7 +296,9 @@ class Judged:
 
     @property
     def standing(self) -> str | None:
-        """The answer that the decision lets stand: the corrected one, else the one judged; None where none stands."""
+        """The answer that the decision lets stand: the corrected one, else the one judged; None
+        where none stands.
+        """
         decision = self.decided
         if decision is None or decision.kind not in (*OF_PERSONS, "policy_accept"):
             return None
@@ -259,7 +308,8 @@ class Judged:
 
     @property
     def standing_citations(self) -> list[Row]:
-        """The citations given beside the original answer that the standing one keeps, with their places in it.
+        """The citations given beside the original answer that the standing one keeps, with their
+        places in it.
 
         It keeps those whose sentences are unchanged.
         """
@@ -268,7 +318,8 @@ class Judged:
             return []
         try:
             citations = _GIVEN.validate_python(given)
-        except ValidationError:  # the key held something else before it meant citations, and holds it still
+        # the key held something else before it meant citations, and holds it still
+        except ValidationError:
             return []
         kept = carry_over_citations(citations, self.original, standing)
         return [each.model_dump(mode="json", exclude_unset=True) for each in kept]
@@ -294,10 +345,11 @@ class Judged:
 
     @cached_property
     def labels(self) -> list[Row]:
-        """The person's labels on the judged answer; offsets are None where the words don't stand in it once.
+        """The person's labels on the judged answer; offsets are None where the words don't stand in
+        it once.
 
-        Those with a severity report an issue that the audit missed; one on the whole answer (``target`` "answer") has
-        no place and no words.
+        Those with a severity report an issue that the audit missed; one on the whole answer
+        (``target`` "answer") has no place and no words.
         """
         return [
             {name: getattr(each, name) for name in ("target", "label", "severity", "note", "text")}
@@ -309,11 +361,13 @@ class Judged:
     def marked(self) -> bool:
         """Whether it is known where the faults of the answer are.
 
-        An answer that was rejected, or reported as a whole, without a label on any of its words has faults whose place
-        nobody named: a row of spans would teach that it has none.
+        An answer that was rejected, or reported as a whole, without a label on any of its words has
+        faults whose place nobody named: a row of spans would teach that it has none.
         """
         on_words = any(label["target"] != "answer" for label in self.labels)
-        return on_words or (not self.labels and self.decided is not None and self.decided.verdict == "approve")
+        return on_words or (
+            not self.labels and self.decided is not None and self.decided.verdict == "approve"
+        )
 
     @property
     def ragtruth_labels(self) -> list[Row]:
@@ -338,7 +392,10 @@ class Judged:
     @property
     def labelled_sentences(self) -> list[Row]:
         """The sentences, each with the person's label on exactly its words."""
-        return [each | {"cited": each["citation_ids"]} | self._label_at("sentence", each) for each in self.sentences]
+        return [
+            each | {"cited": each["citation_ids"]} | self._label_at("sentence", each)
+            for each in self.sentences
+        ]
 
     @property
     def compared_labels(self) -> list[Row]:
@@ -346,32 +403,51 @@ class Judged:
         return [each | {"machine": self._machine_verdict(each)} for each in self.labels]
 
     def _label_at(self, target: str, row: Row) -> Row:
-        """Return label and note on the words of a row, the last ones where there are several; None where none are."""
+        """Return label and note on the words of a row, the last ones where there are several; None
+        where none are.
+        """
         place = (target, row["start"], row["end"])
-        found = [each for each in self.labels if (each["target"], each["start"], each["end"]) == place]
+        found = [
+            each for each in self.labels if (each["target"], each["start"], each["end"]) == place
+        ]
         label = found[-1] if found and row["start"] is not None else None
         return {name: label[name] if label else None for name in ("label", "note")}
 
     def _machine_verdict(self, label: Row) -> str | None:
-        """Return what the machine said of the words that a label is about; None where it judged no such words."""
+        """Return what the machine said of the words that a label is about; None where it judged no
+        such words.
+        """
         judged = {"claim": (self.claims, "verdict"), "sentence": (self.sentences, "status")}
-        rows, name = (judged | {"reference": (self.citations, "status")}).get(label["target"], ([], ""))
-        found = (row[name] for row in rows if (row["start"], row["end"]) == (label["start"], label["end"]))
+        rows, name = (judged | {"reference": (self.citations, "status")}).get(
+            label["target"], ([], "")
+        )
+        found = (
+            row[name]
+            for row in rows
+            if (row["start"], row["end"]) == (label["start"], label["end"])
+        )
         return None if label["start"] is None else next(found, None)
 
     # where the answer came from
 
     @property
     def langfuse_scores(self) -> list[Row]:
-        """Bodies for ``POST /api/public/scores``; ids follow from what they say, so that sending twice adds none."""
+        """Bodies for ``POST /api/public/scores``; ids follow from what they say, so that sending
+        twice adds none.
+        """
         trace, span = (external_id(self.case, names) for names in (_TRACE, _SPAN))
         about = {"traceId": trace} if span is None else {"traceId": trace, "observationId": span}
         entry, run, decision = self.judgement.entry, self.judgement.run, self.decided
         scores: list[tuple[str, str | float | None, str, str]] = []
         if entry is not None and decision is not None and self.reviewer is not None:
-            scores.append(("decision", decision.verdict, decision.reason or decision.note, entry.id))
+            scores.append(
+                ("decision", decision.verdict, decision.reason or decision.note, entry.id)
+            )
         if run is not None:
-            scores += [(name, getattr(run, name), "", run.id) for name in ("quality", "confidence", "overall")]
+            scores += [
+                (name, getattr(run, name), "", run.id)
+                for name in ("quality", "confidence", "overall")
+            ]
         return [
             {
                 "id": str(uuid.uuid5(_NAMESPACE, f"{trace}/{span}/masis-{name}/{source}")),
@@ -387,20 +463,34 @@ class Judged:
 
     @property
     def label_studio_task(self) -> Row:
-        """A task: the machine's claims as predictions, each reviewer's labels on the same answer as annotations."""
-        same = [each for each in self.others if each.answer == self.answer and each.reviewer is not None]
-        regions = [_region(each, each["verdict"]) for each in self.claims if each["start"] is not None]
-        verifier = self.judgement.run.models.get("verifier", "offline") if self.judgement.run is not None else None
+        """A task: the machine's claims as predictions, each reviewer's labels on the same answer as
+        annotations.
+        """
+        same = [
+            each for each in self.others if each.answer == self.answer and each.reviewer is not None
+        ]
+        regions = [
+            _region(each, each["verdict"]) for each in self.claims if each["start"] is not None
+        ]
+        verifier = (
+            self.judgement.run.models.get("verifier", "offline")
+            if self.judgement.run is not None
+            else None
+        )
         return {
             "data": {
                 **{name: self.get(name) for name in ("case_id", "split", "question")},
                 "text": self.answer,
                 "evidence": self.evidence,
             },
-            "predictions": [{"model_version": verifier, "result": regions}] if regions and verifier else [],
+            "predictions": (
+                [{"model_version": verifier, "result": regions}] if regions and verifier else []
+            ),
             "annotations": [
                 {
-                    "result": list(filter(None, map(each._annotated, range(len(each.labels)), each.labels))),
+                    "result": list(
+                        filter(None, map(each._annotated, range(len(each.labels)), each.labels))
+                    ),
                     "was_cancelled": False,
                     "ground_truth": each.judgement.in_force,
                 }
@@ -414,7 +504,10 @@ class Judged:
         own = f"-{number}" if label["severity"] else ""
         noted = [f"reviewer: {self.reviewer}"]
         if label["severity"]:
-            noted += [f"severity: {label['severity']}", *([f"note: {label['note']}"] if label["note"] else [])]
+            noted += [
+                f"severity: {label['severity']}",
+                *([f"note: {label['note']}"] if label["note"] else []),
+            ]
         meta = {"meta": {"text": noted}}
         if label["start"] is not None:
             return _region(label, label["label"], own) | meta
@@ -428,9 +521,16 @@ _FIELDS = frozenset(name for name in dir(Judged) if not name.startswith("_")) | 
 
 
 def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:
-    """The id under which another tool knows the case: in its metadata, in ``external`` there, or beside its fields."""
+    """The id under which another tool knows the case: in its metadata, in ``external`` there, or
+    beside its fields.
+    """
     metadata = case.get("metadata")
-    places = [metadata, metadata.get("external") if isinstance(metadata, dict) else None, case.get("external"), case]
+    places = [
+        metadata,
+        metadata.get("external") if isinstance(metadata, dict) else None,
+        case.get("external"),
+        case,
+    ]
     found = (place.get(name) for place in places if isinstance(place, dict) for name in names)
     return next((each for each in found if isinstance(each, str) and each), None)
 

@@ -1,4 +1,6 @@
-"""Writes one export: the cases that match, in one format, with a manifest; a few hundred cases in memory at a time."""
+"""Writes one export: the cases that match, in one format, with a manifest; a few hundred cases in
+memory at a time.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,19 @@ from masis.store import Store
 from masis.store.records import CaseFilter
 from masis.store.reviews.outcomes import CaseOutcome
 
-# Where rows go: JSON Lines, one JSON list, CSV or Parquet, each written as rows come, with a digest of its bytes.
+# Where rows go: JSON Lines, one JSON list, CSV or Parquet, each written as rows come, with a digest
+# of its bytes.
 
 ENCODINGS = ("jsonl", "csv", "parquet")
 """How flat rows can be written; the other formats have one encoding of their own."""
 
-_TYPES = {"support": "float64", "confidence": "float64", "start": "int64", "end": "int64", "iteration": "int64"} | {
-    "in_force": "bool"
-}
+_TYPES = {
+    "support": "float64",
+    "confidence": "float64",
+    "start": "int64",
+    "end": "int64",
+    "iteration": "int64",
+} | {"in_force": "bool"}
 """The types of columns in Parquet; the others are texts."""
 
 _ROWS_AT_ONCE = 5_000
@@ -64,7 +71,9 @@ class DigestStream(io.RawIOBase):
         return len(raw)
 
     def described(self, name: str, rows: int) -> dict[str, Any]:
-        """Return what a manifest says of the file of this name: its rows, its size, the digest of all its bytes."""
+        """Return what a manifest says of the file of this name: its rows, its size, the digest of
+        all its bytes.
+        """
         return {"name": name, "rows": rows, "bytes": self._size, "sha256": self._digest.hexdigest()}
 
 
@@ -89,7 +98,12 @@ def _write_csv(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
     writer = csv.DictWriter(text, columns, extrasaction="ignore")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: escape_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
+        writer.writerow(
+            {
+                name: escape_formula(cell) if isinstance(cell, str) else cell
+                for name, cell in row.items()
+            }
+        )
     text.detach()  # which writes what is left; the stream stays open
 
 
@@ -97,18 +111,27 @@ def _write_parquet(rows: Rows, out: DigestStream, columns: Sequence[str]) -> Non
     import pyarrow
     import pyarrow.parquet
 
-    schema = pyarrow.schema([(name, pyarrow.type_for_alias(_TYPES.get(name, "string"))) for name in columns])
+    schema = pyarrow.schema(
+        [(name, pyarrow.type_for_alias(_TYPES.get(name, "string"))) for name in columns]
+    )
     with pyarrow.parquet.ParquetWriter(out, schema) as writer:
         while some := list(islice(rows, _ROWS_AT_ONCE)):
             writer.write_table(pyarrow.Table.from_pylist(some, schema=schema))
 
 
-_WRITERS = {"jsonl": _write_lines, "json": _write_list, "csv": _write_csv, "parquet": _write_parquet}
+_WRITERS = {
+    "jsonl": _write_lines,
+    "json": _write_list,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+}
 
 
-# What an export says of itself: versions, filter, counts, class balance, provenance, licences, digests of its files.
+# What an export says of itself: versions, filter, counts, class balance, provenance, licences,
+# digests of its files.
 #
-# Nothing in a manifest depends on when or where it was written, so that the same data give the same manifest.
+# Nothing in a manifest depends on when or where it was written, so that the same data give the same
+# manifest.
 
 VERSION = 1
 
@@ -138,9 +161,11 @@ class Tally:
         self._counts["licences"].update(licences(judged.case) or ["not noted"])
 
     def judgement(self, judged: Judged, rows: list[Row]) -> None:
-        """Count who judged, with what, and the rows that this gives, with the values that the format's balance counts.
+        """Count who judged, with what, and the rows that this gives, with the values that the
+        format's balance counts.
 
-        The labels and choices of tasks for Label Studio are what its labelling interface has to offer.
+        The labels and choices of tasks for Label Studio are what its labelling interface has to
+        offer.
         """
         self.rows += len(rows)
         self.splits[judged.split] += len(rows)
@@ -153,11 +178,15 @@ class Tally:
                 self._versions[name][str(run.versions.get(name))] += 1
         for name, counter in self._balance.items():
             counter.update("none" if row[name] is None else str(row[name]) for row in rows)
-        for region in (each for row in rows for made in row.get("annotations", ()) for each in made["result"]):
+        for region in (
+            each for row in rows for made in row.get("annotations", ()) for each in made["result"]
+        ):
             for name in ("labels", "choices"):
                 self._counts[name].update(region["value"].get(name, ()))
 
-    def manifest(self, selection: dict[str, Any], encoding: str, files: list[dict[str, Any]]) -> dict[str, Any]:
+    def manifest(
+        self, selection: dict[str, Any], encoding: str, files: list[dict[str, Any]]
+    ) -> dict[str, Any]:
         """Return the manifest."""
         made: dict[str, Any] = {
             "manifest": "masis-export",
@@ -176,22 +205,32 @@ class Tally:
             "class_balance": {name: _sorted(counter) for name, counter in self._balance.items()},
             "provenance": {
                 "reviewers": _sorted(self._counts["reviewers"]),
-                "models": {role: _sorted(counter) for role, counter in sorted(self._models.items())},
-                "audited_with": {name: _sorted(counter) for name, counter in sorted(self._versions.items())},
+                "models": {
+                    role: _sorted(counter) for role, counter in sorted(self._models.items())
+                },
+                "audited_with": {
+                    name: _sorted(counter) for name, counter in sorted(self._versions.items())
+                },
             },
             "licences": _sorted(self._counts["licences"]),
             "files": files,
         }
         if self._format.name == "label-studio":
-            made["labelling_interface"] = labelling_interface(self._counts["labels"], self._counts["choices"])
+            made["labelling_interface"] = labelling_interface(
+                self._counts["labels"], self._counts["choices"]
+            )
         return made
 
 
 def licences(case: dict[str, Any]) -> list[str]:
-    """The licences noted on a case: in its metadata, beside its fields, or on its evidence; each once."""
+    """The licences noted on a case: in its metadata, beside its fields, or on its evidence; each
+    once.
+    """
     metadata = case.get("metadata")
     places = [metadata if isinstance(metadata, dict) else {}, case, *case["evidence"]]
-    found = [place[name] for place in places for name in _LICENCE if isinstance(place.get(name), str)]
+    found = [
+        place[name] for place in places for name in _LICENCE if isinstance(place.get(name), str)
+    ]
     return list(dict.fromkeys(each.strip()[:200] for each in found if each.strip()))
 
 
@@ -208,7 +247,9 @@ Sided = tuple[CaseOutcome, str]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which cases, and which side of the split; ``split`` None writes all sides. Page and order don't matter."""
+    """Which cases, and which side of the split; ``split`` None writes all sides. Page and order
+    don't matter.
+    """
 
     cases: CaseFilter = field(default_factory=lambda: CaseFilter(states=DECIDED))
     split: str | None = None
@@ -216,11 +257,15 @@ class Selection:
 
     def described(self) -> dict[str, Any]:
         """Return the selection as the manifest has it: what narrows it, and the shares."""
-        words = self.cases.model_dump(mode="json", exclude={"order", "seed", "page", "size"}, exclude_defaults=True)
+        words = self.cases.model_dump(
+            mode="json", exclude={"order", "seed", "page", "size"}, exclude_defaults=True
+        )
         return {"filter": words, "split": self.split, "shares": self.shares._asdict()}
 
     def outcomes(self, store: Store) -> Iterator[Sided]:
-        """Yield every case that matches with its side of the split; those of another side than wanted too."""
+        """Yield every case that matches with its side of the split; those of another side than
+        wanted too.
+        """
         sides = splits(store.outcomes.queries(self.cases), self.shares)
         yield from zip(store.outcomes.iterate(self.cases), sides, strict=True)
 
@@ -237,9 +282,11 @@ class Exported(NamedTuple):
 
 
 class Watcher(NamedTuple):
-    """Follows an export: how many cases were read, each case that gave rows with its side, the manifest at the end.
+    """Follows an export: how many cases were read, each case that gave rows with its side, the
+    manifest at the end.
 
-    ``on_end`` returns the manifest as it is to be written; raising leaves a file or folder as it was.
+    ``on_end`` returns the manifest as it is to be written; raising leaves a file or folder as it
+    was.
     """
 
     on_case: Callable[[int], None] | None = None
@@ -257,10 +304,12 @@ def write_export(
     name: str = "-",
     watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> Exported:
-    """Write one export to a stream, as it is read, in any of ``FORMATS`` but ``hf``, which is a folder.
+    """Write one export to a stream, as it is read, in any of ``FORMATS`` but ``hf``, which is a
+    folder.
 
-    ``encoding`` is ``jsonl``, or ``csv`` or ``parquet`` for formats that are tables; ``name`` is how the manifest names
-    the file. Raises InputError where there is no such format, or it can't be written so.
+    ``encoding`` is ``jsonl``, or ``csv`` or ``parquet`` for formats that are tables; ``name`` is
+    how the manifest names the file. Raises InputError where there is no such format, or it can't be
+    written so.
     """
     chosen, how = _checked(form, encoding)
     if chosen.name == "hf":
@@ -276,7 +325,8 @@ def write_export(
 
 
 def _write_folder(store: Store, folder: Path, selection: Selection, watcher: Watcher) -> Exported:
-    """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or not at all.
+    """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or
+    not at all.
 
     Raises InputError where the folder holds something that is no export of ours.
     """
@@ -287,11 +337,17 @@ def _write_folder(store: Store, folder: Path, selection: Selection, watcher: Wat
             contextlib.ExitStack() as files,
             contextlib.closing(_rows(store, FORMATS["hf"], selection, tally, watcher)) as found,
         ):
-            opened = {side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb")) for side in SPLITS}
+            opened = {
+                side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb"))
+                for side in SPLITS
+            }
             streams = {side: DigestStream(stream) for side, stream in opened.items()}
             for judged, row in found:
                 streams[judged.split].write(to_json(row) + b"\n")
-        digests = [each.described(f"data/{side}.jsonl", tally.splits[side]) for side, each in streams.items()]
+        digests = [
+            each.described(f"data/{side}.jsonl", tally.splits[side])
+            for side, each in streams.items()
+        ]
         manifest = watcher.on_end(tally.manifest(selection.described(), "jsonl", digests))
         (made / MANIFEST).write_bytes(manifest_bytes(manifest))
         (made / "README.md").write_text(_card(manifest), encoding="utf-8")
@@ -310,18 +366,23 @@ def write_file(
     encoding: str = "jsonl",
     watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> Exported:
-    """Write an export to a file, whole or not at all, and its manifest beside it as ``NAME.manifest.json``.
+    """Write an export to a file, whole or not at all, and its manifest beside it as
+    ``NAME.manifest.json``.
 
-    A device, a pipe and stdout (``-``) get no manifest. ``hf`` writes a folder. Raises InputError as
-    ``write_export`` does.
+    A device, a pipe and stdout (``-``) get no manifest. ``hf`` writes a folder. Raises InputError
+    as ``write_export`` does.
     """
     _checked(form, encoding)
     if path == STDIO:
-        return write_export(store, sys.stdout.buffer, form, selection, encoding=encoding, watcher=watcher)
+        return write_export(
+            store, sys.stdout.buffer, form, selection, encoding=encoding, watcher=watcher
+        )
     if form == "hf":
         return _write_folder(store, path, selection, watcher)
     with whole_file(path) as stream:
-        written = write_export(store, stream, form, selection, encoding=encoding, name=path.name, watcher=watcher)
+        written = write_export(
+            store, stream, form, selection, encoding=encoding, name=path.name, watcher=watcher
+        )
     if path.is_file():
         with whole_file(path.with_name(f"{path.name}.manifest.json")) as stream:
             stream.write(manifest_bytes(written.manifest))
@@ -336,9 +397,13 @@ def manifest_bytes(manifest: dict[str, Any]) -> bytes:
 def _checked(form: str, encoding: str) -> tuple[Format, str]:
     chosen = FORMATS.get(form)
     if chosen is None:
-        raise InputError(f"{form!r} is no format", cure=f"There are: {', '.join(FORMATS)}.", field="format")
+        raise InputError(
+            f"{form!r} is no format", cure=f"There are: {', '.join(FORMATS)}.", field="format"
+        )
     if encoding not in ENCODINGS:
-        raise InputError(f"{encoding!r} is no encoding", cure=f"There are: {', '.join(ENCODINGS)}.", field="as")
+        raise InputError(
+            f"{encoding!r} is no encoding", cure=f"There are: {', '.join(ENCODINGS)}.", field="as"
+        )
     if encoding != "jsonl" and not chosen.tabular:
         flat = ", ".join(name for name, each in FORMATS.items() if each.tabular)
         raise InputError(
@@ -364,17 +429,24 @@ def _rows(
                     watcher.on_rows(outcome, side)
 
 
-def _rows_of(outcome: CaseOutcome, side: str, form: Format, tally: Tally) -> Iterator[tuple[Judged, Row]]:
+def _rows_of(
+    outcome: CaseOutcome, side: str, form: Format, tally: Tally
+) -> Iterator[tuple[Judged, Row]]:
     if outcome.redacted and form.name != "decided":
         tally.leave_out("redacted")
         return
     judged: list[Judged] = []
     judged += (Judged(outcome, judgement, side, judged) for judgement in outcome.judgements)
     persons = [each for each in judged if each.reviewer is not None]
-    # Each person's judgement, or the machine's alone where nobody decided; else the one that the state follows from.
+    # Each person's judgement, or the machine's alone where nobody decided; else the one that the
+    # state follows from.
     of_reviewers = form.of == "reviewer"
     counted = False
-    for each in (persons or judged) if of_reviewers else [each for each in judged if each.judgement.in_force]:
+    for each in (
+        (persons or judged)
+        if of_reviewers
+        else [each for each in judged if each.judgement.in_force]
+    ):
         rows = form.rows(each)
         if isinstance(rows, str):
             tally.leave_out(rows)

@@ -1,4 +1,6 @@
-"""The formats: which rows a decided case gives, and why some cases give none, as ``formats.toml`` says."""
+"""The formats: which rows a decided case gives, and why some cases give none, as ``formats.toml``
+says.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,15 @@ class Format(Record):
 
     @property
     def tabular(self) -> bool:
-        """Whether it can be CSV and Parquet as well: its rows hold numbers and text alone, or ``table`` names some."""
+        """Whether it can be CSV and Parquet as well: its rows hold numbers and text alone, or
+        ``table`` names some.
+        """
         return bool(self.columns or self.table)
 
     def columns_in(self, encoding: str) -> tuple[str, ...]:
-        """The columns of its table in order; a spreadsheet gets no column of JSON, which its cells don't hold."""
+        """The columns of its table in order; a spreadsheet gets no column of JSON, which its cells
+        don't hold.
+        """
         if self.columns:
             return (*_ABOUT, *self.columns, "answer")
         return (*self.table, "record") if encoding == "parquet" else tuple(self.table)
@@ -62,12 +68,15 @@ class Format(Record):
         about = {name: judged.get(name) for name in _ABOUT}
         rows = ({name: row[name] for name in self.columns} for row in found)
         flat = (
-            {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in rows
+            {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()}
+            for row in rows
         )
         return [{**about, **row, "answer": judged.answer} for row in flat]
 
     def table_row(self, judged: Judged, row: Row) -> Row:
-        """Return a row as one of its table; where it isn't flat, ``record`` holds it whole, as JSON."""
+        """Return a row as one of its table; where it isn't flat, ``record`` holds it whole, as
+        JSON.
+        """
         if self.columns:
             return row
         cells = {name: jmespath.search(path, judged) for name, path in self.table.items()}
@@ -86,10 +95,11 @@ _CORRECTIONS = (
 
 
 def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
-    """Return the labelling interface for tasks with these labels on words and on whole answers; the manifest holds it.
+    """Return the labelling interface for tasks with these labels on words and on whole answers; the
+    manifest holds it.
 
-    It asks for a verdict too, which `masis decide --file` brings back. The default types of reported issues are always
-    among those offered.
+    It asks for a verdict too, which `masis decide --file` brings back. The default types of
+    reported issues are always among those offered.
     """
     types = LabelTypes().names
     offered = {

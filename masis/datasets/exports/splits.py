@@ -1,7 +1,8 @@
-"""On which side of a split a question stands: by a hash of the question, near-duplicates on one side.
+"""On which side of a split a question stands: by a hash of the question, near-duplicates on one
+side.
 
-Whether two questions are near-duplicates follows from the content words they share, estimated by MinHash: a question
-takes 200 bytes, so that a million fit into memory where their texts would not.
+Whether two questions are near-duplicates follows from the content words they share, estimated by
+MinHash: a question takes 200 bytes, so that a million fit into memory where their texts would not.
 """
 
 from __future__ import annotations
@@ -19,22 +20,27 @@ import numpy.typing as npt
 SPLITS = ("train", "validation", "test")
 
 _BANDS, _ROWS = 15, 5
-"""Questions are compared where they agree in one of 15 bands of 5 hashes: with probability 0.94 where they share 0.7 of
-their words, 0.99 at 0.8."""
+"""Questions are compared where they agree in one of 15 bands of 5 hashes: with probability 0.94
+where they share 0.7 of their words, 0.99 at 0.8."""
 
 _NEAR = 0.7
 """Share of hashes, and so about of words, from which on two questions are near-duplicates."""
 
 _COMPARED = 50
-"""Neighbours that a question is compared with in a band; templates fill bands with thousands that differ."""
+"""Neighbours that a question is compared with in a band; templates fill bands with thousands that
+differ.
+"""
 
 _AT_ONCE = 1_000
 
 _PRIME = np.uint64((1 << 31) - 1)
-_DRAWN = np.random.default_rng(20260101).integers(1, 1 << 31, size=(2, _BANDS * _ROWS), dtype=np.uint64)
+_DRAWN = np.random.default_rng(20260101).integers(
+    1, 1 << 31, size=(2, _BANDS * _ROWS), dtype=np.uint64
+)
 _STOP = frozenset(
-    "a an and are as at be been by can could did do does for from had has have how in into is it its of on or should "
-    "that the their there these they this to was were what when where which who whom whose why will with would".split()
+    "a an and are as at be been by can could did do does for from had has have how in into is it"
+    " its of on or should that the their there these they this to was were what when where which"
+    " who whom whose why will with would".split()
 )
 _WORD = re.compile(r"\w+")
 
@@ -50,8 +56,9 @@ class Shares(NamedTuple):
 def splits(questions: Iterable[str], shares: Shares = Shares()) -> list[str]:  # noqa: B008 (a tuple)
     """Return the side of each question, in order.
 
-    A question goes where the hash of its words sends it, and questions near to an earlier one go where that went: so
-    adding questions moves none, unless a new one is near to two that were not near to each other.
+    A question goes where the hash of its words sends it, and questions near to an earlier one go
+    where that went: so adding questions moves none, unless a new one is near to two that were not
+    near to each other.
     """
     bands: list[npt.NDArray[np.uint64]] = []
     bits: list[npt.NDArray[np.uint8]] = []
@@ -70,7 +77,9 @@ def splits(questions: Iterable[str], shares: Shares = Shares()) -> list[str]:  #
 
 
 def content_words(question: str) -> frozenset[str]:
-    """The words of a question that carry its meaning, lower case, without common endings; all if none is left."""
+    """The words of a question that carry its meaning, lower case, without common endings; all if
+    none is left.
+    """
     words = _WORD.findall(question.casefold())
     kept = [word for word in words if word not in _STOP]
     return frozenset(map(_stem, kept or words))
@@ -78,7 +87,11 @@ def content_words(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=100_000)
 def _stem(word: str) -> str:
-    fitting = (ending for ending in ("ing", "ed", "es", "s") if word.endswith(ending) and len(word) - len(ending) >= 3)
+    fitting = (
+        ending
+        for ending in ("ing", "ed", "es", "s")
+        if word.endswith(ending) and len(word) - len(ending) >= 3
+    )
     return word.removesuffix(next(fitting, ""))
 
 
@@ -88,11 +101,15 @@ def _hash(word: str) -> int:
 
 
 def _lowest(questions: Sequence[frozenset[str]]) -> npt.NDArray[np.uint64]:
-    """For each question the lowest value of each hash function over its words: two agree in as many as they share."""
+    """For each question the lowest value of each hash function over its words: two agree in as many
+    as they share.
+    """
     hashes = [[_hash(word) for word in words] or [0] for words in questions]
     flat = np.array([each for some in hashes for each in some], dtype=np.uint64)
     starts = np.cumsum([0, *map(len, hashes[:-1])])
-    found: npt.NDArray[np.uint64] = np.minimum.reduceat((flat[:, None] * _DRAWN[0] + _DRAWN[1]) % _PRIME, starts)
+    found: npt.NDArray[np.uint64] = np.minimum.reduceat(
+        (flat[:, None] * _DRAWN[0] + _DRAWN[1]) % _PRIME, starts
+    )
     return found
 
 

@@ -1,8 +1,10 @@
-"""Dataset versions: a data set frozen under a name, made again byte for byte, and compared with another one.
+"""Dataset versions: a data set frozen under a name, made again byte for byte, and compared with
+another one.
 
-The store keeps which cases, entries and audits it was made of (``masis.store.reviews.dataset_versions``) and the
-manifest with the digest of its bytes. Making it again writes the format from these and compares the digest: so it is
-either the same bytes, or an error that says why it can't be.
+The store keeps which cases, entries and audits it was made of
+(``masis.store.reviews.dataset_versions``) and the manifest with the digest of its bytes. Making it
+again writes the format from these and compares the digest: so it is either the same bytes, or an
+error that says why it can't be.
 """
 
 from __future__ import annotations
@@ -17,7 +19,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from masis import version
-from masis.datasets.exports.export import Exported, Selection, Sided, Watcher, write_export, write_file
+from masis.datasets.exports.export import (
+    Exported,
+    Selection,
+    Sided,
+    Watcher,
+    write_export,
+    write_file,
+)
 from masis.datasets.exports.formats import FORMATS
 from masis.errors import InputError, StoreError
 from masis.store import Store
@@ -42,8 +51,8 @@ def freeze(
 ) -> DatasetVersion:
     """Keep what an export of this selection holds now under a name.
 
-    Raises StoreError where the name is taken, InputError where it or the description can't be kept, there is no such
-    format, or nothing matches.
+    Raises StoreError where the name is taken, InputError where it or the description can't be kept,
+    there is no such format, or nothing matches.
     """
     if not _NAME.fullmatch(name):
         cure = "Use letters, digits, '.', '-' and '_', at most 100."
@@ -54,21 +63,33 @@ def freeze(
     with tempfile.TemporaryFile() as members, tempfile.TemporaryDirectory() as folder:
 
         def keep(outcome: CaseOutcome, side: str) -> None:
-            """Keep a member in a file until the export is complete: a million would not fit into memory."""
+            """Keep a member in a file until the export is complete: a million would not fit into
+            memory.
+            """
             members.write(json.dumps(Member.of(outcome, side)).encode() + b"\n")
 
         watcher, file = Watcher(on_case, keep), file_name(name, form, encoding)
         with store.database.reading():  # the end of the log and the cases are of one moment
             head = store.decisions.head()
             if form == "hf":
-                manifest = write_file(store, Path(folder) / file, form, selection, watcher=watcher).manifest
+                manifest = write_file(
+                    store, Path(folder) / file, form, selection, watcher=watcher
+                ).manifest
             else:
                 with Path(os.devnull).open("wb") as nowhere:
                     manifest = write_export(
-                        store, nowhere, form, selection, encoding=encoding, name=file, watcher=watcher
+                        store,
+                        nowhere,
+                        form,
+                        selection,
+                        encoding=encoding,
+                        name=file,
+                        watcher=watcher,
                     ).manifest
         if not manifest["counts"]["rows"]:
-            raise InputError("holds nothing: no case that matches gives a row", cure="Choose other filters.")
+            raise InputError(
+                "holds nothing: no case that matches gives a row", cure="Choose other filters."
+            )
         at = store.database.now()
         about = {"name": name, "description": description, "frozen_at": at, "frozen_by": by}
         made = DatasetVersion(
@@ -90,7 +111,9 @@ def freeze(
 
 
 def file_name(name: str, form: str, encoding: str) -> str:
-    """Return the name that the file of a version has unless another is chosen; of ``hf`` it is a folder's."""
+    """Return the name that the file of a version has unless another is chosen; of ``hf`` it is a
+    folder's.
+    """
     suffix = FORMATS[form].suffix if form in FORMATS else ""
     return f"{name}{suffix if encoding == 'jsonl' else f'.{encoding}'}"
 
@@ -108,31 +131,41 @@ class _Frozen(Selection):
         return store.datasets.outcomes(self.version.name)
 
 
-def rebuild(store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None) -> Exported:
-    """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were frozen, or nothing.
+def rebuild(
+    store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
+) -> Exported:
+    """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were
+    frozen, or nothing.
 
-    What is written to stdout or a pipe is gone before the digest is known: an error then comes after it. Raises
-    UnknownRecord, and StoreError where cases were redacted since, audits removed, or the bytes are others: the file is
-    as it was.
+    What is written to stdout or a pipe is gone before the digest is known: an error then comes
+    after it. Raises UnknownRecord, and StoreError where cases were redacted since, audits removed,
+    or the bytes are others: the file is as it was.
     """
     frozen = store.datasets.get(name)
     lost = store.datasets.lost(name)
     if any(lost):
-        raise StoreError(f"dataset version {name!r} is {lost}. Freeze its selection again for what is left.")
+        raise StoreError(
+            f"dataset version {name!r} is {lost}. Freeze its selection again for what is left."
+        )
 
     def checked(manifest: dict[str, Any]) -> dict[str, Any]:
-        """Return the manifest as it was frozen, with the names that the files have now, if the bytes are the same."""
+        """Return the manifest as it was frozen, with the names that the files have now, if the
+        bytes are the same.
+        """
         if _digests(manifest) != _digests(frozen.manifest):
             made_by = f"It was frozen with MASIS {frozen.app}, this is {version.APP}"
             raise StoreError(
-                f"dataset version {name!r} can't be rebuilt byte for byte: the format {frozen.form} gives other "
-                f"bytes now. {made_by}; where these differ, rebuild it with that version. Where they don't, the "
-                "database was changed by something else: `masis health` and `masis verify-log` look for that."
+                f"dataset version {name!r} can't be rebuilt byte for byte: the format {frozen.form}"
+                f" gives other bytes now. {made_by}; where these differ, rebuild it with that"
+                " version. Where they don't, the database was changed by something else: `masis"
+                " health` and `masis verify-log` look for that."
             )
         return {**frozen.manifest, "files": manifest["files"]}
 
     watcher = Watcher(on_case, on_end=checked)
-    return write_file(store, path, frozen.form, _Frozen(version=frozen), encoding=frozen.encoding, watcher=watcher)
+    return write_file(
+        store, path, frozen.form, _Frozen(version=frozen), encoding=frozen.encoding, watcher=watcher
+    )
 
 
 def _digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:
@@ -144,10 +177,12 @@ KINDS: tuple[Kind, ...] = ("added", "removed", "relabelled", "moved", "audited_a
 
 
 class Change(NamedTuple):
-    """A case that two versions differ in, and how; ``was`` and ``now`` say state and side, None where it is absent.
+    """A case that two versions differ in, and how; ``was`` and ``now`` say state and side, None
+    where it is absent.
 
-    ``relabelled``: its state, or what a reviewer decided or marked, is another one. ``moved``: it stands on another
-    side of the split. ``audited_anew``: the decision is about another audit or answer.
+    ``relabelled``: its state, or what a reviewer decided or marked, is another one. ``moved``: it
+    stands on another side of the split. ``audited_anew``: the decision is about another audit or
+    answer.
     """
 
     case_id: str
@@ -162,8 +197,11 @@ def changes(store: Store, first: str, second: str) -> Iterator[Change]:
     Cases that give no row in a version are not part of it. Raises UnknownRecord.
     """
     for found in store.datasets.differences(first, second):
-        was, now = ((each.state, each.side) if each else None for each in (found.first, found.second))
-        if kinds := tuple(_kinds(found)):  # the same decision, made again, is another entry and no change
+        was, now = (
+            (each.state, each.side) if each else None for each in (found.first, found.second)
+        )
+        # the same decision, made again, is another entry and no change
+        if kinds := tuple(_kinds(found)):
             yield Change(found.case_id, kinds, was, now)
 
 

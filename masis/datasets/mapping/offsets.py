@@ -1,7 +1,9 @@
-"""Places in an answer as other tools count them: in characters, or in UTF-16 units as JavaScript and Java do.
+"""Places in an answer as other tools count them: in characters, or in UTF-16 units as JavaScript
+and Java do.
 
-Both are the same up to the first character outside of the Basic Multilingual Plane, such as an emoji: it is one
-character and two units. Which of the two a file counts in is read from what its offsets cover.
+Both are the same up to the first character outside of the Basic Multilingual Plane, such as an
+emoji: it is one character and two units. Which of the two a file counts in is read from what its
+offsets cover.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """A place in a text: ``start`` and ``end``, and ``words`` of which one is likely to be in what they cover."""
+    """A place in a text: ``start`` and ``end``, and ``words`` of which one is likely to be in what
+    they cover.
+    """
 
     start: int
     end: int
@@ -21,8 +25,8 @@ class Span(NamedTuple):
 def in_characters(text: str, spans: Sequence[Span]) -> list[Span]:
     """Return the spans of one text counted in characters, converted where they count UTF-16 units.
 
-    They do where more of them fit into the text like that, or where more cover their words, or begin and end at the
-    edge of a word. A span that fits neither way is returned as it is.
+    They do where more of them fit into the text like that, or where more cover their words, or
+    begin and end at the edge of a word. A span that fits neither way is returned as it is.
     """
     if _is_basic(text):
         return list(spans)
@@ -47,17 +51,22 @@ def fits(text: str, start: int, end: int) -> bool:
 
 
 def place_of(text: str, quoted: str, start: int | None, end: int | None) -> tuple[int, int] | None:
-    """Return where a quoted part of a text stands, by its offsets or, where it stands there once, by its words.
+    """Return where a quoted part of a text stands, by its offsets or, where it stands there once,
+    by its words.
 
-    Label Studio writes a line break as a backslash and an ``n`` in a quoted part. Returns None where the
-    place isn't certain.
+    Label Studio writes a line break as a backslash and an ``n`` in a quoted part. Returns None
+    where the place isn't certain.
     """
     forms = dict.fromkeys((quoted, quoted.replace("\\n", "\n")))
     if start is not None:
         given = Span(start, start + len(quoted) if end is None else end)
         units = None if _is_basic(text) else _converted(_index_by_unit(text), given)
         for span in (given, units):
-            if span is not None and fits(text, span.start, span.end) and text[span.start : span.end] in forms:
+            if (
+                span is not None
+                and fits(text, span.start, span.end)
+                and text[span.start : span.end] in forms
+            ):
                 return span.start, span.end
     for form in forms:
         if form and text.count(form) == 1:
@@ -71,7 +80,9 @@ def _is_basic(text: str) -> bool:
 
 
 def _index_by_unit(text: str) -> list[int | None]:
-    """Return the index of the character that begins at each UTF-16 unit; None inside of a character."""
+    """Return the index of the character that begins at each UTF-16 unit; None inside of a
+    character.
+    """
     index: list[int | None] = []
     for place, char in enumerate(text):
         index += [place] if char <= "\uffff" else [place, None]
@@ -79,7 +90,9 @@ def _index_by_unit(text: str) -> list[int | None]:
 
 
 def _likelihood(text: str, spans: Sequence[Span]) -> tuple[int, int, int]:
-    """Return how many spans lie inside of the text, how many of these cover their words, how many whole words."""
+    """Return how many spans lie inside of the text, how many of these cover their words, how many
+    whole words.
+    """
     inside = [each for each in spans if fits(text, each.start, each.end)]
     rules: tuple[Callable[[Span], bool], ...] = (
         lambda each: any(word and word in text[each.start : each.end] for word in each.words),
@@ -93,4 +106,6 @@ def _covers_whole_words(text: str, span: Span) -> bool:
     if not covered or covered != covered.strip():
         return False
     before, after = text[max(span.start - 1, 0) : span.start], text[span.end : span.end + 1]
-    return not ((before.isalnum() and covered[0].isalnum()) or (after.isalnum() and covered[-1].isalnum()))
+    return not (
+        (before.isalnum() and covered[0].isalnum()) or (after.isalnum() and covered[-1].isalnum())
+    )

@@ -1,4 +1,6 @@
-"""What a profile says: which paths of a row hold the parts of a case. TOML, built in or a person's own, or columns."""
+"""What a profile says: which paths of a row hold the parts of a case. TOML, built in or a person's
+own, or columns.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class EvidencePaths(Record):
 
 
 class Join(Record):
-    """A second file beside the first; its row with the same ``key`` stands under ``name`` in the first one's."""
+    """A second file beside the first; its row with the same ``key`` stands under ``name`` in the
+    first one's.
+    """
 
     file: str = Field(pattern=r"^[\w.-]+$")
     key: str
@@ -76,13 +80,16 @@ class Group(Record):
 
 
 class Profile(Record):
-    """One tool's file as cases. ``required`` are paths that must give something; by them a file is recognised.
+    """One tool's file as cases. ``required`` are paths that must give something; by them a file is
+    recognised.
 
-    ``whole`` leads to a whole case in the workbench's own format, which is taken as it is. ``evidence_ids`` and
-    ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order. ``citations``
-    are objects with ``start`` and ``end`` in the answer, ``evidence_id`` and perhaps a ``quote``; ``labels`` are
-    objects with ``text``, ``verdict``, whose ``words`` have a meaning, and perhaps a ``note``. ``drafted`` says that
-    answers are absent on purpose: an audit drafts them. ``reasoning`` leads to what a model thought before it answered.
+    ``whole`` leads to a whole case in the workbench's own format, which is taken as it is.
+    ``evidence_ids`` and ``evidence_sources`` are the ids and sources of an evidence that is plain
+    texts, in the same order. ``citations`` are objects with ``start`` and ``end`` in the answer,
+    ``evidence_id`` and perhaps a ``quote``; ``labels`` are objects with ``text``, ``verdict``,
+    whose ``words`` have a meaning, and perhaps a ``note``. ``drafted`` says that answers are absent
+    on purpose: an audit drafts them. ``reasoning`` leads to what a model thought before it
+    answered.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -112,14 +119,18 @@ class Profile(Record):
     drafted: bool = False
 
     def with_map(self, names: FieldMap) -> Profile:
-        """Return the profile with the fields of a map read from where it says, instead of from their paths.
+        """Return the profile with the fields of a map read from where it says, instead of from
+        their paths.
 
-        Outside of the evidence a map puts what it names under the name of the field before the paths are followed.
+        Outside of the evidence a map puts what it names under the name of the field before the
+        paths are followed.
         """
         if self.is_own:
             return self
         given = {field: key for field, key in names.items() if key and field != SPLIT}
-        fields: dict[str, tuple[str, ...]] = {field: (json.dumps(field),) for field in given if field in _MAPPED_PATHS}
+        fields: dict[str, tuple[str, ...]] = {
+            field: (json.dumps(field),) for field in given if field in _MAPPED_PATHS
+        }
         inside: dict[str, tuple[str, ...]] = {
             field.partition(".")[2]: (json.dumps(field.partition(".")[2]),)
             for field in given
@@ -148,7 +159,9 @@ def load_profile(path: Path) -> Profile:
             raise InputError("is too large for a profile", cure="Name a TOML file of paths.")
         return parse_profile(content, path.stem)
     except OSError as error:
-        raise InputError(f"can't be read ({error.strerror})", cure="Check the name.", file=str(path)) from error
+        raise InputError(
+            f"can't be read ({error.strerror})", cure="Check the name.", file=str(path)
+        ) from error
     except InputError as error:
         raise error.at(file=str(path)) from error
 
@@ -158,30 +171,50 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
     try:
         data = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"is no TOML that can be read ({error})", cure="See docs/files.md.") from error
-    plain = "".join(char if char.isascii() and char.isalnum() else "-" for char in name.lower()).strip("-")
+        raise InputError(
+            f"is no TOML that can be read ({error})", cure="See docs/files.md."
+        ) from error
+    plain = "".join(
+        char if char.isascii() and char.isalnum() else "-" for char in name.lower()
+    ).strip("-")
     try:
         return Profile.model_validate({"name": plain or "own", "title": name, **data})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
         if first["type"] == "path":
-            cure = 'Write paths like inputs.question, docs[].text or observations[?type==`"RETRIEVER"`].output[].'
-            raise InputError(f"is no path that can be read ({first['msg']})", cure=cure, field=field) from error
-        cure = f"There are: {', '.join(Profile.model_fields)}." if first["type"] == "extra_forbidden" else "Correct it."
-        raise InputError(f"is no part of a profile ({first['msg']})", cure=cure, field=field) from error
+            cure = (
+                "Write paths like inputs.question, docs[].text or"
+                ' observations[?type==`"RETRIEVER"`].output[].'
+            )
+            raise InputError(
+                f"is no path that can be read ({first['msg']})", cure=cure, field=field
+            ) from error
+        cure = (
+            f"There are: {', '.join(Profile.model_fields)}."
+            if first["type"] == "extra_forbidden"
+            else "Correct it."
+        )
+        raise InputError(
+            f"is no part of a profile ({first['msg']})", cure=cure, field=field
+        ) from error
 
 
 @cache
 def builtin() -> dict[str, Profile]:
     """Return the built-in profiles by name."""
     folder = resources.files("masis.datasets.mapping") / "profiles"
-    files = {file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")}
+    files = {
+        file.name.removesuffix(".toml"): file
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    }
     return {name: parse_profile(files[name].read_bytes(), name) for name in sorted(files)}
 
 
-# Profiles made by choosing columns. A column is named by its path as a person reads it, ``inputs.question``; the path
-# that is followed has its names quoted, so that a column may be called anything.
+# Profiles made by choosing columns. A column is named by its path as a person reads it,
+# ``inputs.question``; the path that is followed has its names quoted, so that a column may be
+# called anything.
 
 
 _ONE_COLUMN = ("query", "answer", "id", "reference")
@@ -206,19 +239,29 @@ class ColumnChoice(Record):
 
 
 def columns_key(row: Mapping[str, Any]) -> str:
-    """Return a name for the set of columns of a row, whatever their order: what was chosen is remembered under it."""
-    return hashlib.sha256(json.dumps(sorted(map(str, row))).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    """Return a name for the set of columns of a row, whatever their order: what was chosen is
+    remembered under it.
+    """
+    return hashlib.sha256(
+        json.dumps(sorted(map(str, row))).encode("utf-8", "surrogatepass")
+    ).hexdigest()[:16]
 
 
 def likely_choice(columns: Iterable[Column]) -> ColumnChoice:
-    """Return which column probably holds what, by the names that other tools use, then by what the columns hold."""
+    """Return which column probably holds what, by the names that other tools use, then by what the
+    columns hold.
+    """
     columns = list(columns)
     chosen = likely_columns(columns)
     evidence = chosen.get("evidence")
     shown = {field: chosen[field].shown for field in _ONE_COLUMN if field in chosen}
     return ColumnChoice(
         **shown,
-        evidence=tuple(each.shown for each in evidence_columns(chosen, columns)) if evidence is not None else (),
+        evidence=(
+            tuple(each.shown for each in evidence_columns(chosen, columns))
+            if evidence is not None
+            else ()
+        ),
         chunk_text=text_key(evidence) if evidence is not None else "",
         chunk_id=evidence.item_id if evidence is not None else "",
     )

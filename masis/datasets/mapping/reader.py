@@ -1,6 +1,8 @@
-"""Files, frames and rows as cases: which profile they fit, their rows joined or grouped, ids that come twice.
+"""Files, frames and rows as cases: which profile they fit, their rows joined or grouped, ids that
+come twice.
 
-Memory holds one row at a time, but for a joined file and for rows that are grouped, which are limited.
+Memory holds one row at a time, but for a joined file and for rows that are grouped, which are
+limited.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from masis.errors import InputError
 from masis.schema.columns import columns_of, likely_columns
 from masis.schema.explain import name_elsewhere
 from masis.schema.literals import parse_value
-from masis.schema.reading import SPLIT, FieldMap, checked_names, columns_in, is_empty, mapped, value_of
+from masis.schema.reading import (
+    SPLIT,
+    FieldMap,
+    checked_names,
+    columns_in,
+    is_empty,
+    mapped,
+    value_of,
+)
 from masis.schema.wording import shortened
 
 MOST_GROUPED_ROWS = 200_000
@@ -48,12 +58,13 @@ def read_any(
 ) -> Iterator[MappedRow]:
     """Yield the cases of a file, a stream or rows: in the workbench's own format, or by a profile.
 
-    A row whose case was read before, word for word, is skipped; another case under the same id is a problem.
+    A row whose case was read before, word for word, is skipped; another case under the same id is a
+    problem.
 
     Args:
         source: A path; a stream of bytes; or rows, each a mapping.
-        profile: By which to read, or the name of a built-in one. Default: the own format where the first row has its
-            names or fits no profile, else the profile that it fits.
+        profile: By which to read, or the name of a built-in one. Default: the own format where the
+            first row has its names or fits no profile, else the profile that it fits.
         names: Which key of a row holds a field; a key that no row has is an error at the end.
         name: How errors name the source.
         sheet: Which sheet of an Excel workbook is read: its name, or its place from 1.
@@ -71,7 +82,9 @@ def read_any(
         given = builtin()[profile] if isinstance(profile, str) else profile
         rows, chosen = _opened(source, given, names, called, sheet)
         own = chosen != builtin().get(chosen.name)
-        unused = {field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)} - set(names)
+        unused = {
+            field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)
+        } - set(names)
         chosen = chosen.with_map(names)
         for count, row in enumerate(rows, 1):
             if count > HOPELESS_ROWS and not seen:
@@ -83,31 +96,46 @@ def read_any(
             read = read_row(row, chosen, names)
             if (case := read.case) is not None:
                 # Of the row and not of its case, which takes four times as long.
-                digest = hashlib.blake2b(json.dumps(row.value, default=str).encode(), digest_size=8).digest()
-                place = count if row.member else row.number  # in a folder or archive, the rows of each file begin at 1
+                digest = hashlib.blake2b(
+                    json.dumps(row.value, default=str).encode(), digest_size=8
+                ).digest()
+                # in a folder or archive, the rows of each file begin at 1
+                place = count if row.member else row.number
                 first, content = seen.setdefault(case.id, (place, digest))
                 if first != place and content == digest:
                     continue
                 if first != place and chosen.is_own:
-                    problem = f"is {shortened(case.id, 80)!r}, as in line {first}, with other content"
+                    problem = (
+                        f"is {shortened(case.id, 80)!r}, as in line {first}, with other content"
+                    )
                     cure = "Give each case an id of its own, or remove one of the two."
-                    read = read._replace(case=None, problems=(InputError(problem, cure=cure, field="id"),))
-                elif first != place:  # tools give answers to one question, or spans of one trace, the same id
+                    read = read._replace(
+                        case=None, problems=(InputError(problem, cure=cure, field="id"),)
+                    )
+                # tools give answers to one question, or spans of one trace, the same id
+                elif first != place:
                     own_id = f"{case.id[:480]}#{case.digest()[:12]}"
                     read = read._replace(case=case.model_copy(update={"id": own_id}))
             yield read.placed(f"{called}/{row.member}" if row.member else called)
     except InputError as error:
         raise error.at(file=called) from error
     except OSError as error:
-        raise InputError(f"can't be read ({error.strerror})", cure="Check the file.", file=called) from error
+        raise InputError(
+            f"can't be read ({error.strerror})", cure="Check the file.", file=called
+        ) from error
     if not count:
-        cure = 'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence": [...]}.'
+        cure = (
+            'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence":'
+            " [...]}."
+        )
         yield MappedRow(1, 0, None, (InputError("holds no case", cure=cure, file=called),))
     elif unmatched or unused:
         paths = (path for field in unused for path in getattr(chosen, field))
         keys = ", ".join(map(repr, sorted({*unmatched, *paths})))
         cure = "Check the name: masis import FILE --suggest shows the keys of the first row."
-        yield MappedRow(0, 0, None, (InputError(f"no row has {keys}", cure=cure, file=called, field="map"),))
+        yield MappedRow(
+            0, 0, None, (InputError(f"no row has {keys}", cure=cure, file=called, field="map"),)
+        )
 
 
 def _gives(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
@@ -124,7 +152,11 @@ def _matches(row: dict[str, Any], key: str, names: FieldMap, profile: Profile) -
         return False
     given = names.get("evidence")
     try:
-        held = value_at(row, profile.evidence) if profile.evidence and not given else value_of(row, given or "evidence")
+        held = (
+            value_at(row, profile.evidence)
+            if profile.evidence and not given
+            else value_of(row, given or "evidence")
+        )
     except InputError:  # named with the row
         return True
     chunks = parse_value(held)
@@ -137,33 +169,43 @@ def _matches(row: dict[str, Any], key: str, names: FieldMap, profile: Profile) -
 
 
 class Fitting(NamedTuple):
-    """What a file may be: the names of the formats that its first readable row fits, and that row."""
+    """What a file may be: the names of the formats that its first readable row fits,
+    and that row.
+    """
 
     formats: tuple[str, ...]
     row: dict[str, Any]
 
 
 def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
-    """Return the built-in profiles that a row fits, once its keys are renamed; our own where it has its names."""
+    """Return the built-in profiles that a row fits, once its keys are renamed; our own where it has
+    its names.
+    """
     try:
         renamed = mapped(row, names) if names else row
     except InputError:  # named with its line when the row is read
         return []
     if isinstance(renamed.get("query"), str) and "evidence" in renamed:
         return [builtin()[OWN_FORMAT]]
-    return [profile for profile in builtin().values() if profile.required and _fits(profile, renamed)]
+    return [
+        profile for profile in builtin().values() if profile.required and _fits(profile, renamed)
+    ]
 
 
 def _fits(profile: Profile, row: Any) -> bool:
     try:
         found = [value_at(row, (path,)) for path in profile.required]
-        return all(value is not None and value is not False for value in found) and not _gives(row, profile.absent)
+        return all(value is not None and value is not False for value in found) and not _gives(
+            row, profile.absent
+        )
     except InputError:
         return False
 
 
 def _looked_at(rows: Iterator[Row], names: FieldMap) -> tuple[list[Row], list[Profile]]:
-    """Return the first rows up to one that fits formats, and these: one that can't be read says nothing of them."""
+    """Return the first rows up to one that fits formats, and these: one that can't be read says
+    nothing of them.
+    """
     before = list[Row]()
     for row in islice(rows, _TRIED):
         before.append(row)
@@ -173,7 +215,8 @@ def _looked_at(rows: Iterator[Row], names: FieldMap) -> tuple[list[Row], list[Pr
 
 
 def formats_of(source: Source, *, name: str | None = None, sheet: str | None = None) -> Fitting:
-    """Return which formats a file or rows fit; none, where a person has to say which column holds what.
+    """Return which formats a file or rows fit; none, where a person has to say which column holds
+    what.
 
     The first of the first rows that has all parts says so: another one may lack its evidence.
 
@@ -182,7 +225,9 @@ def formats_of(source: Source, *, name: str | None = None, sheet: str | None = N
     before, fits = _looked_at(source_rows(source, name=name, sheet=sheet), {})
     values = [row.value for row in before if isinstance(row.value, dict)]
     if not values:
-        raise InputError("holds no row that can be read", cure="Check the file, or give rows that are mappings.")
+        raise InputError(
+            "holds no row that can be read", cure="Check the file, or give rows that are mappings."
+        )
     if fits:
         return Fitting(tuple(each.name for each in fits), values[-1])
     for value in values:
@@ -211,11 +256,17 @@ def _opened(
 def source_rows(
     source: Source, at: tuple[str, ...] = (), name: str | None = None, sheet: str | None = None
 ) -> Iterator[Row]:
-    """Yield the rows of a source as they are, before any is taken for a case; ``at`` leads to a list of them."""
+    """Yield the rows of a source as they are, before any is taken for a case; ``at`` leads to a
+    list of them.
+    """
     if isinstance(source, Path) or hasattr(source, "read"):
         return read_rows(source, at, name=name, sheet=sheet)  # type: ignore[arg-type]
     values = (
-        dict(each) if isinstance(each, Mapping) and all(isinstance(key, str) for key in each) else each
+        (
+            dict(each)
+            if isinstance(each, Mapping) and all(isinstance(key, str) for key in each)
+            else each
+        )
         for each in source
     )
     return (row_of(number, number, value) for number, value in enumerate(values, 1))
@@ -229,7 +280,9 @@ def _prepared(rows: Iterator[Row], source: Source, profile: Profile) -> Iterator
         rows = (each for row in rows for each in _answers(row))
     if profile.join is not None:
         if not isinstance(source, Path):
-            raise InputError(f"needs {profile.join.file} beside it", cure="Name the file, not a stream.")
+            raise InputError(
+                f"needs {profile.join.file} beside it", cure="Name the file, not a stream."
+            )
         rows = _joined(rows, source, profile.join)
     return rows if profile.group is None else _grouped(rows, profile.group)
 
@@ -265,7 +318,9 @@ def _joined(rows: Iterator[Row], path: Path, join: Join) -> Iterator[Row]:
         if (other := others.get(str(row.value.get(join.key)))) is not None:
             yield row._replace(value={**row.value, join.name: other})
         else:
-            problem = InputError(f"names nothing in {join.file}", cure=f"Add its row to {join.file}.", field=join.key)
+            problem = InputError(
+                f"names nothing in {join.file}", cure=f"Add its row to {join.file}.", field=join.key
+            )
             yield row._replace(value=problem)
 
 
@@ -281,7 +336,9 @@ def _by_key(path: Path, join: Join, *, packed: bool) -> dict[str, dict[str, Any]
     return {
         str(row.value[join.key]): row.value
         for row in read_rows(source)
-        if isinstance(row.value, dict) and join.key in row.value and (not packed or Path(row.member).name == join.file)
+        if isinstance(row.value, dict)
+        and join.key in row.value
+        and (not packed or Path(row.member).name == join.file)
     }
 
 
@@ -300,7 +357,9 @@ def _grouped(rows: Iterator[Row], group: Group) -> Iterator[Row]:
             continue
         count += 1
         if count > MOST_GROUPED_ROWS:
-            raise InputError(f"holds more than {MOST_GROUPED_ROWS:,} rows to group", cure="Split it by trace.")
+            raise InputError(
+                f"holds more than {MOST_GROUPED_ROWS:,} rows to group", cure="Split it by trace."
+            )
         groups.setdefault(str(key), (row, []))[1].append(row.value)
     for first, values in groups.values():
         yield first._replace(end=end, value={group.name: values})

@@ -1,7 +1,8 @@
-"""Replies of the citation APIs: the answer put together from its parts, its evidence, its citations with offsets.
+"""Replies of the citation APIs: the answer put together from its parts, its evidence, its citations
+with offsets.
 
-What the request held (documents, search results, the question) is read where the row keeps the request beside the
-reply; of a reply alone the evidence is what its citations quote.
+What the request held (documents, search results, the question) is read where the row keeps the
+request beside the reply; of a reply alone the evidence is what its citations quote.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ class Reply(NamedTuple):
     evidence: list[dict[str, Any]]
     citations: list[dict[str, Any]]
     quoted_only: bool = False
-    """Whether the texts of the evidence are what the citations quote, for the documents are not in the row."""
+    """Whether the texts of the evidence are what the citations quote, for the documents are not in
+    the row.
+    """
     reasoning: str = ""
     """What the model thought before it answered."""
 
@@ -65,11 +68,15 @@ class _Sources:
 
     def reply(self, answer: str, thoughts: Iterable[str] = ()) -> Reply:
         reasoning = "\n\n".join(filter(None, thoughts))
-        return Reply(answer, list(self.by_id.values()), self._citations, self._quoted_only, reasoning)
+        return Reply(
+            answer, list(self.by_id.values()), self._citations, self._quoted_only, reasoning
+        )
 
 
 def _items(value: Any) -> Iterator[dict[str, Any]]:
-    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    return (
+        (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    )
 
 
 def _at(value: Any, *paths: str) -> Any:
@@ -93,7 +100,8 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     sources = _Sources("anthropic")
     _add_anthropic_documents(request, sources)
     known = frozenset(id_ for id_, chunk in sources.by_id.items() if chunk["text"])
-    if reply.get("stop_reason") == "refusal":  # what was written until then is no answer, says the API's guide
+    # what was written until then is no answer, says the API's guide
+    if reply.get("stop_reason") == "refusal":
         return sources.reply("")
     answer = ""
     for block in _items(reply.get("content")):
@@ -101,13 +109,18 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
             continue
         text = _words(block.get("text"))
         for given in _items(block.get("citations")):
-            document, result = _whole(given.get("document_index")), _whole(given.get("search_result_index"))
+            document, result = (
+                _whole(given.get("document_index")),
+                _whole(given.get("search_result_index")),
+            )
             if document is not None:
                 id_ = sources.add(f"doc_{document}", source=given.get("document_title"))
             elif result is not None:
                 id_ = sources.add(f"result_{result}", source=given.get("source"))
             else:
-                address = _words(given.get("url")) or _words(given.get("source")) or "unnamed source"
+                address = (
+                    _words(given.get("url")) or _words(given.get("source")) or "unnamed source"
+                )
                 id_ = sources.add(address, source=address)
             quote = _words(given.get("cited_text"))
             if quote and id_ not in known:
@@ -136,7 +149,11 @@ def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None
         for part in parts:
             if part.get("type") == "document":
                 plain = _at(part, "source.type") == "text"
-                text = _words(_at(part, "source.data")) if plain else text_of(_at(part, "source.content"))
+                text = (
+                    _words(_at(part, "source.data"))
+                    if plain
+                    else text_of(_at(part, "source.content"))
+                )
                 documents.append((text or "", part.get("title")))
             elif part.get("type") == "search_result":
                 results.append((text_of(part.get("content")) or "", part.get("source")))
@@ -181,12 +198,17 @@ def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None
     return sources.reply(answer, [thoughts_in(message)])
 
 
-def _add_annotations(notes: list[dict[str, Any]], text: str, offset: int, sources: _Sources) -> None:
-    """Add the annotations of a text, which begins at ``offset`` of the answer; some tools count UTF-16 units in it."""
+def _add_annotations(
+    notes: list[dict[str, Any]], text: str, offset: int, sources: _Sources
+) -> None:
+    """Add the annotations of a text, which begins at ``offset`` of the answer; some tools count
+    UTF-16 units in it.
+    """
     spans = {
         number: Span(start, end, (_words(note.get("url")), _words(note.get("title"))))
         for number, note in enumerate(notes)
-        if (start := _whole(note.get("start_index"))) is not None and (end := _whole(note.get("end_index"))) is not None
+        if (start := _whole(note.get("start_index"))) is not None
+        and (end := _whole(note.get("end_index"))) is not None
     }
     placed = dict(zip(spans, in_characters(text, list(spans.values())), strict=True))
     for number, note in enumerate(notes):
@@ -211,7 +233,9 @@ def _add_annotation(note: dict[str, Any], offset: int, length: int, sources: _So
         if start is not None:
             end = _whole(note.get("end_index"))
             place = offset + min(start, length)
-            sources.cite(place, place if end is None else offset + end, file_id, quote=note.get("quote"))
+            sources.cite(
+                place, place if end is None else offset + end, file_id, quote=note.get("quote")
+            )
 
 
 # Gemini: grounding supports, whose offsets count bytes of UTF-8
@@ -225,8 +249,14 @@ def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     # Supports count the parts that came, thoughts among them; of the answer these take up nothing.
     parts = ["" if is_thought(part) else _words(part.get("text")) for part in held_parts]
     answer = "".join(parts)
-    grounding, sources, ids = _at(candidate, "groundingMetadata", "grounding_metadata"), _Sources("gemini"), list[str]()
-    for number, chunk in enumerate(_items(_at(grounding, "groundingChunks", "grounding_chunks")), 1):
+    grounding, sources, ids = (
+        _at(candidate, "groundingMetadata", "grounding_metadata"),
+        _Sources("gemini"),
+        list[str](),
+    )
+    for number, chunk in enumerate(
+        _items(_at(grounding, "groundingChunks", "grounding_chunks")), 1
+    ):
         held = _at(chunk, "retrievedContext", "retrieved_context", "web")
         ids.append(sources.add(f"{number}", _words(_at(held, "text")), _at(held, "uri", "title")))
     for support in _items(_at(grounding, "groundingSupports", "grounding_supports")):
@@ -237,9 +267,12 @@ def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
         offset, content = sum(map(len, parts[:part])), parts[part].encode()
         start = _whole(_at(segment, "startIndex", "start_index")) or 0
         end = _whole(_at(segment, "endIndex", "end_index")) or len(content)
-        first, last = (offset + len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end))
+        first, last = (
+            offset + len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end)
+        )
         words = _words(segment.get("text"))
-        if words and answer[first:last] != words and answer.count(words) == 1:  # counted over the thoughts
+        # counted over the thoughts
+        if words and answer[first:last] != words and answer.count(words) == 1:
             first = answer.index(words)
             last = first + len(words)
         elif is_thought(held_parts[part]):
@@ -261,12 +294,15 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     sources = _Sources("cohere")
     for number, document in enumerate(_items(reply.get("documents") or request.get("documents"))):
         held = parse_value(document.get("data", document))
-        sources.add(_words(document.get("id")) or f"doc_{number}", _cohere_text(held), _at(held, "title"))
+        sources.add(
+            _words(document.get("id")) or f"doc_{number}", _cohere_text(held), _at(held, "title")
+        )
     citations = list(_items(body.get("citations")))
     spans = {
         number: Span(start, end, (_words(given.get("text")),))
         for number, given in enumerate(citations)
-        if (start := _whole(given.get("start"))) is not None and (end := _whole(given.get("end"))) is not None
+        if (start := _whole(given.get("start"))) is not None
+        and (end := _whole(given.get("end"))) is not None
     }
     placed = dict(zip(spans, in_characters(answer, list(spans.values())), strict=True))
     for number, given in enumerate(citations):
@@ -302,7 +338,9 @@ def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
         for reference in _items(given.get("retrievedReferences")):
             held = _words(_at(reference, "content.text"))
             id_ = by_text.setdefault(held, f"{len(by_text) + 1}")
-            sources.add(id_, held, _at(reference, "location.*.[uri, url][] | [?type(@) == 'string'] | [0]"))
+            sources.add(
+                id_, held, _at(reference, "location.*.[uri, url][] | [?type(@) == 'string'] | [0]")
+            )
             sources.cite(start, start + len(text), id_)
     return sources.reply(answer)
 

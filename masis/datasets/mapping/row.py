@@ -1,4 +1,5 @@
-"""One row as a case by a profile: every problem of the row at once, and nothing of it lost silently.
+"""One row as a case by a profile: every problem of the row at once, and nothing of it lost
+silently.
 
 What a profile does not name is kept under ``metadata.source_row``.
 """
@@ -18,20 +19,35 @@ from masis.schema.case import Case, case_of
 from masis.schema.columns import cited_by_place
 from masis.schema.explain import kind_of, name_elsewhere
 from masis.schema.literals import parse_value
-from masis.schema.reading import FIELDS, SPLIT, FieldMap, content_id, evidence_in, id_text, mapped, refuse_unread
+from masis.schema.reading import (
+    FIELDS,
+    SPLIT,
+    FieldMap,
+    content_id,
+    evidence_in,
+    id_text,
+    mapped,
+    refuse_unread,
+)
 from masis.schema.wording import shortened
 
 PRUNED_LEAST = 12
-"""Characters of a text that is left out of ``metadata.source_row`` since the case holds it elsewhere."""
+"""Characters of a text that is left out of ``metadata.source_row`` since the case holds it
+elsewhere.
+"""
 
-SHOWN = "See what fits: masis import FILE --suggest. Or name its path in a TOML file for --map (docs/files.md)."
+SHOWN = (
+    "See what fits: masis import FILE --suggest. Or name its path in a TOML file for --map"
+    " (docs/files.md)."
+)
 
 _IN_A_CELL = ("evidence", "reasoning_steps", "metadata", "labels", "citations", "messages")
 """Fields that a cell of a table holds as JSON, or as pandas writes a list."""
 
 
 class MappedRow(NamedTuple):
-    """What one row gives: a case, or the problems in the way of one; ``notes`` say what a person may have meant.
+    """What one row gives: a case, or the problems in the way of one; ``notes`` say what a person
+    may have meant.
 
     ``number`` and ``end`` are the row's, from 1, and the bytes of the file read so far.
     """
@@ -46,7 +62,9 @@ class MappedRow(NamedTuple):
         """Return the same with file and line in each problem and note."""
         if not self.problems and not self.notes:
             return self
-        problems, notes = (tuple(each.at(file=file, line=self.number) for each in some) for some in self[3:])
+        problems, notes = (
+            tuple(each.at(file=file, line=self.number) for each in some) for some in self[3:]
+        )
         return self._replace(problems=problems, notes=notes)
 
 
@@ -60,9 +78,14 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
         if profile.is_own and row.table:
             value = _cells(value, names)
         elif not profile.is_own and names:
-            value = mapped(value, {key: held for key, held in names.items() if held or key == SPLIT})
-        # our own format is most often read: JMESPath takes longer to return a row as it is than to check it
-        whole = value if profile.is_own else value_at(value, profile.whole) if profile.whole else None
+            value = mapped(
+                value, {key: held for key, held in names.items() if held or key == SPLIT}
+            )
+        # our own format is most often read: JMESPath takes longer to return a row as it is than to
+        # check it
+        whole = (
+            value if profile.is_own else value_at(value, profile.whole) if profile.whole else None
+        )
         if isinstance(whole, dict):
             case = _whole(whole, names if profile.is_own else {})
         else:
@@ -70,7 +93,10 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
             data = reading.case()
             if reading.problems:
                 return MappedRow(row.number, row.end, None, tuple(reading.problems))
-            absent = {"answer": None, **{field: None for field, key in names.items() if key is None}}
+            absent = {
+                "answer": None,
+                **{field: None for field, key in names.items() if key is None},
+            }
             case = case_of(data, "", absent)
             notes += reading.notes
         if row.table:
@@ -78,31 +104,46 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
     except InputError as error:
         return MappedRow(row.number, row.end, None, (error,))
     except RecursionError:
-        return MappedRow(row.number, row.end, None, (InputError("is nested too deeply", cure="Flatten it."),))
+        return MappedRow(
+            row.number, row.end, None, (InputError("is nested too deeply", cure="Flatten it."),)
+        )
     if isinstance(whole, dict) and case.messages and not isinstance(case.messages, tuple):
         problem = "is no conversation: it is kept as it is, and no page shows it"
         cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
         notes.append(InputError(problem, cure=cure, field="messages"))
     if cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence)):
         first = shortened(case.evidence[0].id, 40)
-        problem = f"names no chunk by its id, such as {first!r}, and its numbers fit the chunks' places"
-        cure = 'Where [1] means the first chunk: --map evidence.id=, in Python map={..., "evidence.id": None}.'
+        problem = (
+            f"names no chunk by its id, such as {first!r}, and its numbers fit the chunks' places"
+        )
+        cure = (
+            "Where [1] means the first chunk: --map evidence.id=, in Python map={...,"
+            ' "evidence.id": None}.'
+        )
         notes.append(InputError(problem, cure=cure, field="answer"))
     return MappedRow(row.number, row.end, case, (), tuple(notes))
 
 
-_CELL_ERRORS = frozenset(("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!", "#SPILL!", "#CALC!"))
-"""What a spreadsheet shows where a formula fails; an answer that begins with - or = is taken for a formula."""
+_CELL_ERRORS = frozenset(
+    ("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!", "#SPILL!", "#CALC!")
+)
+"""What a spreadsheet shows where a formula fails; an answer that begins with - or = is taken for a
+formula.
+"""
 
 
 def _refuse_errors_of_cells(case: Case) -> None:
     """Raise InputError where question, answer or a chunk is the error of a spreadsheet's cell."""
     places = [("query", case.query), ("answer", case.answer or "")]
-    places += [(f"evidence[{number}].text", chunk.text) for number, chunk in enumerate(case.evidence)]
+    places += [
+        (f"evidence[{number}].text", chunk.text) for number, chunk in enumerate(case.evidence)
+    ]
     for field, text in places:
         if text[:1] == "#" and text.strip() in _CELL_ERRORS:
             cure = "Correct the cell: a text that begins with - or = needs an apostrophe before it."
-            raise InputError(f"is {text.strip()}, an error of the spreadsheet", cure=cure, field=field)
+            raise InputError(
+                f"is {text.strip()}, an error of the spreadsheet", cure=cure, field=field
+            )
 
 
 def _whole(value: dict[str, Any], names: FieldMap) -> Case:
@@ -110,16 +151,29 @@ def _whole(value: dict[str, Any], names: FieldMap) -> Case:
     try:
         return case_of(value, "", names)
     except InputError as error:
-        if "--map" in error.cure or error.field not in ("query", "evidence") or error.problem != "is missing":
+        if (
+            "--map" in error.cure
+            or error.field not in ("query", "evidence")
+            or error.problem != "is missing"
+        ):
             raise
-        cure = f"{error.cure} The row holds {_keys(value)}: masis import FILE --suggest proposes what they are."
+        cure = (
+            f"{error.cure} The row holds {_keys(value)}: masis import FILE --suggest proposes what"
+            " they are."
+        )
         raise InputError(error.problem, cure=cure, field=error.field) from error
 
 
 def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
-    """Return the cells of a table as values: empty ones are absent, and one chunk of evidence is a list."""
+    """Return the cells of a table as values: empty ones are absent, and one chunk of evidence is a
+    list.
+    """
     nested = {*_IN_A_CELL, *(held for key, held in names.items() if key in _IN_A_CELL)}
-    read = {key: parse_value(cell) if key in nested else cell for key, cell in row.items() if cell not in ("", None)}
+    read = {
+        key: parse_value(cell) if key in nested else cell
+        for key, cell in row.items()
+        if cell not in ("", None)
+    }
     if isinstance(read.get("evidence"), dict):
         read["evidence"] = [read["evidence"]]
     return read
@@ -130,7 +184,9 @@ def _keys(value: dict[str, Any]) -> str:
 
 
 class _Reading:
-    """One row as it is read: each method fills one part of the case, and notes what is in its way."""
+    """One row as it is read: each method fills one part of the case, and notes what is
+    in its way.
+    """
 
     def __init__(self, row: dict[str, Any], profile: Profile, names: FieldMap) -> None:
         self._row, self._profile, self._names = row, profile, names
@@ -154,10 +210,16 @@ class _Reading:
         data["evidence"] = self._evidence(evidence, answer)
         text = data.get("answer") or ""
         citations = self._inside(citations, text, metadata)
-        parts = {"citations": citations, "labels": self._labels(text), "messages": self._at("messages")}
+        parts = {
+            "citations": citations,
+            "labels": self._labels(text),
+            "messages": self._at("messages"),
+        }
         data |= {name: part for name, part in parts.items() if part not in (None, [], {})}
         if (reference := self._at("reference")) is not None:
-            metadata["reference_answer"] = text_of(reference) if isinstance(reference, str | list) else reference
+            metadata["reference_answer"] = (
+                text_of(reference) if isinstance(reference, str | list) else reference
+            )
         for name, paths in self._profile.external.items():
             if (value := self._follow(self._row, paths, f"external.{name}")) is not None:
                 metadata.setdefault("external", {})[name] = value
@@ -171,14 +233,20 @@ class _Reading:
         return {"id": content_id(data) if identifier is None else str(id_text(identifier)), **data}
 
     def _note_if_cut_off(self, metadata: dict[str, Any]) -> None:
-        """Note that a reply ended before its answer did: what is missing from it is no fault of the writing."""
+        """Note that a reply ended before its answer did: what is missing from it is no fault of the
+        writing.
+        """
         if self._profile.converter is not None and (why := cut_off_in(self._row)) is not None:
             metadata["cut_off"] = why
             problem = f"was cut off ({why}): it is audited as far as it goes"
-            self.notes.append(InputError(problem, cure="Ask again, with more tokens.", field="answer"))
+            self.notes.append(
+                InputError(problem, cure="Ask again, with more tokens.", field="answer")
+            )
 
     def _refuse_unread(self, rest: dict[str, Any], data: dict[str, Any]) -> None:
-        """Note a key that holds a part of the case and is not read: it may be what is wrong where something is."""
+        """Note a key that holds a part of the case and is not read: it may be what is wrong where
+        something is.
+        """
         absent = self._profile.drafted or self._no_answer is not None
         drafted: FieldMap = {"answer": None} if absent else self._names
         try:
@@ -221,39 +289,52 @@ class _Reading:
             self._no_answer = no_answer_in(self._row, answer)
             self._reasoning = text_of(self._at("reasoning")) or ""
             return answer, evidence, self._citations(answer)
-        reply = read_reply(profile.converter, self._at("reply") if profile.reply else self._row, self._row)
+        reply = read_reply(
+            profile.converter, self._at("reply") if profile.reply else self._row, self._row
+        )
         self._no_answer = no_answer_in(self._row, (reply.answer if reply else None) or answer)
         if reply is None and self._no_answer is not None:
             return None, evidence, []
         if reply is None:
             self._wrong(f"holds no reply of {profile.converter}", "reply", "Check the profile.")
             return answer, evidence, []
-        beside = _items(evidence) if evidence else []  # holds the texts of sources that the reply knows by address only
-        texts = {str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)}
-        found = [texts.pop(each["id"], each) if not each["text"] else each for each in reply.evidence]
+        # holds the texts of sources that the reply knows by address only
+        beside = _items(evidence) if evidence else []
+        texts = {
+            str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)
+        }
+        found = [
+            texts.pop(each["id"], each) if not each["text"] else each for each in reply.evidence
+        ]
         taken = [id(each) for each in found]
         found += [item for item in beside if id(item) not in taken]
         if found and not any(each.get("text") for each in found if isinstance(each, dict)):
             self._wrong(
                 "names its sources by address only: their texts are not in the file",
                 "evidence",
-                'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text": ...}].',
+                'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text":'
+                " ...}].",
             )
         if reply.quoted_only:
             metadata["evidence_from"] = "citations"
         self._reasoning = reply.reasoning
         return reply.answer or answer, found, reply.citations
 
-    def _inside(self, citations: list[dict[str, Any]], answer: str, metadata: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the citations whose places lie in the answer; note the others, and keep them in the metadata."""
+    def _inside(
+        self, citations: list[dict[str, Any]], answer: str, metadata: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Return the citations whose places lie in the answer; note the others, and keep them in
+        the metadata.
+        """
         outside = [each for each in citations if not fits(answer, each["start"], each["end"])]
         if outside:
             metadata["citations_outside_answer"] = outside
             first = outside[0]
             self.notes.append(
                 InputError(
-                    f"{len(outside)} of {len(citations)} cover no characters of the answer, such as {first['start']} "
-                    f"to {first['end']} of {len(answer)}; they are left out and kept in the metadata",
+                    f"{len(outside)} of {len(citations)} cover no characters of the answer, such as"
+                    f" {first['start']} to {first['end']} of {len(answer)}; they are left out and"
+                    " kept in the metadata",
                     cure="Export the answer again with its citations, or check it by hand.",
                     field="citations",
                 )
@@ -265,7 +346,9 @@ class _Reading:
         for number, item in enumerate(self._at("citations") or ()):
             held = item if isinstance(item, dict) else {}
             given = {
-                name: held[name] for name in ("start", "end", "evidence_id", "quote") if held.get(name) is not None
+                name: held[name]
+                for name in ("start", "end", "evidence_id", "quote")
+                if held.get(name) is not None
             }
             if not {"start", "end", "evidence_id"} <= set(given):
                 self._wrong("needs start, end and evidence_id", f"citations[{number}]")
@@ -275,7 +358,10 @@ class _Reading:
                 found.append(given | {"evidence_id": str(id_text(given["evidence_id"]))})
         spans = [Span(each["start"], each["end"]) for each in found]
         placed = in_characters(answer, spans) if isinstance(answer, str) else spans
-        return [each | {"start": at.start, "end": at.end} for each, at in zip(found, placed, strict=True)]
+        return [
+            each | {"start": at.start, "end": at.end}
+            for each, at in zip(found, placed, strict=True)
+        ]
 
     def _evidence(self, given: Any, answer: Any) -> list[dict[str, Any]]:
         if given is None:
@@ -287,15 +373,24 @@ class _Reading:
             return []
         chunks: dict[str, dict[str, Any]] = {}
         items = _items(evidence_in(given, answer, self._names))
-        beside = {"id": parse_value(self._at("evidence_ids")), "source": parse_value(self._at("evidence_sources"))}
-        listed = {name: held for name, held in beside.items() if isinstance(held, list) and len(held) == len(items)}
+        beside = {
+            "id": parse_value(self._at("evidence_ids")),
+            "source": parse_value(self._at("evidence_sources")),
+        }
+        listed = {
+            name: held
+            for name, held in beside.items()
+            if isinstance(held, list) and len(held) == len(items)
+        }
         for number, item in enumerate(items, 1):
             known = {
                 name: str(id_text(held[number - 1]))
                 for name, held in listed.items()
                 if held[number - 1] not in (None, "")
             }
-            chunk = self._chunk({**known, "text": item} if known and isinstance(item, str) else item, number)
+            chunk = self._chunk(
+                {**known, "text": item} if known and isinstance(item, str) else item, number
+            )
             if chunk is None:
                 continue
             name = chunk["id"]
@@ -318,7 +413,8 @@ class _Reading:
             return None
         paths = self._profile.chunk
         identifier, text, source = (
-            self._follow(item, getattr(paths, name), f"{field}.{name}") for name in ("id", "text", "source")
+            self._follow(item, getattr(paths, name), f"{field}.{name}")
+            for name in ("id", "text", "source")
         )
         source = item.get("source") if source is None else source
         if text is None and not isinstance(item.get("text"), str) and not isinstance(source, str):
@@ -336,23 +432,35 @@ class _Reading:
     def _labels(self, answer: str) -> dict[str, Any]:
         claims, items = [], self._at("labels")
         for number, item in enumerate(items if isinstance(items, list) else ()):
-            held = {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else {}
+            held = (
+                {key: value for key, value in item.items() if value is not None}
+                if isinstance(item, dict)
+                else {}
+            )
             if not isinstance(held.get("text"), str):
                 self._wrong("has no text", f"labels[{number}]")
                 continue
             claim = {key: held[key] for key in ("text", "label_type") if key in held}
-            start, end = (held[name] if type(held.get(name)) is int else None for name in ("start", "end"))
-            if (start is not None or end is not None) and (at := place_of(answer, held["text"], start, end)):
+            start, end = (
+                held[name] if type(held.get(name)) is int else None for name in ("start", "end")
+            )
+            if (start is not None or end is not None) and (
+                at := place_of(answer, held["text"], start, end)
+            ):
                 claim |= {"text": answer[at[0] : at[1]], "start": at[0], "end": at[1]}
             if "verdict" in held:
                 meaning = self._profile.words.get(str(held["verdict"]))
-                claim |= {"as_labelled": held["verdict"]} if meaning is None else {"verdict": meaning}
+                claim |= (
+                    {"as_labelled": held["verdict"]} if meaning is None else {"verdict": meaning}
+                )
             claims.append(claim | ({"note": str(held["note"])} if "note" in held else {}))
         return {"claims": claims} if claims else {}
 
 
 def _items(evidence: Any) -> list[Any]:
-    """Return the items of an evidence: a list, a list written as text, one text, or an object of id and text."""
+    """Return the items of an evidence: a list, a list written as text, one text, or an object of id
+    and text.
+    """
     read = parse_value(evidence)
     if isinstance(read, list):
         return [item for part in read for item in (part if isinstance(part, list) else [part])]
@@ -375,7 +483,9 @@ def _rest(value: Any, used: set[str]) -> Any:
     if isinstance(value, str):
         return None if value in used and len(value) >= PRUNED_LEAST else value
     if isinstance(value, dict):
-        return {key: rest for key, item in value.items() if (rest := _rest(item, used)) is not None} or None
+        return {
+            key: rest for key, item in value.items() if (rest := _rest(item, used)) is not None
+        } or None
     if isinstance(value, list):
         return [rest for item in value if (rest := _rest(item, used)) is not None] or None
     return value

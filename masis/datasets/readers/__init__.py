@@ -1,1 +1,3 @@
-"""Readers: lines and JSON, read strictly, with errors that name the place and the cure; evidence as people paste it."""
+"""Readers: lines and JSON, read strictly, with errors that name the place and the cure; evidence as
+people paste it.
+"""

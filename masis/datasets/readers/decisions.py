@@ -1,7 +1,8 @@
-"""Decisions from files: one a row as ``masis decide --file`` takes them, or what Label Studio and Argilla export.
+"""Decisions from files: one a row as ``masis decide --file`` takes them, or what Label Studio and
+Argilla export.
 
-Each gives rows with ``case``, ``verdict`` and what else ``Desk.decide_all`` takes. What a tool showed to its annotators
-is not known, so that a row says nothing of it unless the file does.
+Each gives rows with ``case``, ``verdict`` and what else ``Desk.decide_all`` takes. What a tool
+showed to its annotators is not known, so that a row says nothing of it unless the file does.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _IN_A_CELL = ("labels", "machine_shown")
 def read_decisions(
     path: Path, *, name: str | None = None, sheet: str | None = None
 ) -> Iterator[dict[str, Any] | InputError]:
-    """Yield the decisions of a file, each with its ``line``, and an error for a row that can't be read.
+    """Yield the decisions of a file, each with its ``line``, and an error for a row that can't be
+    read.
 
     Raises InputError where the file can't be read.
     """
@@ -56,20 +58,31 @@ def _decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
         yield from _argilla(row)
     elif table:
         cells = {key: cell for key, cell in row.items() if cell not in ("", None)}
-        whole = {key: int(cells[key]) for key in ("iteration", "version") if cells.get(key, "").isdecimal()}
+        whole = {
+            key: int(cells[key])
+            for key in ("iteration", "version")
+            if cells.get(key, "").isdecimal()
+        }
         yield cells | {key: parse_value(cells[key]) for key in _IN_A_CELL if key in cells} | whole
     else:
         yield row
 
 
 def _case_of(*places: Any) -> dict[str, Any]:
-    found = (place[key] for key in _CASE for place in places if isinstance(place, dict) and place.get(key) is not None)
+    found = (
+        place[key]
+        for key in _CASE
+        for place in places
+        if isinstance(place, dict) and place.get(key) is not None
+    )
     case = next(found, None)
     return {} if case is None else {"case": str(id_text(case))}
 
 
 def _label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str, Any]:
-    """An annotation: the verdict is a choice, words are regions, reason and corrected answer are text areas."""
+    """An annotation: the verdict is a choice, words are regions, reason and corrected answer are
+    text areas.
+    """
     found: dict[str, Any] = _case_of(data)
     labels: list[dict[str, Any]] = []
     for result in annotation.get("result") or ():
@@ -86,12 +99,20 @@ def _label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str,
                 placed = {"start": value["start"]} if isinstance(value.get("start"), int) else {}
                 labels.append({"text": value["text"], **placed, "label": str(label)})
     by = annotation.get("completed_by")
-    who = by.get("email") if isinstance(by, dict) else None if by is None else f"Label Studio user {by}"
+    who = (
+        by.get("email")
+        if isinstance(by, dict)
+        else None
+        if by is None
+        else f"Label Studio user {by}"
+    )
     return found | ({"labels": labels} if labels else {}) | ({"reviewer": str(who)} if who else {})
 
 
 def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each person's responses to the questions ``verdict``, ``reason`` and ``corrected_answer``, and spans."""
+    """Each person's responses to the questions ``verdict``, ``reason`` and ``corrected_answer``,
+    and spans.
+    """
     by_person: dict[str, dict[str, Any]] = {}
     for person, question, value in _submitted(row["responses"]):
         by_person.setdefault(person, {})[question] = value
@@ -100,7 +121,9 @@ def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         labels: list[dict[str, Any]] = []
         for question, value in values.items():
             if isinstance(value, list):
-                labels += [span for each in value if (span := _span(each, row["fields"])) is not None]
+                labels += [
+                    span for each in value if (span := _span(each, row["fields"])) is not None
+                ]
             elif isinstance(value, str):
                 _take_choice(found, question, value)
                 if field := _text_field(question):
@@ -110,27 +133,43 @@ def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _submitted(responses: Any) -> Iterator[tuple[str, str, Any]]:
-    """Yield person, question and value of each response; Argilla 2 writes them by question, Argilla 1 by person."""
+    """Yield person, question and value of each response; Argilla 2 writes them by question, Argilla
+    1 by person.
+    """
     by_question = responses if isinstance(responses, dict) else {"": responses}
     for question, answers in by_question.items():
         for answer in answers if isinstance(answers, list) else ():
             if isinstance(answer, dict) and answer.get("status", "submitted") == "submitted":
                 values = {question: answer} if question else answer.get("values")
                 for name, each in values.items() if isinstance(values, dict) else ():
-                    yield str(answer.get("user_id") or ""), name, each.get("value") if isinstance(each, dict) else None
+                    yield (
+                        str(answer.get("user_id") or ""),
+                        name,
+                        each.get("value") if isinstance(each, dict) else None,
+                    )
 
 
 def _span(given: Any, fields: dict[str, Any]) -> dict[str, Any] | None:
     """A span of the answer, the one field that has words at its place, by the label's offsets."""
-    if not isinstance(given, dict) or not isinstance(given.get("start"), int) or not isinstance(given.get("end"), int):
+    if (
+        not isinstance(given, dict)
+        or not isinstance(given.get("start"), int)
+        or not isinstance(given.get("end"), int)
+    ):
         return None
-    texts = (fields[name] for name in ("answer", "response", "text") if isinstance(fields.get(name), str))
+    texts = (
+        fields[name] for name in ("answer", "response", "text") if isinstance(fields.get(name), str)
+    )
     text = next(texts, "")[given["start"] : given["end"]]
-    return {"text": text, "start": given["start"], "label": str(given.get("label"))} if text else None
+    return (
+        {"text": text, "start": given["start"], "label": str(given.get("label"))} if text else None
+    )
 
 
 def _take_choice(found: dict[str, Any], named: str, choice: str) -> None:
-    """Take a choice as the verdict where it is one, else as the reason where its question asks for it."""
+    """Take a choice as the verdict where it is one, else as the reason where its question asks for
+    it.
+    """
     verdict = _VERDICTS.get(choice.strip().lower())
     if verdict is not None and "verdict" not in found:
         found["verdict"] = verdict

@@ -1,8 +1,10 @@
-"""One answer as a document: Markdown, HTML or Word, with its sources as footnotes or in a section of their own.
+"""One answer as a document: Markdown, HTML or Word, with its sources as footnotes or in a section
+of their own.
 
-The question is the first heading (or ``question`` in front matter, or a section of that name), the answer what stands
-under it, the evidence the footnotes that it points at, else the chunks of a section headed Sources. HTML and Word come
-through Markdown, by markdownify and mammoth, which the extra ``documents`` brings.
+The question is the first heading (or ``question`` in front matter, or a section of that name), the
+answer what stands under it, the evidence the footnotes that it points at, else the chunks of a
+section headed Sources. HTML and Word come through Markdown, by markdownify and mammoth, which the
+extra ``documents`` brings.
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ MOST_CHARACTERS = 2_000_000
 _FRONT_MATTER = re.compile(r"\A---\n(.{0,20000}?)\n---\n", re.DOTALL)
 _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$|^(\S.*)\n(?:=+|-{3,})[ \t]*$", re.MULTILINE)
 _NOTE = re.compile(r"^\[\^([^\]\s]{1,100})\]:[ \t]*(.*(?:\n+(?:[ ]{2,}|\t).*)*)", re.MULTILINE)
-_DAMAGED = (KeyError, ValueError, OSError, AttributeError, IndexError, TypeError, zipfile.BadZipFile, ExpatError)
+_DAMAGED = (
+    KeyError,
+    ValueError,
+    OSError,
+    AttributeError,
+    IndexError,
+    TypeError,
+    zipfile.BadZipFile,
+    ExpatError,
+)
 """What mammoth raises on what is no Word document inside."""
 _NOTED = ("li", "p", "div", "aside", "dd", "td")
 """Elements of HTML that hold a footnote."""
@@ -30,7 +41,10 @@ _ADDRESS = re.compile(r"https?://[^\s<>)\]]{1,2000}")
 _SECTIONS = {
     "query": "question query prompt",
     "answer": "answer response reply output",
-    "evidence": "sources source references evidence footnotes notes bibliography citations documents context",
+    "evidence": (
+        "sources source references evidence footnotes notes bibliography citations documents"
+        " context"
+    ),
 }
 """Headings that say what stands under them."""
 
@@ -38,13 +52,16 @@ _SECTIONS = {
 def read_document(content: bytes, name: str) -> dict[str, Any]:
     """Return a document as a row in the workbench's own format, whose id is its name.
 
-    Raises InputError where it is no text, too long, or has no question, answer or sources; MissingExtra where the
-    package that reads HTML or Word is not installed.
+    Raises InputError where it is no text, too long, or has no question, answer or sources;
+    MissingExtra where the package that reads HTML or Word is not installed.
     """
     stem, _, suffix = name.rpartition(".")
     text = _markdown(content, suffix.lower())
     if len(text) > MOST_CHARACTERS:
-        raise InputError(f"is longer than {MOST_CHARACTERS:,} characters", cure="Give one answer with its sources.")
+        raise InputError(
+            f"is longer than {MOST_CHARACTERS:,} characters",
+            cure="Give one answer with its sources.",
+        )
     row: dict[str, Any] = {"id": stem[:500]}
     if front := _FRONT_MATTER.match(text):
         pairs = (line.partition(":") for line in front[1].split("\n") if ":" in line)
@@ -58,14 +75,20 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
     row |= {field: body for field, body in sections.items() if body and field != "evidence"}
     _, found = read_plain(sections.get("evidence", ""))
     chunks = [chunk for chunk in found if isinstance(chunk, Found)]
-    listed = [{"id": chunk.id or str(number), **_chunk(chunk.text)} for number, chunk in enumerate(chunks, 1)]
+    listed = [
+        {"id": chunk.id or str(number), **_chunk(chunk.text)}
+        for number, chunk in enumerate(chunks, 1)
+    ]
     row["evidence"] = notes or listed
     wrong = {"query": "question", "answer": "answer", "evidence": "sources"}
     if missing := [wrong[field] for field in wrong if not row.get(field)]:
         raise InputError(
             f"holds no {' and no '.join(missing)} that can be recognised",
-            cure="Put the question into the first heading, the answer under it, and the sources into footnotes "
-            "([^1] in the answer, [^1]: text at the end) or under a heading Sources, with blank lines between them.",
+            cure=(
+                "Put the question into the first heading, the answer under it, and the sources into"
+                " footnotes ([^1] in the answer, [^1]: text at the end) or under a heading Sources,"
+                " with blank lines between them."
+            ),
         )
     return row
 
@@ -77,15 +100,26 @@ def _chunk(body: str) -> dict[str, str]:
 
 
 def _sections(text: str, *, titled: bool) -> dict[str, str]:
-    """Return what stands under headings that say what it is; else the first heading is the question."""
+    """Return what stands under headings that say what it is; else the first heading is the
+    question.
+    """
     found: dict[str, list[str]] = {}
     field, at = "answer", 0
     for heading in [*_HEADING.finditer(text), None]:
-        found.setdefault(field, []).append(text[at : heading.start() if heading else len(text)].strip())
+        found.setdefault(field, []).append(
+            text[at : heading.start() if heading else len(text)].strip()
+        )
         if heading is None:
             break
         title, at = (heading[1] or heading[2]).strip("*_ "), heading.end()
-        named = next((name for name, words in _SECTIONS.items() if title.lower().rstrip(":") in words.split()), None)
+        named = next(
+            (
+                name
+                for name, words in _SECTIONS.items()
+                if title.lower().rstrip(":") in words.split()
+            ),
+            None,
+        )
         if named is None and titled and "query" not in found:
             found["query"] = [title]
             field = "answer"
@@ -122,7 +156,9 @@ def _of_word(content: bytes) -> str:
                 raise ValueError("it declares entities, as Word never does")
         return str(mammoth.convert_to_html(io.BytesIO(content), style_map=titles).value)
     except _DAMAGED as error:
-        raise InputError(f"is no Word document that can be read ({error})", cure="Save it again as .docx.") from error
+        raise InputError(
+            f"is no Word document that can be read ({error})", cure="Save it again as .docx."
+        ) from error
 
 
 def _of_html(html: str) -> str:
@@ -133,7 +169,9 @@ def _of_html(html: str) -> str:
     except ImportError as error:
         raise _missing("HTML and Word documents", "markdownify") from error
     soup = BeautifulSoup(html, "html.parser")
-    for each in soup.find_all(["script", "style", "nav", "header", "footer", "title", "noscript", "template"]):
+    for each in soup.find_all(
+        ["script", "style", "nav", "header", "footer", "title", "noscript", "template"]
+    ):
         each.decompose()
     notes: dict[str, tuple[str, Any]] = {}
     for link in soup.select("a[href^='#']"):
@@ -149,9 +187,13 @@ def _of_html(html: str) -> str:
             link.decompose()
         definitions.append(f"[^{label}]: {' '.join(target.get_text(' ').split())}")
         target.decompose()
-    converter = MarkdownConverter(heading_style="ATX", escape_asterisks=False, escape_underscores=False)
+    converter = MarkdownConverter(
+        heading_style="ATX", escape_asterisks=False, escape_underscores=False
+    )
     return "\n\n".join([str(converter.convert_soup(soup)), *definitions])
 
 
 def _missing(what: str, package: str) -> MissingExtra:
-    return MissingExtra(f"{what} need the package {package}: pip install 'masis-workbench[documents]'.")
+    return MissingExtra(
+        f"{what} need the package {package}: pip install 'masis-workbench[documents]'."
+    )

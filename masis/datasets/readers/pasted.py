@@ -1,8 +1,10 @@
-"""Evidence as people paste it: blocks between blank lines, ``[id] text``, numbered headings, CSV, JSON Lines or a list.
+"""Evidence as people paste it: blocks between blank lines, ``[id] text``, numbered headings, CSV,
+JSON Lines or a list.
 
-What form a text has is read from the text, so that it need not be stated. Chunks without an id get a number. What can't
-be read is an error with its line and the cure; the chunks around it are read all the same, so that all errors show at
-once. Nothing is dropped silently: what was assigned or left out is in ``notes``.
+What form a text has is read from the text, so that it need not be stated. Chunks without an id get
+a number. What can't be read is an error with its line and the cure; the chunks around it are read
+all the same, so that all errors show at once. Nothing is dropped silently: what was assigned or
+left out is in ``notes``.
 """
 
 from __future__ import annotations
@@ -26,18 +28,26 @@ from masis.schema.wording import shortened
 Form = Literal["blocks", "labelled", "headings", "csv", "json"]
 MOST_CHUNKS = 10_000
 MOST_BYTES = 20_000_000
-"""An audit reads all of its evidence; what is larger is a corpus, not what a retriever found for one question."""
+"""An audit reads all of its evidence; what is larger is a corpus, not what a retriever found for
+one question.
+"""
 MOST_ERRORS = 20
 
 _COLUMN = re.compile(r"[^\W\d][\w.-]{0,39}(?: [\w.-]{1,39}){0,2}")
-"""The name of a column: up to three words without any other punctuation, and no blank before it as prose has."""
+"""The name of a column: up to three words without any other punctuation, and no blank before it as
+prose has.
+"""
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _NAMES = {
-    "id": "id chunk_id chunkid evidence_id doc_id docid document_id passage_id key number nr".split(),
+    "id": (
+        "id chunk_id chunkid evidence_id doc_id docid document_id passage_id key number nr".split()
+    ),
     "text": "text content chunk passage page_content body document snippet quote evidence".split(),
     "source": "source url title file filename link uri origin path".split(),
 }
-_CHUNK_SHAPE = 'Write each chunk as {"id": "1", "text": "..."}, several with commas between them in [ ].'
+_CHUNK_SHAPE = (
+    'Write each chunk as {"id": "1", "text": "..."}, several with commas between them in [ ].'
+)
 
 
 class Pasted(NamedTuple):
@@ -50,7 +60,9 @@ class Pasted(NamedTuple):
 
 
 def text_of(content: bytes, name: str) -> str:
-    """Return the text of an uploaded file. Raises InputError where it is another format, too large or not UTF-8."""
+    """Return the text of an uploaded file. Raises InputError where it is another format, too large
+    or not UTF-8.
+    """
     try:
         refuse_other_formats(content[:16])
     except InputError as error:
@@ -65,23 +77,35 @@ def text_of(content: bytes, name: str) -> str:
 
 
 def written(chunks: Sequence[Evidence]) -> str:
-    """Return a text from which ``read_pasted`` reads exactly these chunks: with labels, or as JSON where need be."""
+    """Return a text from which ``read_pasted`` reads exactly these chunks: with labels, or as JSON
+    where need be.
+    """
     labelled = "\n\n".join(f"[{chunk.id}] {chunk.text}" for chunk in chunks)
-    if all(chunk.source is None for chunk in chunks) and read_pasted(labelled).chunks == tuple(chunks):
+    if all(chunk.source is None for chunk in chunks) and read_pasted(labelled).chunks == tuple(
+        chunks
+    ):
         return labelled
-    rows = (chunk.model_dump(include={"id", "text", "source"}, exclude_none=True) for chunk in chunks)
+    rows = (
+        chunk.model_dump(include={"id", "text", "source"}, exclude_none=True) for chunk in chunks
+    )
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 
 
 def merged(chunks: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
-    """Return the chunks with one joined to the chunk before it, whose id and source stay. ``index`` is from 1 on."""
+    """Return the chunks with one joined to the chunk before it, whose id and source stay. ``index``
+    is from 1 on.
+    """
     first, second = chunks[index - 1], chunks[index]
-    both = first.model_copy(update={"text": f"{first.text}\n\n{second.text}", "source": first.source or second.source})
+    both = first.model_copy(
+        update={"text": f"{first.text}\n\n{second.text}", "source": first.source or second.source}
+    )
     return (*chunks[: index - 1], both, *chunks[index + 1 :])
 
 
 def renamed(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence, ...]:
-    """Return the chunks with another id for one. Raises InputError where it has none, or another chunk has it."""
+    """Return the chunks with another id for one. Raises InputError where it has none, or another
+    chunk has it.
+    """
     name = name.strip()
     if not name:
         raise InputError("has no id", cure="Type one: answers cite it.", field=f"chunk {index + 1}")
@@ -92,7 +116,9 @@ def renamed(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence
 
 
 def read_pasted(text: str) -> Pasted:
-    """Return the chunks of evidence a text holds. Never raises: what is wrong with it is in ``errors``."""
+    """Return the chunks of evidence a text holds. Never raises: what is wrong with it is in
+    ``errors``.
+    """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     body = text.lstrip()
     if not body:
@@ -118,8 +144,14 @@ def _read(text: str) -> tuple[Form, Iterator[Found | InputError]]:
     names = header.split(delimiter)
     if len(names) > 1 and "text" in map(_field, names):
         cure = "Fill in the text column, or remove the line."
-        return "csv", (each for row in _rows(text) for each in _of_fields(row.value, row.number, cure))
-    if form == "blocks" and len(names) > 1 and all(_COLUMN.fullmatch(name.strip('"')) for name in names):
+        return "csv", (
+            each for row in _rows(text) for each in _of_fields(row.value, row.number, cure)
+        )
+    if (
+        form == "blocks"
+        and len(names) > 1
+        and all(_COLUMN.fullmatch(name.strip('"')) for name in names)
+    ):
         rows = [row.value for row in _rows(text)]
         whole = [row for row in rows if isinstance(row, dict) and len(row) == len(names)]
         if rows and len(whole) == len(rows):  # a table by its form, whatever its columns are called
@@ -133,7 +165,9 @@ def _unstorable(text: str) -> InputError | None:
         return InputError("holds a null byte", cure="Remove it: no text holds one.", line=line)
     if not text.isascii() and (half := _HALF_A_PAIR.search(text)):
         line = text.count("\n", 0, half.start()) + 1
-        return InputError("holds half of a surrogate pair, which is no character", cure="Remove it.", line=line)
+        return InputError(
+            "holds half of a surrogate pair, which is no character", cure="Remove it.", line=line
+        )
     return None
 
 
@@ -148,15 +182,19 @@ def _rows(text: str, name: str = "pasted.csv") -> Iterator[Row]:
 
 
 def _unknown_columns(rows: list[dict[str, Any]], delimiter: str) -> InputError:
-    """Return the error for a table none of whose columns is known as the text, with the first line that names it."""
+    """Return the error for a table none of whose columns is known as the text, with the first line
+    that names it.
+    """
     names = list(rows[0])
     longest = max(names, key=lambda name: sum(len(row[name]) for row in rows))
     proposed = delimiter.join("text" if name == longest else name for name in names)
     return InputError(
-        f"names the columns {', '.join(shortened(name, NAME_SHOWN) for name in names[:8])}; none is known as the text "
-        "of a chunk",
-        cure='Name the column with the text "text" (others: "id", "source"). '
-        f"If it is {shortened(longest, NAME_SHOWN)}, the first line is: {proposed[:200]}",
+        f"names the columns {', '.join(shortened(name, NAME_SHOWN) for name in names[:8])}; none is"
+        " known as the text of a chunk",
+        cure=(
+            'Name the column with the text "text" (others: "id", "source"). '
+            f"If it is {shortened(longest, NAME_SHOWN)}, the first line is: {proposed[:200]}"
+        ),
         line=1,
     )
 
@@ -166,13 +204,19 @@ def _json(text: str) -> Iterator[Found | InputError]:
         whole = parse_object(b'{"chunks":' + text.strip().encode() + b"}")["chunks"]
     except InputError as error:
         if text.startswith("["):
-            yield InputError(f"is no valid JSON list: it {error.problem}", cure=_CHUNK_SHAPE, line=1)
+            yield InputError(
+                f"is no valid JSON list: it {error.problem}", cure=_CHUNK_SHAPE, line=1
+            )
             return
-        rows: Iterable[tuple[int, Any]] = ((row.number, row.value) for row in _rows(text, "pasted.jsonl"))
+        rows: Iterable[tuple[int, Any]] = (
+            (row.number, row.value) for row in _rows(text, "pasted.jsonl")
+        )
     else:
         rows = ((1, value) for value in (whole if isinstance(whole, list) else [whole]))
     for line, value in rows:
-        yield from _of_fields({"text": value} if isinstance(value, str) else value, line, _CHUNK_SHAPE)
+        yield from _of_fields(
+            {"text": value} if isinstance(value, str) else value, line, _CHUNK_SHAPE
+        )
 
 
 def _of_fields(value: Any, line: int, cure: str) -> Iterator[Found | InputError]:
@@ -189,13 +233,19 @@ def _of_fields(value: Any, line: int, cure: str) -> Iterator[Found | InputError]
         return
     cells: dict[str, str] = {}
     for key, item in value.items():
-        if isinstance(item, str | int | float) and not isinstance(item, bool) and (text := str(item).strip()):
+        if (
+            isinstance(item, str | int | float)
+            and not isinstance(item, bool)
+            and (text := str(item).strip())
+        ):
             cells.setdefault(_field(key), text)
     if "text" in cells:
         yield Found(line, cells.get("id", ""), cells["text"], cells.get("source"))
         return
     keys = ", ".join(shortened(key, NAME_SHOWN) for key in list(value)[:5]) or "nothing"
-    yield InputError(f"has no text (it holds {keys})", cure=f'Name the text "text". {cure}', line=line)
+    yield InputError(
+        f"has no text (it holds {keys})", cure=f'Name the text "text". {cure}', line=line
+    )
 
 
 def _field(name: str) -> str:
@@ -205,13 +255,16 @@ def _field(name: str) -> str:
 
 
 def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pasted:
-    """Give numbers to chunks without an id, and refuse an id that stands twice; ``above`` lines stand before them."""
+    """Give numbers to chunks without an id, and refuse an id that stands twice; ``above`` lines
+    stand before them.
+    """
     found, errors, notes = list[Found](), list[InputError](), list[str]()
     for item in items:
         line = above + (item.line or 1)
         if isinstance(item, InputError):
             errors.append(item.at(line=line))
-        elif (error := _unstorable(f"{item.id}{item.text}{item.source or ''}")) is not None:  # JSON can escape anything
+        # JSON can escape anything
+        elif (error := _unstorable(f"{item.id}{item.text}{item.source or ''}")) is not None:
             errors.append(error.at(line=line))
         else:
             found.append(item._replace(line=line))
@@ -222,7 +275,9 @@ def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pa
     for chunk in found:
         if chunk.id and taken.setdefault(chunk.id, chunk.line) != chunk.line:
             problem = f"repeats the id {shortened(chunk.id, NAME_SHOWN)} of line {taken[chunk.id]}"
-            errors.append(InputError(problem, cure="Give each chunk an id of its own.", line=chunk.line))
+            errors.append(
+                InputError(problem, cure="Give each chunk an id of its own.", line=chunk.line)
+            )
     free = (name for number in count(1) if (name := str(number)) not in taken)
     chunks: dict[str, Evidence] = {}
     assigned: list[str] = []
@@ -238,4 +293,9 @@ def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pa
         more = f" and {len(assigned) - 5} more" if len(assigned) > 5 else ""
         named = f"{'Chunk' if len(assigned) == 1 else 'Chunks'} {', '.join(assigned[:5])}{more}"
         notes.append(f"{named} had no id and got a number.")
-    return Pasted(tuple(chunks.values()), form, tuple(notes), tuple(sorted(errors, key=lambda error: error.line or 0)))
+    return Pasted(
+        tuple(chunks.values()),
+        form,
+        tuple(notes),
+        tuple(sorted(errors, key=lambda error: error.line or 0)),
+    )

@@ -13,16 +13,24 @@ from masis.schema.wording import shortened
 NAME_SHOWN = 40
 """Characters of a label or a name that errors show."""
 
-_LABELLED = r"^[ \t]{0,8}\[([^\[\]\s]{1,100}|(?i:chunk|source|doc|document|passage|evidence) \d{1,6})\](?!\()[ \t:]*"
+_LABELLED = (
+    r"^[ \t]{0,8}\[([^\[\]\s]{1,100}|(?i:chunk|source|doc|document|passage|evidence)"
+    r" \d{1,6})\](?!\()[ \t:]*"
+)
 _LABEL = re.compile(_LABELLED, re.MULTILINE)
 _LABEL_OR_BLANK = re.compile(rf"{_LABELLED}|^[^\S\n]*\n", re.MULTILINE)
 _NAMED_HEADING = re.compile(
-    r"^[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?(?i:source|document|doc|passage|chunk|evidence|reference)[ \t]{1,4}#?"
+    r"^[ \t]{0,3}(?:#{1,6}["
+    r" \t]{1,4})?(?:\*\*)?(?i:source|document|doc|passage|chunk|evidence|reference)[ \t]{1,4}#?"
     r"(\d{1,6})(?:\*\*)?(?:[ \t]{0,4}[:.)\u2013\u2014-](?:\*\*)?(?=\s|$)|[ \t]*$)",
     re.MULTILINE,
 )
-"""``Source 1: https://...``, ``## Document 2``, ``**Passage 3**``; ``Source 1 says`` begins a sentence."""
-_NUMBERED_HEADING = re.compile(r"^[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?(\d{1,6})[.):](?=[ \t])", re.MULTILINE)
+"""``Source 1: https://...``, ``## Document 2``, ``**Passage 3**``; ``Source 1 says`` begins a
+sentence.
+"""
+_NUMBERED_HEADING = re.compile(
+    r"^[ \t]{0,3}(?:#{1,6}[ \t]{1,4})?(?:\*\*)?(\d{1,6})[.):](?=[ \t])", re.MULTILINE
+)
 _ADDRESS = re.compile(r"<?(https?://[^\s<>]{1,2000})>?", re.IGNORECASE)
 
 
@@ -35,7 +43,9 @@ class Found(NamedTuple):
     source: str | None = None
 
 
-def read_plain(text: str) -> tuple[Literal["blocks", "labelled", "headings"], Iterator[Found | InputError]]:
+def read_plain(
+    text: str,
+) -> tuple[Literal["blocks", "labelled", "headings"], Iterator[Found | InputError]]:
     """Return the form of a text, and its chunks, with an error for each label without text."""
     if _LABEL.match(text.lstrip()):
         return "labelled", _labelled(text)
@@ -44,16 +54,26 @@ def read_plain(text: str) -> tuple[Literal["blocks", "labelled", "headings"], It
     return "blocks", _labelled(text, _LABEL_OR_BLANK)
 
 
-def _between(text: str, marks: Sequence[re.Match[str]]) -> Iterator[tuple[int, re.Match[str] | None, str]]:
-    """Yield the text before the first mark and behind each, with the mark and the line at which it stands."""
+def _between(
+    text: str, marks: Sequence[re.Match[str]]
+) -> Iterator[tuple[int, re.Match[str] | None, str]]:
+    """Yield the text before the first mark and behind each, with the mark and the line at which it
+    stands.
+    """
     line, at = 1, 0
     for mark, following in pairwise((None, *marks, None)):
         start = mark.start() if mark else 0
         line, at = line + text.count("\n", at, start), start
-        yield line, mark, text[mark.end() if mark else 0 : following.start() if following else len(text)]
+        yield (
+            line,
+            mark,
+            text[mark.end() if mark else 0 : following.start() if following else len(text)],
+        )
 
 
-def _chunk(line: int, label: str, text: str, source: str | None = None) -> Iterator[Found | InputError]:
+def _chunk(
+    line: int, label: str, text: str, source: str | None = None
+) -> Iterator[Found | InputError]:
     if text.strip():
         yield Found(line, label, text.strip(), source)
     elif label:
@@ -62,7 +82,9 @@ def _chunk(line: int, label: str, text: str, source: str | None = None) -> Itera
 
 
 def _labelled(text: str, marks: re.Pattern[str] = _LABEL) -> Iterator[Found | InputError]:
-    """``[id] text``: a chunk reaches to the next mark; one without a label stands where its text begins."""
+    """``[id] text``: a chunk reaches to the next mark; one without a label stands where its text
+    begins.
+    """
     for line, mark, body in _between(text, list(marks.finditer(text))):
         label = mark[1] or "" if mark else ""
         before = "" if label else (mark[0] if mark else "") + body[: len(body) - len(body.lstrip())]
@@ -72,17 +94,23 @@ def _labelled(text: str, marks: re.Pattern[str] = _LABEL) -> Iterator[Found | In
 def _headings(text: str) -> list[re.Match[str]]:
     """Return the headings that begin a chunk each: ``Source 1: ...``, else lines numbered from 1.
 
-    Numbers alone are headings only where the text begins with the first and each stands behind a blank line: a list
-    inside one source is numbered too.
+    Numbers alone are headings only where the text begins with the first and each stands behind a
+    blank line: a list inside one source is numbered too.
     """
     named = list(_NAMED_HEADING.finditer(text))
     if named and len({each[1] for each in named}) == len(named):
         behind = any(body.strip() for _, mark, body in _between(text, named) if mark)
         if behind:
             return named if len(named) > 1 or not text[: named[0].start()].strip() else []
-    numbered = [each for each in _NUMBERED_HEADING.finditer(text) if _behind_a_blank_line(text, each.start())]
+    numbered = [
+        each
+        for each in _NUMBERED_HEADING.finditer(text)
+        if _behind_a_blank_line(text, each.start())
+    ]
     begins = numbered and not text[: numbered[0].start()].strip()
-    counted = [each[1] for each in numbered] == [str(number) for number in range(1, len(numbered) + 1)]
+    counted = [each[1] for each in numbered] == [
+        str(number) for number in range(1, len(numbered) + 1)
+    ]
     return numbered if begins and counted and len(numbered) > 1 else []
 
 
@@ -91,9 +119,13 @@ def _behind_a_blank_line(text: str, at: int) -> bool:
 
 
 def _headed(text: str, headings: list[re.Match[str]]) -> Iterator[Found | InputError]:
-    """Read chunks that reach from one heading to the next, over blank lines; an address in a heading is the source."""
+    """Read chunks that reach from one heading to the next, over blank lines; an address in a
+    heading is the source.
+    """
     for line, mark, body in _between(text, headings):
-        first, _, rest = body.lstrip(" \t").removeprefix("**").partition("\n") if mark else ("", "", body)
+        first, _, rest = (
+            body.lstrip(" \t").removeprefix("**").partition("\n") if mark else ("", "", body)
+        )
         first = first.strip().removesuffix("**").strip()
         address = _ADDRESS.fullmatch(first)
         label, source = (mark[1], address[1] if address else None) if mark else ("", None)

@@ -1,6 +1,7 @@
 """JSON read strictly: a repeated key, NaN, Infinity and unlimited nesting are errors with a path.
 
-The standard parser keeps the last of two equal keys and accepts ``NaN``; both lose or invent data silently.
+The standard parser keeps the last of two equal keys and accepts ``NaN``; both lose or invent data
+silently.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class _RepeatedKeys(dict[str, Any]):
 def parse_object(content: bytes) -> dict[str, Any]:
     """Return the JSON object that one line holds.
 
-    Raises InputError with the byte, the column or the path of what is wrong; file and line are the caller's to add.
+    Raises InputError with the byte, the column or the path of what is wrong; file and line are the
+    caller's to add.
     """
     if content.count(b"{") + content.count(b"[") > limits.VALUES:
         raise _crowded()
@@ -60,8 +62,8 @@ def parse_object(content: bytes) -> dict[str, Any]:
 def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     """Return the JSON value that begins at ``at``, or what is wrong with it, and where it ends.
 
-    None where the text may end in the middle of it; ``ended`` says that nothing follows. Raises InputError for what is
-    no JSON.
+    None where the text may end in the middle of it; ``ended`` says that nothing follows. Raises
+    InputError for what is no JSON.
     """
     if len(text) - at > limits.VALUES and text.count("{", at) + text.count("[", at) > limits.VALUES:
         raise _crowded()
@@ -88,7 +90,9 @@ def _crowded() -> InputError:
 
 def _too_deep(path: str = "") -> InputError:
     field = f"{path[:80]}..." if path else None
-    return limits.too_much("nesting_levels", f"is nested more than {limits.LEVELS} levels deep", field)
+    return limits.too_much(
+        "nesting_levels", f"is nested more than {limits.LEVELS} levels deep", field
+    )
 
 
 def _malformed(error: json.JSONDecodeError, content: bytes) -> InputError:
@@ -96,12 +100,18 @@ def _malformed(error: json.JSONDecodeError, content: bytes) -> InputError:
     rest = error.doc[error.pos :].lstrip()
     problem, cure = f"is no valid JSON ({error.msg}, {where})", _ONE_OBJECT
     if b"\x00" in content:
-        problem, cure = f"holds a null byte at byte {content.index(0) + 1} of the line", "Remove it: no text holds one."
+        problem, cure = (
+            f"holds a null byte at byte {content.index(0) + 1} of the line",
+            "Remove it: no text holds one.",
+        )
     elif not rest or error.msg.startswith("Unterminated string"):
         problem = f"ends in the middle of the JSON ({error.msg.lower()}, {where})"
         cure = f"The line is cut off, or its object is spread over several lines. {_ONE_OBJECT}"
     elif error.msg.startswith("Extra data"):
-        problem, cure = f"holds more than one JSON value (the second {where})", "Put each on a line of its own."
+        problem, cure = (
+            f"holds more than one JSON value (the second {where})",
+            "Put each on a line of its own.",
+        )
     elif rest.startswith("'") or error.msg.startswith("Expecting property name"):
         cure = _QUOTED
     elif error.msg.startswith("Invalid control character"):
@@ -120,7 +130,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(written: str) -> _Refused:
-    return _Refused(f"is {written}, which is no JSON number", "Leave the field out, or write null where it is unknown.")
+    return _Refused(
+        f"is {written}, which is no JSON number",
+        "Leave the field out, or write null where it is unknown.",
+    )
 
 
 def _finite(written: str) -> float | _Refused:
@@ -128,25 +141,38 @@ def _finite(written: str) -> float | _Refused:
 
 
 def _integer(written: str) -> int | _Refused:
-    return int(written) if len(written) <= 400 else _TOO_LARGE  # the interpreter refuses thousands of digits
+    # the interpreter refuses thousands of digits
+    return int(written) if len(written) <= 400 else _TOO_LARGE
 
 
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, parse_int=_integer
 )
 _LONGEST_TOKEN = 450
-"""Characters of the longest number or word: an error nearer to the end may be only that the rest is not there yet."""
+"""Characters of the longest number or word: an error nearer to the end may be only that the rest is
+not there yet.
+"""
 
 
 def _refuse_flaws(value: Any, path: str, depth: int) -> None:
     if isinstance(value, _Refused):
         raise InputError(value.problem, cure=value.cure, field=path or None)
     if isinstance(value, _RepeatedKeys):
-        raise InputError("stands twice in one object", cure="Keep one of the two.", field=join(path, value.repeated))
+        raise InputError(
+            "stands twice in one object",
+            cure="Keep one of the two.",
+            field=join(path, value.repeated),
+        )
     if isinstance(value, dict):
-        items = [(join(path, key), item) for key, item in value.items() if isinstance(item, _MAY_HIDE)]
+        items = [
+            (join(path, key), item) for key, item in value.items() if isinstance(item, _MAY_HIDE)
+        ]
     elif isinstance(value, list):
-        items = [(f"{path}[{index}]", item) for index, item in enumerate(value) if isinstance(item, _MAY_HIDE)]
+        items = [
+            (f"{path}[{index}]", item)
+            for index, item in enumerate(value)
+            if isinstance(item, _MAY_HIDE)
+        ]
     else:
         return
     if items and depth > limits.LEVELS:

@@ -1,4 +1,6 @@
-"""The rows of a table: which columns its header names, and what stands in each row. CSV and TSV in any dialect."""
+"""The rows of a table: which columns its header names, and what stands in each row. CSV and TSV in
+any dialect.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _LINE_END = re.compile(r"[\r\n]")
 
 
 class TableRow(NamedTuple):
-    """One row: the line at which it begins, the characters read so far, its cells by column or what is wrong."""
+    """One row: the line at which it begins, the characters read so far, its cells by column or what
+    is wrong.
+    """
 
     line: int
     end: int
@@ -35,7 +39,8 @@ class Header:
 
     def __init__(self, names: list[str], line: int) -> None:
         """Take the names. Raises InputError where two columns have one name."""
-        self.names = [name.replace("\r\n", "\n") for name in names]  # a shell has no carriage return to name it by
+        # a shell has no carriage return to name it by
+        self.names = [name.replace("\r\n", "\n") for name in names]
         named = [name for name in self.names if name.strip()]
         self._all_named = len(named) == len(self.names)
         if len(set(named)) < len(named):
@@ -45,8 +50,8 @@ class Header:
     def cells_of(self, row: list[str]) -> dict[str, str] | InputError:
         """Return the cells of a row by column, or what is wrong with it.
 
-        A spreadsheet writes every column that was ever used: those without a name are left out where they are empty.
-        The first column without a name is the index that pandas writes.
+        A spreadsheet writes every column that was ever used: those without a name are left out
+        where they are empty. The first column without a name is the index that pandas writes.
         """
         if self._all_named and len(row) <= len(self.names):  # nearly all
             return dict(zip(self.names, row, strict=False))
@@ -65,18 +70,26 @@ class Header:
 
 
 def read_table(stream: BinaryIO, start: bytes, delimiter: str | None = None) -> Iterator[TableRow]:
-    """Yield the rows of a CSV or TSV file; ``start`` are its first bytes. Raises InputError where it is no table."""
+    """Yield the rows of a CSV or TSV file; ``start`` are its first bytes. Raises InputError where
+    it is no table.
+    """
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
     csv.field_size_limit(MAX_LINE_BYTES)
     try:
-        yield from _table_rows(text, start.removeprefix(codecs.BOM_UTF8).decode(errors="ignore"), delimiter)
+        yield from _table_rows(
+            text, start.removeprefix(codecs.BOM_UTF8).decode(errors="ignore"), delimiter
+        )
     except UnicodeDecodeError as error:
         raise not_utf8(error) from error
     except csv.Error as error:
         if "field larger" in str(error):
             most = f"{MAX_LINE_BYTES // 2**20} MiB"
-            raise InputError(f"has a cell of more than {most}", cure="Close its quote, or split it.") from error
-        raise InputError(f"is no table that can be read ({error})", cure='Put text in quotes, " as "".') from error
+            raise InputError(
+                f"has a cell of more than {most}", cure="Close its quote, or split it."
+            ) from error
+        raise InputError(
+            f"is no table that can be read ({error})", cure='Put text in quotes, " as "".'
+        ) from error
     finally:
         text.detach()
 
@@ -106,7 +119,9 @@ def _table_rows(text: io.TextIOWrapper, start: str, delimiter: str | None) -> It
 
 
 def _first_record(text: str) -> str:
-    """Return the text up to the first line break outside of quotes: a name may hold line breaks, and the delimiter."""
+    """Return the text up to the first line break outside of quotes: a name may hold line breaks,
+    and the delimiter.
+    """
     text = text.lstrip("\r\n")
     blanked = _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
     ends = _LINE_END.search(blanked)
@@ -116,5 +131,7 @@ def _first_record(text: str) -> str:
 def _short_lines(text: io.TextIOWrapper) -> Iterator[str]:
     while line := text.readline(MAX_LINE_BYTES):
         if len(line) == MAX_LINE_BYTES:
-            raise InputError(f"has a line of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it.")
+            raise InputError(
+                f"has a line of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it."
+            )
         yield line

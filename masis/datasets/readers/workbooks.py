@@ -1,8 +1,9 @@
-"""Sheets of Excel workbooks (.xlsx, .xlsm), as a person sees them: the values of formulas, numbers by their format.
+"""Sheets of Excel workbooks (.xlsx, .xlsm), as a person sees them: the values of formulas, numbers
+by their format.
 
-openpyxl reads a sheet a row at a time. python-calamine is some 17 times as fast (50,000 rows in 0.16 s instead of
-2.8 s), but lays out every cell between the first and the last: a file of 5 kB with a cell at the far corner asks it for
-549 GB and ends the process.
+openpyxl reads a sheet a row at a time. python-calamine is some 17 times as fast (50,000 rows in
+0.16 s instead of 2.8 s), but lays out every cell between the first and the last: a file of 5 kB
+with a cell at the far corner asks it for 549 GB and ends the process.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ _BATCH = 500
 
 
 def read_workbook(file: BinaryIO, sheet: str | None = None) -> Iterator[TableRow]:
-    """Yield the rows of one sheet, by its name or its place from 1; ``end`` counts rows. Raises InputError.
+    """Yield the rows of one sheet, by its name or its place from 1; ``end`` counts rows. Raises
+    InputError.
 
     Without a ``sheet`` it is the one that holds something.
     """
@@ -53,7 +55,9 @@ def read_workbook(file: BinaryIO, sheet: str | None = None) -> Iterator[TableRow
 
 
 def sheets_of(path: Path) -> list[str]:
-    """Return the names of the sheets of a workbook that hold something; none of another file. Raises InputError."""
+    """Return the names of the sheets of a workbook that hold something; none of another file.
+    Raises InputError.
+    """
     with path.open("rb") as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about parts of a workbook that openpyxl leaves out
         try:
@@ -71,7 +75,10 @@ def sheets_of(path: Path) -> list[str]:
 
 
 def _damaged(error: Exception) -> InputError:
-    problem = f"is no Excel workbook that can be read ({shortened(str(error) or type(error).__name__, 100)})"
+    problem = (
+        "is no Excel workbook that can be read"
+        f" ({shortened(str(error) or type(error).__name__, 100)})"
+    )
     return InputError(problem, cure="Open it and save it again, or save its sheet as CSV UTF-8.")
 
 
@@ -80,10 +87,15 @@ def _opened(file: BinaryIO, *, values: bool = True) -> Any:
 
     with zipfile.ZipFile(file) as archive:
         sizes = {member.filename: member.file_size for member in archive.infolist()}
-        parts = [size for name, size in sizes.items() if "/worksheets/" not in name and "sharedStrings" not in name]
+        parts = [
+            size
+            for name, size in sizes.items()
+            if "/worksheets/" not in name and "sharedStrings" not in name
+        ]
         if sum(sizes.values()) > MOST_WORKBOOK_BYTES or max(parts, default=0) > _MOST_STYLE_BYTES:
             raise InputError(
-                "unpacks to more than is allowed", cure="Save its sheet as CSV UTF-8, and import that file."
+                "unpacks to more than is allowed",
+                cure="Save its sheet as CSV UTF-8, and import that file.",
             )
     file.seek(0)
     return openpyxl.load_workbook(file, read_only=True, data_only=values, keep_links=False)
@@ -92,13 +104,17 @@ def _opened(file: BinaryIO, *, values: bool = True) -> Any:
 def _filled(sheets: list[Any]) -> list[Any]:
     """Return the sheets that hold something; hidden ones only where no other does."""
     filled = [
-        sheet for sheet in sheets if any(cell.value is not None for row in _cells(sheet, _LOOKED_AT) for cell in row)
+        sheet
+        for sheet in sheets
+        if any(cell.value is not None for row in _cells(sheet, _LOOKED_AT) for cell in row)
     ]
     return [sheet for sheet in filled if sheet.sheet_state == "visible"] or filled
 
 
 def _chosen(sheets: list[Any], named: str | None) -> Any:
-    """Return the sheet of a name or a place. Raises InputError where there is none, or several are meant."""
+    """Return the sheet of a name or a place. Raises InputError where there is none, or several are
+    meant.
+    """
     if named is not None:
         found = [sheet for sheet in sheets if sheet.title == named]
         found = found or [sheet for sheet in sheets if sheet.title.casefold() == named.casefold()]
@@ -117,7 +133,10 @@ def _chosen(sheets: list[Any], named: str | None) -> Any:
         problem, cure = "holds no sheet with rows", "Check the file."
     else:
         problem = f"has {len(sheets)} sheets: {names}"
-        cure = f"Say which: --sheet {shlex.quote(sheets[0].title)}, in Python sheet={sheets[0].title!r}."
+        cure = (
+            f"Say which: --sheet {shlex.quote(sheets[0].title)}, in Python"
+            f" sheet={sheets[0].title!r}."
+        )
     raise InputError(problem, cure=cure, field="sheet")
 
 
@@ -129,7 +148,8 @@ def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
     rows = enumerate(zip(_cells(sheet), formulas or _nothing(), strict=False), 1)
     header: Header | None = None
     while True:
-        with warnings.catch_warnings():  # not around a yield: the filter would hold wherever this generator rests
+        # not around a yield: the filter would hold wherever this generator rests
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             batch = list(islice(rows, _BATCH))
         for number, (cells, written) in batch:
@@ -147,14 +167,17 @@ def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
 
 
 def _cells(sheet: Any, most: int = _MOST_ROWS) -> Iterator[tuple[Any, ...]]:
-    # Some libraries write a wrong size of the sheet, and openpyxl would leave out what lies beyond it.
+    # Some libraries write a wrong size of the sheet, and openpyxl would leave out what lies beyond
+    # it.
     sheet.reset_dimensions()
     count = 0
     # The limit keeps a row with a number of any size from being reached through as many empty rows.
     for row in sheet.iter_rows(max_row=most):
         count += len(row)
         if count > _MOST_CELLS:
-            raise InputError(f"has a sheet of more than {_MOST_CELLS:,} cells", cure="Save it as CSV UTF-8.")
+            raise InputError(
+                f"has a sheet of more than {_MOST_CELLS:,} cells", cure="Save it as CSV UTF-8."
+            )
         yield row
 
 
@@ -166,7 +189,11 @@ def _nothing() -> Iterator[tuple[Any, ...]]:
 def _formulas(file: BinaryIO, title: str) -> Iterator[tuple[Any, ...]] | None:
     """Return the rows of a sheet with its formulas as they are written; None where it has none."""
     with zipfile.ZipFile(file) as archive:
-        names = [name for name in archive.namelist() if name.startswith("xl/worksheets/") and name.endswith(".xml")]
+        names = [
+            name
+            for name in archive.namelist()
+            if name.startswith("xl/worksheets/") and name.endswith(".xml")
+        ]
         if not any(_holds_formula(archive, name) for name in names):
             return None
     return _cells(_opened(file, values=False)[title])
@@ -187,7 +214,9 @@ def _is_formula(cell: Any) -> bool:
 
 
 def _uncalculated(row: list[str], written: tuple[Any, ...]) -> InputError | None:
-    """Return what is wrong where a formula has no value: a library wrote it, and no spreadsheet has calculated it."""
+    """Return what is wrong where a formula has no value: a library wrote it, and no spreadsheet has
+    calculated it.
+    """
     for place, cell in enumerate(written):
         if _is_formula(cell) and (place >= len(row) or not row[place]):
             return InputError(
@@ -203,7 +232,9 @@ _ESCAPED = re.compile(r"_x000D_\n?|_x000[A9]_", re.IGNORECASE)
 
 
 def _shown(cell: Any) -> str:
-    """Return a cell as text: numbers by their format, dates as ISO 8601 has them, whatever the format's order is."""
+    """Return a cell as text: numbers by their format, dates as ISO 8601 has them, whatever the
+    format's order is.
+    """
     value = cell.value
     match value:
         case None:
@@ -215,7 +246,11 @@ def _shown(cell: Any) -> str:
         case int() | float():
             return number_shown(value, str(cell.number_format or ""))
         case datetime.datetime():
-            return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(" ", "seconds")
+            return (
+                value.date().isoformat()
+                if value.time() == datetime.time()
+                else value.isoformat(" ", "seconds")
+            )
         case datetime.timedelta():
             return str(value)
         case datetime.date() | datetime.time():
@@ -225,13 +260,17 @@ def _shown(cell: Any) -> str:
 
 
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|\[[^\]]*\]|_.|\*.')
-"""What a format shows as it is: quoted text, an escaped character, a currency; colours, conditions, room and fill."""
+"""What a format shows as it is: quoted text, an escaped character, a currency; colours, conditions,
+room and fill.
+"""
 
 _DIGITS = re.compile(r"[#?0][#?0,]*(?:\.[#?0]+)?")
 
 
 def number_shown(value: float, form: str) -> str:
-    """Return a number as a cell of this format shows it: decimals, thousands, percent, leading zeros, a currency."""
+    """Return a number as a cell of this format shows it: decimals, thousands, percent, leading
+    zeros, a currency.
+    """
     positive, *others = form.split(";")
     section, number = positive, value
     if value < 0 and others and others[0].strip():
@@ -244,7 +283,11 @@ def number_shown(value: float, form: str) -> str:
 
     bare = _LITERAL.sub(keep, section)
     found = _DIGITS.search(bare)
-    if found is None or re.search(r"[eE][+-]|/|[dmyhs@]|General", bare) or len(_DIGITS.findall(bare)) > 1:
+    if (
+        found is None
+        or re.search(r"[eE][+-]|/|[dmyhs@]|General", bare)
+        or len(_DIGITS.findall(bare)) > 1
+    ):
         return _general(value)
     whole, _, decimals = found[0].partition(".")
     if whole.endswith(",") or bare.startswith(",", found.end()):  # shown in thousands
@@ -252,7 +295,9 @@ def number_shown(value: float, form: str) -> str:
     percent = "%" in bare
     digits = f"{abs(number) * (100 if percent else 1):{',' if ',' in whole else ''}.{min(len(decimals), 30)}f}"
     before, dot, after = digits.partition(".")
-    after = after.rstrip("0").ljust(decimals.rstrip("#?").count("0"), "0") if "#" in decimals else after
+    after = (
+        after.rstrip("0").ljust(decimals.rstrip("#?").count("0"), "0") if "#" in decimals else after
+    )
     least = whole.replace(",", "").count("0")
     digits = before.rjust(least, "0") + (dot + after if after else "")
     text = bare[: found.start()] + digits + bare[found.end() :]

@@ -1,4 +1,6 @@
-"""The decision log as CSV, read page by page, all of one moment, in memory that doesn't grow with it."""
+"""The decision log as CSV, read page by page, all of one moment, in memory that doesn't grow with
+it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,20 @@ from masis.store.records import DecisionFilter
 _PAGE = 500
 
 COLUMNS = (
-    *("seq", "id", "at", "kind", "source", "reviewer", "verdict", "case_id", "run_id", "iteration", "reason", "note"),
+    *(
+        "seq",
+        "id",
+        "at",
+        "kind",
+        "source",
+        "reviewer",
+        "verdict",
+        "case_id",
+        "run_id",
+        "iteration",
+        "reason",
+        "note",
+    ),
     *("corrected_answer", "labels", "machine_shown", "undoes", "redacted", "digest"),
     *("assignees", "tags", "rubric_scores", "decided_about", "planted"),
 )
@@ -21,10 +36,12 @@ COLUMNS = (
 
 
 def write_log_csv(store: Store, out: BinaryIO, log_filter: DecisionFilter | None = None) -> int:
-    """Write the entries of the log that match, oldest first, as CSV with a header; returns how many.
+    """Write the entries of the log that match, oldest first, as CSV with a header; returns how
+    many.
 
-    ``planted`` is "yes" where an entry is about a copy with a planted fault that is no secret any more: it is no label.
-    A cell that a spreadsheet would take for a formula gets an apostrophe before it.
+    ``planted`` is "yes" where an entry is about a copy with a planted fault that is no secret any
+    more: it is no label. A cell that a spreadsheet would take for a formula gets an apostrophe
+    before it.
     """
     out.write(csv_line(COLUMNS))
     written, page = 0, 1

@@ -1,4 +1,6 @@
-"""Writing a file whole or not at all, and writing through what is no file: a device, a pipe, a symbolic link."""
+"""Writing a file whole or not at all, and writing through what is no file: a device, a pipe, a
+symbolic link.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,18 @@ _STREAMS = (Path("/dev/fd"), Path("/dev/stdout"), Path("/dev/stderr"), Path("/pr
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a stream whose content becomes ``path`` once it is complete; until then, and on failure, nothing changes.
+    """Give a stream whose content becomes ``path`` once it is complete; until then, and on failure,
+    nothing changes.
 
-    A device or a pipe is written to as the content comes. A symbolic link stays: the file it names is replaced. ``-``
-    is stdout.
+    A device or a pipe is written to as the content comes. A symbolic link stays: the file it names
+    is replaced. ``-`` is stdout.
     """
     if path == STDIO:
         yield sys.stdout.buffer
         return
     if not _replaceable(path):
-        # Renaming a file over /dev/null, as root, would take the device away from every program of the machine.
+        # Renaming a file over /dev/null, as root, would take the device away from every program of
+        # the machine.
         with path.open("wb") as stream:
             yield stream
         return
@@ -47,19 +51,25 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         unfinished.replace(target)
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None and error.filename is None:  # as of a full disk
+        # as of a full disk
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
 @contextmanager
 def whole_folder(folder: Path, mark: str) -> Iterator[Path]:
-    """Give a new folder that takes the place of ``folder`` once it is complete; until then nothing changes.
+    """Give a new folder that takes the place of ``folder`` once it is complete; until then nothing
+    changes.
 
-    ``mark`` names a file that stands in every folder of this kind. Raises InputError where ``folder`` is a file, or
-    holds files but no such one: it is somebody else's.
+    ``mark`` names a file that stands in every folder of this kind. Raises InputError where
+    ``folder`` is a file, or holds files but no such one: it is somebody else's.
     """
-    if folder.exists() and not (folder / mark).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+    if (
+        folder.exists()
+        and not (folder / mark).is_file()
+        and (not folder.is_dir() or any(folder.iterdir()))
+    ):
         raise InputError("holds other files", cure="Name a new folder.", file=str(folder))
     made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}."))
     try:
@@ -76,7 +86,8 @@ def whole_folder(folder: Path, mark: str) -> Iterator[Path]:
 def _replaceable(path: Path) -> bool:
     """Return whether a path names a regular file, or none yet, and nothing that a process has open.
 
-    ``/dev/stdout`` may lead to a regular file: the shell has it open, so that another one in its place would be lost.
+    ``/dev/stdout`` may lead to a regular file: the shell has it open, so that another one in its
+    place would be lost.
     """
     absolute = path.absolute()
     opened = any(each in (absolute, *absolute.parents) for each in _STREAMS)

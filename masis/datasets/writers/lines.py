@@ -26,7 +26,8 @@ def write_line(text: str, out: BinaryIO) -> None:
 
 
 def escape_formula(text: str) -> str:
-    """Return a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it.
+    """Return a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before
+    it.
 
     It can be undone, since a cell that had one before its formula gets a second.
     """

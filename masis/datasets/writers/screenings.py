@@ -1,7 +1,7 @@
 """Exports of a screening: its log as CSV, a line for each abstract screened; its abstracts as RIS.
 
-CSV opens in any spreadsheet (a cell that it would take for a formula gets an apostrophe), RIS, written by rispy, in any
-reference manager.
+CSV opens in any spreadsheet (a cell that it would take for a formula gets an apostrophe), RIS,
+written by rispy, in any reference manager.
 """
 
 from __future__ import annotations
@@ -20,21 +20,63 @@ from masis.screening.synthesis.findings import finding_of
 from masis.views.screening import DESIGN, DIRECTION, rule_text
 
 _SHARES = (
-    *("relevance_score", "methodology_score", "methodology_raw", "prior", "quality", "study_type_confidence"),
+    *(
+        "relevance_score",
+        "methodology_score",
+        "methodology_raw",
+        "prior",
+        "quality",
+        "study_type_confidence",
+    ),
     "agreement",
 )
-_REASONS = ("relevance_score", "methodology_score", "sample_size_adequate", "study_type", "recommendation")
+_REASONS = (
+    "relevance_score",
+    "methodology_score",
+    "sample_size_adequate",
+    "study_type",
+    "recommendation",
+)
 
 COLUMNS = (
-    *("question", "screening", "outcome", "abstract_id", "title", "authors", "year", "journal", "doi", "pmid", "url"),
-    *("source", "round", "recommendation", "rule", "relevance_score", "methodology_score", "methodology_raw", "prior"),
+    *(
+        "question",
+        "screening",
+        "outcome",
+        "abstract_id",
+        "title",
+        "authors",
+        "year",
+        "journal",
+        "doi",
+        "pmid",
+        "url",
+    ),
+    *(
+        "source",
+        "round",
+        "recommendation",
+        "rule",
+        "relevance_score",
+        "methodology_score",
+        "methodology_raw",
+        "prior",
+    ),
     *("quality", "study_type", "study_type_confidence", "design", "study_size", "study_size_unit"),
-    *("sample_size_adequate", "judged_by", "agreement", "overridden", "unscored", "direction", "finding"),
+    *(
+        "sample_size_adequate",
+        "judged_by",
+        "agreement",
+        "overridden",
+        "unscored",
+        "direction",
+        "finding",
+    ),
     *(f"why_{name}" for name in _REASONS),
     *("concepts", "corrections", "abstract", "keywords", "included", "notes"),
 )
-"""The columns of the screening log as CSV; ``title``, ``abstract``, ``included`` and ``notes`` are called as in
-ASReview and Rayyan, which read the log with its labels."""
+"""The columns of the screening log as CSV; ``title``, ``abstract``, ``included`` and ``notes`` are
+called as in ASReview and Rayyan, which read the log with its labels."""
 _INCLUDED: dict[Recommendation, str] = {"keep": "1", "discard": "0", "needs_more": ""}
 _LABELS: dict[Recommendation, tuple[str, str]] = {
     "keep": ("ASReview_relevant", "Included"),
@@ -44,28 +86,39 @@ _LABELS: dict[Recommendation, tuple[str, str]] = {
 """The labels of a recommendation as ASReview and Rayyan read them in a note."""
 
 
-def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract], out: BinaryIO) -> int:
-    """Write the screening log: every abstract screened with its grade and reasons, in the order found; returns how
-    many.
+def write_screening_csv(
+    screening: Screening, abstracts: Mapping[str, Abstract], out: BinaryIO
+) -> int:
+    """Write the screening log: every abstract screened with its grade and reasons, in the order
+    found; returns how many.
     """
     rounds = {abstract_id: each.number for each in screening.rounds for abstract_id in each.new}
     out.write(csv_line(COLUMNS))
     for grade in screening.grades:
-        row = _row(screening, grade, abstracts.get(grade.abstract_id), rounds.get(grade.abstract_id))
+        row = _row(
+            screening, grade, abstracts.get(grade.abstract_id), rounds.get(grade.abstract_id)
+        )
         out.write(csv_line([row[name] for name in COLUMNS]))
     return len(screening.grades)
 
 
-def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: int | None) -> dict[str, Any]:
+def _row(
+    screening: Screening, grade: Grade, abstract: Abstract | None, number: int | None
+) -> dict[str, Any]:
     record = abstract or Abstract(id=grade.abstract_id)
-    found = finding_of(screening.question, grade, record) if grade.recommendation == "keep" else None
+    found = (
+        finding_of(screening.question, grade, record) if grade.recommendation == "keep" else None
+    )
     size = grade.study_size
     concepts = concepts_as_text(question_of(screening.question, screening.settings))
     why = grade.reasons
     return {
         **record.model_dump(include={"title", "year", "journal", "doi", "pmid", "url", "source"}),
         **grade.model_dump(include={"abstract_id", "recommendation", "study_type"}),
-        **{name: None if (value := getattr(grade, name)) is None else f"{value:.4f}" for name in _SHARES},
+        **{
+            name: None if (value := getattr(grade, name)) is None else f"{value:.4f}"
+            for name in _SHARES
+        },
         "question": screening.question,
         "screening": screening.id,
         "outcome": screening.outcome,
@@ -92,9 +145,15 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
 
 
 def _labels(grade: Grade) -> tuple[str, ...]:
-    """Return the labels of a grade as notes of ASReview and Rayyan; an exclusion with its reason."""
+    """Return the labels of a grade as notes of ASReview and Rayyan; an exclusion with
+    its reason.
+    """
     asreview, rayyan = _LABELS[grade.recommendation]
-    excluded = (f"RAYYAN-EXCLUSION-REASONS: {rule_text(grade)}",) if grade.recommendation == "discard" else ()
+    excluded = (
+        (f"RAYYAN-EXCLUSION-REASONS: {rule_text(grade)}",)
+        if grade.recommendation == "discard"
+        else ()
+    )
     return (asreview, f'RAYYAN-INCLUSION: {{"{OURS}"=>"{rayyan}"}}', *excluded)
 
 
@@ -112,7 +171,9 @@ def write_screening_ris(
     out: BinaryIO,
     which: Iterable[Recommendation] = ("keep",),
 ) -> int:
-    """Write the abstracts with these recommendations as RIS, each with its grade as notes; returns how many."""
+    """Write the abstracts with these recommendations as RIS, each with its grade as notes; returns
+    how many.
+    """
     wanted, written = set(which), 0
     for grade in screening.grades:
         abstract = abstracts.get(grade.abstract_id)
@@ -160,7 +221,9 @@ def _ris(abstract: Abstract, grade: Grade) -> str:
         for name, value in fields.items()
         if value
     }
-    written: str = _Writer(delimiter_tags_mapping={}).formats([{name: text for name, text in record.items() if text}])
+    written: str = _Writer(delimiter_tags_mapping={}).formats(
+        [{name: text for name, text in record.items() if text}]
+    )
     return written
 
 

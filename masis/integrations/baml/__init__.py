@@ -2,12 +2,13 @@
 
     pip install '.[baml]'
 
-The parser reads what strict reading refuses: quotes of the wrong kind, commas too many or missing, comments, ``True``.
-It also guesses: it fills in what is missing, takes the first of several objects, closes what was cut off, drops what
-it can't place. Each of its readings is therefore held against the text (``masis/llm/client/json_repair.py``), and a
-reply that does not say for certain what was read stays unread. The names of fields and single values in place of lists
-are then put into the record's form, and pydantic has the last word. No client is generated, no server asked and no file
-written.
+The parser reads what strict reading refuses: quotes of the wrong kind, commas too many or missing,
+comments, ``True``. It also guesses: it fills in what is missing, takes the first of several
+objects, closes what was cut off, drops what it can't place. Each of its readings is therefore held
+against the text (``masis/llm/client/json_repair.py``), and a reply that does not say for certain
+what was read stays unread. The names of fields and single values in place of lists are then put
+into the record's form, and pydantic has the last word. No client is generated, no server asked and
+no file written.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ LONGEST = 100_000
 MOST_BRACKETS = 800
 """Brackets and braces in a reply that BAML is given: its time grows with their square."""
 DEEPEST = 16
-"""How deep they may stand in each other: 300 levels take seconds, 1,000 minutes, 20,000 the process."""
+"""How deep they may stand in each other: 300 levels take seconds, 1,000 minutes, 20,000 the
+process.
+"""
 ENDS_TRIED = 3
 _BRACKETS = re.compile(r"[{}\[\]]")
 _JOINERS = re.compile(r"[\s_\-]+")
@@ -59,10 +62,11 @@ _SIGNS = re.compile(r'("(?:[^"\\]|\\.)*+\\?(?:"|\Z))|[,}\]]', re.DOTALL)
 
 
 class BamlValidator:
-    """What pydantic checks, and the record of the revision aligned by BAML; replies out of form are mended.
+    """What pydantic checks, and the record of the revision aligned by BAML; replies out of form are
+    mended.
 
-    ``answer`` is a team's own model for answers that are JSON: one that is not quite JSON is mended, where what it says
-    is certain, and leaves as JSON.
+    ``answer`` is a team's own model for answers that are JSON: one that is not quite JSON is
+    mended, where what it says is certain, and leaves as JSON.
     """
 
     name = NAME
@@ -71,7 +75,9 @@ class BamlValidator:
         self._plain, self._answer = PydanticValidator(name=NAME), answer
 
     def validated(self, revision: Revision, context: AuditContext) -> Revision:
-        """The revision; of an answer in the team's form, the form put right. Raises InvalidRevision."""
+        """The revision; of an answer in the team's form, the form put right. Raises
+        InvalidRevision.
+        """
         checked = self._plain.validated(revision, context)
         _aligned_record(checked)
         if self._answer is None or checked.revised_answer == context.answer:
@@ -92,7 +98,9 @@ class BamlValidator:
                 raise InvalidRevision(why, raw=revision.revised_answer) from None
             answer = form.model_validate(found.value).model_dump_json()
             note = f"{revision.changes_explanation} (Its form was mended: {', '.join(found.repairs)}.)".strip()
-            return revision.model_copy(update={"revised_answer": answer, "changes_explanation": note})
+            return revision.model_copy(
+                update={"revised_answer": answer, "changes_explanation": note}
+            )
         return revision
 
 
@@ -101,19 +109,29 @@ validator = BamlValidator
 
 
 def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
-    """The one record of this shape in a text, where everything read stands there and nothing else; else None."""
+    """The one record of this shape in a text, where everything read stands there and nothing else;
+    else None.
+    """
     spelt = "|".join(re.escape(name).replace("_", r"[ _-]?") for name in shape.model_fields)
     field = rf"(?:{spelt})[\"'`]?\s{{0,50}}:"
     # Which of several records counts, and what an object around one says of it, is not for a guess.
-    begins = [each.start() for each in re.finditer(rf"\{{\s{{0,200}}[\"'`]?{field}", text, re.IGNORECASE)]
+    begins = [
+        each.start() for each in re.finditer(rf"\{{\s{{0,200}}[\"'`]?{field}", text, re.IGNORECASE)
+    ]
     if len(begins) != 1:
         return None
     start = begins[0]
     if text.count("{", 0, start) > text.count("}", 0, start) or not _bounded(text, start):
         return None
     schema = shape.model_json_schema()
-    names = {name for each in (schema, *schema.get("$defs", {}).values()) for name in each.get("properties", {})}
-    for read in (each for end in _ends(text, start) for each in (text[start:end], _spaced(text[start:end]))):
+    names = {
+        name
+        for each in (schema, *schema.get("$defs", {}).values())
+        for name in each.get("properties", {})
+    }
+    for read in (
+        each for end in _ends(text, start) for each in (text[start:end], _spaced(text[start:end]))
+    ):
         try:
             verified = verify_repair(_parsed(read), text, start, names, _words(schema))
         except RepairRefused:
@@ -135,7 +153,9 @@ def _parsed(text: str) -> dict[str, Any]:
     runtime, none = _runtime(), types.ModuleType("masis_forms")
     context = runtime.create_context_manager()
     try:
-        found = runtime.parse_llm_response("Read", text, none, none, none, False, context, None, None, {})
+        found = runtime.parse_llm_response(
+            "Read", text, none, none, none, False, context, None, None, {}
+        )
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 (its own error, or a panic, which is no Exception)
@@ -159,7 +179,9 @@ def _bounded(text: str, start: int) -> bool:
 
 
 def _ends(text: str, start: int) -> Iterator[int]:
-    """Where the record may end: at one of the last braces, or, where its own is missing, with the text."""
+    """Where the record may end: at one of the last braces, or, where its own is missing, with the
+    text.
+    """
     end = len(text)
     for _ in range(ENDS_TRIED):
         end = text.rfind("}", start, end)
@@ -184,7 +206,9 @@ def _spaced(text: str) -> str:
 
     BAML takes a word to end at a comma only where a blank or a new line follows.
     """
-    return _SIGNS.sub(lambda found: found[1] or (",\n" if found[0] == "," else f"\n{found[0]}"), text)
+    return _SIGNS.sub(
+        lambda found: found[1] or (",\n" if found[0] == "," else f"\n{found[0]}"), text
+    )
 
 
 def _valid(verified: VerifiedRepair, shape: type[BaseModel]) -> Rescued | None:
@@ -200,7 +224,8 @@ def _valid(verified: VerifiedRepair, shape: type[BaseModel]) -> Rescued | None:
 
 
 def _fitted(value: Any, schema: dict[str, Any], defs: dict[str, Any], repairs: list[str]) -> Any:
-    """Return the value with fields under their right names, and a single value in a list where one is due.
+    """Return the value with fields under their right names, and a single value in a list where one
+    is due.
 
     Raises RepairRefused where two fields have the same name.
     """
@@ -243,6 +268,8 @@ def _aligned_record(revision: Revision) -> None:
     try:
         whole = _parsed(revision.model_dump_json(include=fields))
     except RepairRefused as error:
-        raise InvalidRevision(f"The revision is out of form: {error}.", raw=revision.revised_answer) from None
+        raise InvalidRevision(
+            f"The revision is out of form: {error}.", raw=revision.revised_answer
+        ) from None
     if whole != record:
         raise InvalidRevision("The revision is out of form.", raw=revision.revised_answer)

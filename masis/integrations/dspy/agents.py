@@ -1,12 +1,15 @@
-"""Critic, reviser and their loop as modules that DSPy can optimise (REQ-CRITIC-001, -008, -015 to -029).
+"""Critic, reviser and their loop as modules that DSPy can optimise (REQ-CRITIC-001, -008, -015 to
+-029).
 
-An agent is the ordinary critic or reviser, whose model is asked through a ``dspy.Predict``: so what the model hands in
-goes through the rules that every audit's goes through (numbers clamped, what is none left unscored, confidence lowered
-by the citations, nothing recorded of a revision that its texts don't confirm), and optimisers can learn from the calls.
+An agent is the ordinary critic or reviser, whose model is asked through a ``dspy.Predict``: so what
+the model hands in goes through the rules that every audit's goes through (numbers clamped, what is
+none left unscored, confidence lowered by the citations, nothing recorded of a revision that its
+texts don't confirm), and optimisers can learn from the calls.
 
-DSPy's own adapters set off fields by headings that a hostile text may hold as well, so the prompt, the fences and the
-reading of replies are those of ``masis/llm``. A model is asked as every role asks it: addresses, keys, retries,
-deadlines and the record of each call are ``masis.llm.client.model``'s. Any other ``dspy.LM`` is a provider like others.
+DSPy's own adapters set off fields by headings that a hostile text may hold as well, so the prompt,
+the fences and the reading of replies are those of ``masis/llm``. A model is asked as every role
+asks it: addresses, keys, retries, deadlines and the record of each call are
+``masis.llm.client.model``'s. Any other ``dspy.LM`` is a provider like others.
 """
 
 from __future__ import annotations
@@ -54,32 +57,42 @@ from masis.settings import OFFLINE, Settings
 R = TypeVar("R", bound=BaseModel)
 Chunks = Iterable[Any]
 CONTEXT = "context"
-"""In place of a model: whatever ``dspy.context`` or ``dspy.configure`` names when the agent is asked."""
+"""In place of a model: whatever ``dspy.context`` or ``dspy.configure`` names when the agent is
+asked.
+"""
 
 TOKENS_MOST = 8_000
 
 
 class Stopped(BaseException):
-    """No further call is to be made. No ``Exception``: optimisers count those and go on with the next case."""
+    """No further call is to be made. No ``Exception``: optimisers count those and go on with the
+    next case.
+    """
 
 
 @dataclass(frozen=True)
 class OurEngine:
-    """A model of ours behind a ``dspy.LM``; each call is made within ``turn``, which may raise Stopped."""
+    """A model of ours behind a ``dspy.LM``; each call is made within ``turn``, which may raise
+    Stopped.
+    """
 
     model: Model
     version: str
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Return words, for an optimiser that has instructions written. Raises ProviderError for our StepError."""
+        """Return words, for an optimiser that has instructions written. Raises ProviderError for
+        our StepError.
+        """
         system = request.system if isinstance(request.system, str) else _texts(request.system or ())
         text = "\n\n".join(_texts(message.parts) for message in request.messages)
         prompt = Prompt(system or "You are a careful assistant.", "Your task:", text, self.version)
         most = request.config.max_tokens or TOKENS_MOST
         with self.turn():
             try:
-                words = self.model.say(prompt, max_tokens=most, temperature=request.config.temperature)
+                words = self.model.say(
+                    prompt, max_tokens=most, temperature=request.config.temperature
+                )
             except StepError as error:
                 raise lm15.ProviderError(str(error)) from error
         return lm15.Response(
@@ -103,7 +116,8 @@ def language_model(
 ) -> Any:
     """Return a model of ours as a ``dspy.LM``; ``version`` is recorded with each call."""
     return dspy.LM(
-        f"masis/{model.name.replace('/', ' ')}",  # the library takes what follows the last slash for a family of models
+        # the library takes what follows the last slash for a family of models
+        f"masis/{model.name.replace('/', ' ')}",
         engine=OurEngine(model, version, turn),
         cache=False,
         num_retries=0,
@@ -115,13 +129,21 @@ def language_model(
 def name_of(lm: Any) -> str:
     """Return the name of a model, as records have it."""
     engine = getattr(lm, "engine", None)
-    return engine.model.name if isinstance(engine, OurEngine) else str(getattr(lm, "model", None) or type(lm).__name__)
+    return (
+        engine.model.name
+        if isinstance(engine, OurEngine)
+        else str(getattr(lm, "model", None) or type(lm).__name__)
+    )
 
 
 def ours(lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
-    """Return a ``dspy.LM`` of ours, around any other one. Raises ProviderFailed where there is none."""
+    """Return a ``dspy.LM`` of ours, around any other one. Raises ProviderFailed where there is
+    none.
+    """
     if lm is None:
-        raise ProviderFailed("no model is named: give the agent an lm, or set one with dspy.context(lm=...)")
+        raise ProviderFailed(
+            "no model is named: give the agent an lm, or set one with dspy.context(lm=...)"
+        )
     if isinstance(getattr(lm, "engine", None), OurEngine):
         return lm
     lent = LentModel(lm)
@@ -135,20 +157,31 @@ def ours(lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
         capabilities=ServerCapabilities(lent.modes),
         retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
     )
-    return language_model(model, f"{load(role).version} by DSPy", temperature=lm.kwargs.get("temperature") or 0.0)
+    return language_model(
+        model, f"{load(role).version} by DSPy", temperature=lm.kwargs.get("temperature") or 0.0
+    )
 
 
 class Fenced(dspy.Adapter):
-    """Puts one prompt of ours to a model of ours, with the instructions and demonstrations of the program."""
+    """Puts one prompt of ours to a model of ours, with the instructions and demonstrations of the
+    program.
+    """
 
     def __init__(self, role: Role, prompt: Prompt, shape: type[BaseModel], max_tokens: int) -> None:
         super().__init__()
         self._role, self._prompt, self._shape, self._most = role, prompt, shape, max_tokens
 
     def __call__(
-        self, lm: Any, lm_kwargs: dict[str, Any], signature: Any, demos: list[Any], inputs: dict[str, Any]
+        self,
+        lm: Any,
+        lm_kwargs: dict[str, Any],
+        signature: Any,
+        demos: list[Any],
+        inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        """Ask, and return the fields of the reply, scores unchanged. Raises ProviderFailed and BadReply."""
+        """Ask, and return the fields of the reply, scores unchanged. Raises ProviderFailed and
+        BadReply.
+        """
         engine = lm.engine
         examples = examples_of(self._role, [dict(each.items()) for each in demos])
         prompt = with_program(self._prompt, self._role, signature.instructions, examples)
@@ -170,7 +203,8 @@ class LentModel:
             self._lm = lm.copy(num_retries=0, cache=False)
             self._lm.history = lm.history
         self.modes: tuple[ReplyMode, ...] = ("prompt",)
-        with contextlib.suppress(Exception):  # a model unknown to the library's tables is asked in the prompt
+        # a model unknown to the library's tables is asked in the prompt
+        with contextlib.suppress(Exception):
             if lm.supports_response_schema and "response_format" in lm.supported_params:
                 self.modes = ("json_schema", "prompt")
 
@@ -187,26 +221,37 @@ class LentModel:
         ]
         with dspy.track_usage() as tracker:
             try:
-                found = _Plain(messages)(self._lm, arguments, dspy.Signature("asked -> text"), [], {"asked": ""})
+                found = _Plain(messages)(
+                    self._lm, arguments, dspy.Signature("asked -> text"), [], {"asked": ""}
+                )
             except dspy.LMError as error:
                 trouble: Trouble = "server" if dspy.is_retryable_lm_error(error) else "request"
                 why = " ".join((error.message or str(error)).split())[:300]
-                raise TryFailed(trouble, why, retry_after_s=getattr(error, "retry_after", None)) from error
+                raise TryFailed(
+                    trouble, why, retry_after_s=getattr(error, "retry_after", None)
+                ) from error
             except dspy.AdapterParseError as error:
                 raise TryFailed("empty", "the reply is empty") from error
         used = tracker.get_total_tokens().values()
-        counts = [sum(int(each.get(f"{kind}_tokens") or 0) for each in used) for kind in ("prompt", "completion")]
+        counts = [
+            sum(int(each.get(f"{kind}_tokens") or 0) for each in used)
+            for kind in ("prompt", "completion")
+        ]
         return Reply(found[0]["text"], None, Tokens(prompt=counts[0], completion=counts[1]))
 
 
 class _Plain(dspy.Adapter):
-    """Sends messages as they are and returns the text: the library takes messages from adapters alone."""
+    """Sends messages as they are and returns the text: the library takes messages from adapters
+    alone.
+    """
 
     def __init__(self, messages: list[dict[str, Any]]) -> None:
         super().__init__()
         self._messages = messages
 
-    def format(self, signature: Any, demos: list[Any], inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    def format(
+        self, signature: Any, demos: list[Any], inputs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
         return self._messages
 
     def parse(self, signature: Any, completion: str) -> dict[str, Any]:
@@ -220,22 +265,31 @@ def _texts(parts: Any) -> str:
 _SHARED: dict[str, Any] = {"original_query": str, "evidence_chunks": list[Evidence]}
 _INPUTS: dict[Role, dict[str, Any]] = {
     "critic": {**_SHARED, "answer": str, "reasoning_steps": list[str]},
-    "reviser": {**_SHARED, "original_answer": str, "issues": list[dict[str, Any]], "critique": dict[str, Any]},
+    "reviser": {
+        **_SHARED,
+        "original_answer": str,
+        "issues": list[dict[str, Any]],
+        "critique": dict[str, Any],
+    },
 }
 
 
 def signature_of(role: Role) -> Any:
     """Return the task of a role as a typed signature, with the instructions of its prompt file."""
     fields = {name: (kind, dspy.InputField()) for name, kind in _INPUTS[role].items()}
-    fields |= {name: (field.annotation, dspy.OutputField()) for name, field in SHAPES[role].model_fields.items()}
+    fields |= {
+        name: (field.annotation, dspy.OutputField())
+        for name, field in SHAPES[role].model_fields.items()
+    }
     return dspy.Signature(fields, load(role).before, signature_name=role.title())
 
 
 class Agent(dspy.Module):
     """An agent and its model.
 
-    The model is ``llm_provider:model_name``, with the address and the key that settings and environment have for it, or
-    ``lm``: any ``dspy.LM``. ``lm=CONTEXT`` leaves it to ``dspy.context``.
+    The model is ``llm_provider:model_name``, with the address and the key that settings and
+    environment have for it, or ``lm``: any ``dspy.LM``. ``lm=CONTEXT`` leaves it to
+    ``dspy.context``.
     """
 
     role: Role
@@ -264,10 +318,13 @@ class Agent(dspy.Module):
         """Model and version, for the record."""
         lm = self._own_lm()
         lm = dspy.settings.lm if lm == CONTEXT else lm
-        return JudgedBy(model=name_of(lm) if lm is not None else self.model_string, version=self.version)
+        return JudgedBy(
+            model=name_of(lm) if lm is not None else self.model_string, version=self.version
+        )
 
     def for_run(self, control: RunControl) -> Any:
-        """Return the model for one run: the agent's own, else ``llm_provider:model_name``, reached as settings say.
+        """Return the model for one run: the agent's own, else ``llm_provider:model_name``, reached
+        as settings say.
 
         Raises SettingsError for one that can't be asked.
         """
@@ -279,7 +336,8 @@ class Agent(dspy.Module):
     def in_run(self, control: RunControl | None = None) -> InRun:
         """Return the agent as the critic or reviser of one run.
 
-        Without a control it has one of its own, and a model that can't be asked is a failure like others, of the call.
+        Without a control it has one of its own, and a model that can't be asked is a failure like
+        others, of the call.
         """
         if control is not None:
             return InRun(self, control, self.for_run(control))
@@ -288,20 +346,24 @@ class Agent(dspy.Module):
     def _own_lm(self) -> Any:
         return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
 
-    def _cited(self, answer: str, query: str, chunks: Chunks, number: int, steps: Iterable[str] | None) -> AuditContext:
+    def _cited(
+        self, answer: str, query: str, chunks: Chunks, number: int, steps: Iterable[str] | None
+    ) -> AuditContext:
         """Return what an agent sees, with the citations audited by code."""
         evidence = evidence_of(chunks, "evidence_chunks")
         cited = audits.audit_citations(answer, evidence, self.settings)
         found = issues.merged(cited, (), (), self.settings, answer=answer, evidence=evidence)
-        return AuditContext(query, answer, evidence, cited, (), (), found, number, tuple(steps or ()))
+        return AuditContext(
+            query, answer, evidence, cited, (), (), found, number, tuple(steps or ())
+        )
 
 
 @dataclass(frozen=True)
 class InRun:
     """An agent in its role within one run, whose model is asked through its predictor.
 
-    ``lm`` is the model of the run; without one the agent's own is asked, or the one of the context. ``inputs`` are what
-    the predictor is called with: the answer at hand.
+    ``lm`` is the model of the run; without one the agent's own is asked, or the one of the context.
+    ``inputs`` are what the predictor is called with: the answer at hand.
     """
 
     agent: Agent
@@ -321,10 +383,14 @@ class InRun:
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """Return the model's judgement, as any critic of an audit does; a failure is a value."""
-        asker = self._asker(context, answer=context.answer, reasoning_steps=list(context.reasoning_steps))
+        asker = self._asker(
+            context, answer=context.answer, reasoning_steps=list(context.reasoning_steps)
+        )
         return ModelCritic(asker, version=self.agent.version).critique(context)
 
-    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+    def revise(
+        self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
+    ) -> Revision:
         """Return a revision, as any reviser of an audit does. Raises ReviserFailed and its like."""
         rows, view = briefing(context, critique, issues)
         asker = self._asker(context, original_answer=context.answer, issues=rows, critique=view)
@@ -334,8 +400,11 @@ class InRun:
         shared = {"original_query": context.query, "evidence_chunks": list(context.evidence)}
         return dataclasses.replace(self, inputs={**shared, **inputs})
 
-    def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
-        """Return the reply as a record. The temperature is the language model's, which optimisers set.
+    def ask(
+        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+    ) -> R:
+        """Return the reply as a record. The temperature is the language model's, which optimisers
+        set.
 
         Raises ProviderFailed and BadReply.
         """
@@ -364,11 +433,15 @@ class CriticAgent(Agent):
         reasoning_steps: Iterable[str] | None = None,
         iteration_number: int = 1,
     ) -> Any:
-        """Return a critique: the fields of ``CriticAgentOutput``, and ``objections``, what the critic itself raised.
+        """Return a critique: the fields of ``CriticAgentOutput``, and ``objections``, what the
+        critic itself raised.
 
-        Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised for it.
+        Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised
+        for it.
         """
-        context = self._cited(answer, original_query, evidence_chunks, iteration_number, reasoning_steps)
+        context = self._cited(
+            answer, original_query, evidence_chunks, iteration_number, reasoning_steps
+        )
         judged = self.in_run().critique(context)
         own = issues.RaisedIssues((), ())
         if isinstance(judged, CritiqueJudgement):
@@ -399,16 +472,23 @@ class RevisionAgent(Agent):
     ) -> Any:
         """Return a revision: the fields of ``RevisionAgentOutput``.
 
-        ``critique`` is what a ``CriticAgent`` gave, or has ``issues`` and ``critique_reasoning`` as the spec writes
-        them. Raises ReviserFailed, InvalidRevision or ProviderFailed where none could be had.
+        ``critique`` is what a ``CriticAgent`` gave, or has ``issues`` and ``critique_reasoning`` as
+        the spec writes them. Raises ReviserFailed, InvalidRevision or ProviderFailed where none
+        could be had.
         """
-        context = self._cited(original_answer, original_query, evidence_chunks, iteration_number, None)
+        context = self._cited(
+            original_answer, original_query, evidence_chunks, iteration_number, None
+        )
         given = dict(critique)
         verdict, found = given.get("verdict"), tuple(given.get("found") or ())
         if verdict is None:
-            found = tuple(_issue(each, number) for number, each in enumerate(given.get("issues") or (), 1))
+            found = tuple(
+                _issue(each, number) for number, each in enumerate(given.get("issues") or (), 1)
+            )
             verdict = ruled(Unscored(reason="given"), context.citation_audit, found, self.judged_by)
-            verdict = verdict.model_copy(update={"critique_reasoning": given.get("critique_reasoning") or ""})
+            verdict = verdict.model_copy(
+                update={"critique_reasoning": given.get("critique_reasoning") or ""}
+            )
         made = self.in_run().revise(context, verdict, found)
         output = RevisionAgentOutput.model_validate(made, from_attributes=True)
         return dspy.Prediction(**dict(output), revision=made)
@@ -435,8 +515,8 @@ def _issue(given: Any, number: int) -> Issue:
 class MultiAgentCriticLoop(dspy.Module):
     """Improves an answer until it converges; the best one counts.
 
-    ``settings`` rules the rest: who verifies claims (offline by default), the penalties, the deadlines.
-    Raises SettingsError for ``max_iterations`` outside 1 to 5.
+    ``settings`` rules the rest: who verifies claims (offline by default), the penalties, the
+    deadlines. Raises SettingsError for ``max_iterations`` outside 1 to 5.
     """
 
     def __init__(
@@ -468,8 +548,9 @@ class MultiAgentCriticLoop(dspy.Module):
     ) -> Any:
         """The fields of ``CriticLoopOutput``, and ``run``, the whole audit behind them.
 
-        A failure of an agent ends the loop with the best answer so far and ``termination_reason`` "error", never with
-        an exception (REQ-CRITIC-030, 031). Raises InputError for evidence that is none.
+        A failure of an agent ends the loop with the best answer so far and ``termination_reason``
+        "error", never with an exception (REQ-CRITIC-030, 031). Raises InputError for evidence that
+        is none.
         """
         settings = self._settings(max_iterations, improvement_threshold)
         case = Case(
@@ -480,27 +561,39 @@ class MultiAgentCriticLoop(dspy.Module):
             reasoning_steps=tuple(reasoning_steps or ()),
         )
         roles, name, digest = self._roles(settings), loop.new_run_id(), case.digest()
-        work = loop.audit(case, roles, settings, run_id=name, case_digest=digest, cancelled=cancelled)
+        work = loop.audit(
+            case, roles, settings, run_id=name, case_digest=digest, cancelled=cancelled
+        )
         run = run_to_completion(work)
-        return dspy.Prediction(**dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run)
+        return dspy.Prediction(
+            **dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run
+        )
 
     async def aforward(self, *arguments: Any, **named: Any) -> Any:
-        """``forward``, awaited: the loop runs on a thread of its own, and stops where the task is cancelled."""
+        """``forward``, awaited: the loop runs on a thread of its own, and stops where the task is
+        cancelled.
+        """
 
         def run(cancelled: Callable[[], bool]) -> Any:
             return self.forward(*arguments, **(named | {"cancelled": cancelled}))
 
         return await cancellable(run, partial(start_in_thread, name="critic loop"))
 
-    def _settings(self, max_iterations: int | None, improvement_threshold: float | None) -> Settings:
+    def _settings(
+        self, max_iterations: int | None, improvement_threshold: float | None
+    ) -> Settings:
         most = self.max_iterations if max_iterations is None else max_iterations
-        least = self.improvement_threshold if improvement_threshold is None else improvement_threshold
+        least = (
+            self.improvement_threshold if improvement_threshold is None else improvement_threshold
+        )
         limits = {"max_iterations": most, "improvement_threshold": least}
         try:
             return Settings.model_validate(self.settings.model_dump() | limits)
         except ValidationError as error:
             first = error.errors()[0]
-            raise SettingsError(f"{first['loc'][0]}: {first['msg']} (got {first['input']!r})") from None
+            raise SettingsError(
+                f"{first['loc'][0]}: {first['msg']} (got {first['input']!r})"
+            ) from None
 
     def _roles(self, settings: Settings) -> loop.Roles:
         roles = build_roles(settings)
@@ -509,7 +602,11 @@ class MultiAgentCriticLoop(dspy.Module):
             roles,
             critic=critic.in_run(control),
             reviser=reviser.in_run(control),
-            models=roles.models | {"critic": critic.judged_by.model, "reviser": reviser.judged_by.model},
+            models=roles.models
+            | {
+                "critic": critic.judged_by.model,
+                "reviser": reviser.judged_by.model,
+            },
             prompts=roles.prompts | {"critic": critic.version, "reviser": reviser.version},
             waits=True,
         )

@@ -1,7 +1,9 @@
-"""A critic or a reviser compiled on labelled answers by one of DSPy's optimisers, and what that gained.
+"""A critic or a reviser compiled on labelled answers by one of DSPy's optimisers, and what that
+gained.
 
-What is measured, is measured on answers to questions that nothing was learnt from. Every call goes through one model of
-ours, so that its tokens are counted, a limit on cost holds, and a person can stop it.
+What is measured, is measured on answers to questions that nothing was learnt from. Every call goes
+through one model of ours, so that its tokens are counted, a limit on cost holds, and a person can
+stop it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,13 @@ from masis.audit.control.run_control import RunControl
 from masis.bench.metrics import Estimate, Resamples
 from masis.errors import MissingExtra, ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy import labelled, metric, programs
-from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent, Stopped, language_model
+from masis.integrations.dspy.agents import (
+    CONTEXT,
+    CriticAgent,
+    RevisionAgent,
+    Stopped,
+    language_model,
+)
 from masis.integrations.dspy.labelled import Labelled, Parts
 from masis.integrations.dspy.plugin import plain
 from masis.integrations.dspy.programs import Plan, Role
@@ -56,14 +64,22 @@ class Session:
     _under_way: int = 0
 
     def __post_init__(self) -> None:
-        self.base = self.base.model_copy(update={"call_deadline_s": max(self.base.call_deadline_s, 60.0)})
+        self.base = self.base.model_copy(
+            update={"call_deadline_s": max(self.base.call_deadline_s, 60.0)}
+        )
         self.control.budget.call_s = self.base.call_deadline_s
         model = registry.asker(self.plan.model, self.plan.role, self.control, self.base)
         if self.plan.max_cost is not None and model.price is None:
-            raise SettingsError(f"--max-cost: no price is known for {model.name}. Give one in masis.toml.")
+            raise SettingsError(
+                f"--max-cost: no price is known for {model.name}. Give one in masis.toml."
+            )
         self.model_name, self.lm = model.name, self._lm(model, CriticAgent.temperature)
-        writer = registry.asker(self.plan.teacher or self.plan.model, self.plan.role, self.control, self.base)
-        self.teacher_lm = self._lm(writer, CriticAgent.temperature) if self.plan.teacher else self.lm
+        writer = registry.asker(
+            self.plan.teacher or self.plan.model, self.plan.role, self.control, self.base
+        )
+        self.teacher_lm = (
+            self._lm(writer, CriticAgent.temperature) if self.plan.teacher else self.lm
+        )
         self.writer_lm = self._lm(writer, 1.0)
         self.concurrency = max(1, model.limiter.most)
 
@@ -78,7 +94,9 @@ class Session:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """One call, if there may be one more; what is under way is counted at the mean cost of a call so far."""
+        """One call, if there may be one more; what is under way is counted at the mean cost of a
+        call so far.
+        """
         with self._lock:
             spent = self.usage
             self.watch(self.doing, spent)
@@ -106,7 +124,8 @@ _ALONE = threading.Lock()
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Work without the bars and banners that optimisers print: stdout is for data, progress is shown in our own words.
+    """Work without the bars and banners that optimisers print: stdout is for data, progress is
+    shown in our own words.
 
     They print to what the whole process shares, so that one session works at a time.
     """
@@ -144,15 +163,21 @@ def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
 
 
 def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
-    """Return the program that the optimiser of the plan makes of the student. Raises Stopped and MissingExtra."""
+    """Return the program that the optimiser of the plan makes of the student. Raises Stopped and
+    MissingExtra.
+    """
     plan = session.plan
     given = [(case, inputs_of(plan.role, case)) for case in cases]
-    examples = [dspy.Example(**inputs, labelled=case).with_inputs(*inputs) for case, inputs in given]
+    examples = [
+        dspy.Example(**inputs, labelled=case).with_inputs(*inputs) for case, inputs in given
+    ]
 
     def score(example: Any, prediction: Any, trace: Any = None) -> float:
         return graded(plan.role, example.labelled, prediction).score
 
-    def with_feedback(example: Any, prediction: Any, trace: Any = None, name: Any = None, step: Any = None) -> Any:
+    def with_feedback(
+        example: Any, prediction: Any, trace: Any = None, name: Any = None, step: Any = None
+    ) -> Any:
         found = graded(plan.role, example.labelled, prediction)
         return dspy.Prediction(score=found.score, feedback=found.feedback)
 
@@ -165,7 +190,9 @@ def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
     }
     if plan.optimizer == "bootstrap":
         teacher = {} if session.teacher_lm is session.lm else {"lm": session.teacher_lm}
-        return dspy.BootstrapFewShot(teacher_settings=teacher, **shown).compile(student, trainset=examples)
+        return dspy.BootstrapFewShot(teacher_settings=teacher, **shown).compile(
+            student, trainset=examples
+        )
     # Instructions are written from one half; the optimiser itself chooses by the other.
     random.Random(plan.seed).shuffle(examples)
     cut = max(1, len(examples) // 2)
@@ -190,9 +217,13 @@ def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
         **shown,
     )
     try:
-        return mipro.compile(student, **halves, num_trials=plan.trials, minibatch=False, program_aware_proposer=False)
+        return mipro.compile(
+            student, **halves, num_trials=plan.trials, minibatch=False, program_aware_proposer=False
+        )
     except ImportError as error:
-        raise MissingExtra(f"MIPROv2 needs a package more: pip install 'dspy[optuna]' ({error})") from error
+        raise MissingExtra(
+            f"MIPROv2 needs a package more: pip install 'dspy[optuna]' ({error})"
+        ) from error
 
 
 RESAMPLES = 2_000
@@ -201,11 +232,14 @@ RESAMPLES = 2_000
 def compiled(session: Session, parts: Parts) -> programs.Program:
     """The program, not yet saved (its version is 1), with what it gained on the held-out answers.
 
-    Raises Stopped where a person or the limit on cost ended it, and MissingExtra where an optimiser lacks a package.
+    Raises Stopped where a person or the limit on cost ended it, and MissingExtra where an optimiser
+    lacks a package.
     """
     plan = session.plan
     train = labelled.shuffled(parts.train, plan.seed) if plan.shuffled else parts.train
-    student = (CriticAgent if plan.role == "critic" else RevisionAgent)(lm=CONTEXT, settings=session.base)
+    student = (CriticAgent if plan.role == "critic" else RevisionAgent)(
+        lm=CONTEXT, settings=session.base
+    )
     with _quiet(), dspy.context(lm=session.lm, trace=[], disable_history=True):
         session.doing = "measuring what there is"
         before = measured(session, student, parts.held_out)
@@ -242,7 +276,8 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
 
 
 def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[float]:
-    """What the program's work on each answer is worth; as many asked at once as the provider may be.
+    """What the program's work on each answer is worth; as many asked at once as the provider may
+    be.
 
     Raises ProviderFailed where the model could not be asked: that says nothing about the program.
     """
@@ -266,7 +301,9 @@ def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[
 
 
 def state_of(program: Any) -> dict[str, programs.Part]:
-    """Instructions and demonstrations of a program, JSON-ready; nothing of the model it was compiled with."""
+    """Instructions and demonstrations of a program, JSON-ready; nothing of the model it was
+    compiled with.
+    """
     state: dict[str, programs.Part] = {}
     for name, predictor in program.named_predictors():
         demos = tuple(
@@ -280,6 +317,10 @@ def state_of(program: Any) -> dict[str, programs.Part]:
 def _figure(values: Sequence[float], cases: Sequence[Labelled], seed: int) -> programs.Measured:
     """The mean with its 95% interval from resampling questions."""
     resamples = Resamples([case.query for case in cases], RESAMPLES, seed)
-    means = [float(np.average(values, weights=drawn[resamples.member])) for drawn in resamples.weights]
+    means = [
+        float(np.average(values, weights=drawn[resamples.member])) for drawn in resamples.weights
+    ]
     found = Estimate.of(fmean(values), means)
-    return programs.Measured(mean=found.value or 0.0, low=found.low, high=found.high, answers=len(values))
+    return programs.Measured(
+        mean=found.value or 0.0, low=found.low, high=found.high, answers=len(values)
+    )

@@ -1,7 +1,7 @@
 """What goes into the critic loop and what comes out, by the names of rules REQ-CRITIC-002 to -020.
 
-Needs no library. A score is None where nothing could be scored (``unscored`` says why): the specs' fallback of 0.5
-would pass for a judgement.
+Needs no library. A score is None where nothing could be scored (``unscored`` says why): the specs'
+fallback of 0.5 would pass for a judgement.
 """
 
 from __future__ import annotations
@@ -18,22 +18,25 @@ from masis.schema.base import Record, Share
 from masis.schema.case import Evidence, Severity
 from masis.schema.run import TerminationReason
 
-LoopIssueType = Literal["logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning"]
+LoopIssueType = Literal[
+    "logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning"
+]
 
 EvidenceChunk = Evidence
 """A chunk of evidence: ``id``, ``text``, ``source``; further keys are stored."""
 
 
 class Issue(Record):
-    """One issue of an answer; ``location`` is the answer's words, ``reasoning`` why it is one (REQ-CRITIC-005).
+    """One issue of an answer; ``location`` is the answer's words, ``reasoning`` why it is one
+    (REQ-CRITIC-005).
 
     An audit's own issue is read under these names (``from_attributes``).
     """
 
     id: str
-    issue_type: Annotated[LoopIssueType, BeforeValidator(lambda kind: CRITIC_LOOP_TYPE.get(kind, kind))] = Field(
-        validation_alias=AliasChoices("issue_type", "type")
-    )
+    issue_type: Annotated[
+        LoopIssueType, BeforeValidator(lambda kind: CRITIC_LOOP_TYPE.get(kind, kind))
+    ] = Field(validation_alias=AliasChoices("issue_type", "type"))
     severity: Severity
     description: str
     reasoning: str = Field(validation_alias=AliasChoices("reasoning", "reason"))
@@ -52,7 +55,9 @@ class CriticAgentInput(Record):
 
 
 class CriticAgentOutput(Record):
-    """A critique (REQ-CRITIC-004), with confidence in the answer and flags as MASIS-CRITIC-STATE has them."""
+    """A critique (REQ-CRITIC-004), with confidence in the answer and flags as MASIS-CRITIC-STATE
+    has them.
+    """
 
     issues: tuple[Issue, ...]
     overall_quality_score: Share | None
@@ -102,7 +107,9 @@ class IterationResult(Record):
     iteration_number: int
     answer: str
     quality_score: Share | None
-    issues_identified: tuple[Issue, ...] = Field(validation_alias=AliasChoices("issues_identified", "issues"))
+    issues_identified: tuple[Issue, ...] = Field(
+        validation_alias=AliasChoices("issues_identified", "issues")
+    )
     changes_made: str
     improvement_delta: float | None
 

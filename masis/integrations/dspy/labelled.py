@@ -1,7 +1,9 @@
-"""What people labelled, as cases to compile a critic or a reviser on: gold labels of cases, or decisions of reviewers.
+"""What people labelled, as cases to compile a critic or a reviser on: gold labels of cases, or
+decisions of reviewers.
 
-An override tells which sentences a person changed, an approval that nothing is wrong, a label what one claim or
-reference is. A rejection or an escalation without a label says that something is wrong, and not what: it is left out.
+An override tells which sentences a person changed, an approval that nothing is wrong, a label what
+one claim or reference is. A rejection or an escalation without a label says that something is
+wrong, and not what: it is left out.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ _REFERENCES = {
 
 
 class Expected(NamedTuple):
-    """One fault that people found. ``span`` is its place in the answer, None where it is about the whole.
+    """One fault that people found. ``span`` is its place in the answer, None where it is about the
+    whole.
 
     ``required``: a critic must find it; else it may.
     """
@@ -55,7 +58,9 @@ class Expected(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """One answer with what people found in it. ``right`` and ``wrong`` are sentences that are supported or not."""
+    """One answer with what people found in it. ``right`` and ``wrong`` are sentences that are
+    supported or not.
+    """
 
     id: str
     query: str
@@ -81,14 +86,18 @@ class Parts(NamedTuple):
 
 def from_cases(cases: Iterable[Case]) -> list[Labelled]:
     """The cases that have an answer and gold labels."""
-    return [_of_gold(case, case.labels) for case in cases if case.labels and (case.answer or "").strip()]
+    return [
+        _of_gold(case, case.labels) for case in cases if case.labels and (case.answer or "").strip()
+    ]
 
 
 def from_decisions(workbench: Workbench) -> list[Labelled]:
     """The answers on which a person's decision says what is wrong, or that nothing is."""
     found: list[Labelled] = []
     page = 1
-    case_filter = CaseFilter(states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500)
+    case_filter = CaseFilter(
+        states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500
+    )
     while rows := workbench.cases.find(case_filter.model_copy(update={"page": page})).rows:
         for summary in rows:
             entry = workbench.reviews.current(summary.id)
@@ -100,19 +109,27 @@ def from_decisions(workbench: Workbench) -> list[Labelled]:
 
 
 def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
-    """Two parts: ``held_out`` of the questions to measure on, drawn by ``seed``, the others to learn from.
+    """Two parts: ``held_out`` of the questions to measure on, drawn by ``seed``, the others to
+    learn from.
 
-    Answers to one question, or from one text, go to the same part; flawed and clean ones are spread over both.
-    Raises InputError where that leaves a part empty.
+    Answers to one question, or from one text, go to the same part; flawed and clean ones are spread
+    over both. Raises InputError where that leaves a part empty.
     """
-    names = groups([(f"query:{case.query}", *(chunk.text for chunk in case.evidence if chunk.text)) for case in cases])
+    names = groups(
+        [
+            (f"query:{case.query}", *(chunk.text for chunk in case.evidence if chunk.text))
+            for case in cases
+        ]
+    )
     members: dict[str, list[Labelled]] = {}
     for name, case in zip(names, cases, strict=True):
         members.setdefault(name, []).append(case)
     train: list[Labelled] = []
     kept: list[Labelled] = []
     for flawed in (True, False):
-        kind = sorted(name for name, each in members.items() if any(not case.clean for case in each) is flawed)
+        kind = sorted(
+            name for name, each in members.items() if any(not case.clean for case in each) is flawed
+        )
         random.Random(f"{seed} {flawed}").shuffle(kind)
         cut = round(len(kind) * held_out)
         kept += [case for name in kind[:cut] for case in members[name]]
@@ -122,8 +139,12 @@ def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
             f"{len(cases)} labelled answers to {len(members)} questions can't be split",
             cure="Label more, or choose another --held-out.",
         )
-    # Flawed and clean answers by turns: an optimiser that takes the first that succeed sees both kinds.
-    faulty, clean = [case for case in train if not case.clean], [case for case in train if case.clean]
+    # Flawed and clean answers by turns: an optimiser that takes the first that succeed sees both
+    # kinds.
+    faulty, clean = (
+        [case for case in train if not case.clean],
+        [case for case in train if case.clean],
+    )
     turns = (case for pair in zip_longest(faulty, clean) for case in pair if case is not None)
     return Parts(tuple(turns), tuple(kept))
 
@@ -131,7 +152,8 @@ def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
 def digest(cases: Iterable[Labelled]) -> str:
     """SHA-256 over what was learnt from and measured on."""
     content = json.dumps(
-        [[*case[:3], [chunk.model_dump() for chunk in case.evidence], *case[4:]] for case in cases], ensure_ascii=False
+        [[*case[:3], [chunk.model_dump() for chunk in case.evidence], *case[4:]] for case in cases],
+        ensure_ascii=False,
     )
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -152,7 +174,11 @@ def _of_gold(case: Case, labels: Labels) -> Labelled:
     for citation in labels.citations:
         if citation.status == "redundant":
             words = citation.sentence or citation.text or ""
-            expected.append(Expected("redundant", place_of(answer, words), words, "not needed here", "low", False))
+            expected.append(
+                Expected(
+                    "redundant", place_of(answer, words), words, "not needed here", "low", False
+                )
+            )
     right = [claim.text for claim in labels.claims if claim.verdict == "supported"]
     wrong = [claim.text for claim in labels.claims if claim.verdict in _CLAIMS]
     return _labelled(case, answer, expected, right, wrong)
@@ -166,41 +192,73 @@ def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterat
         except StoreError:  # unfinished, or purged: nobody can tell what was judged
             return
         at = decision.iteration
-        answer = run.iterations[at - 1].answer if at and at <= len(run.iterations) else run.final_answer
+        answer = (
+            run.iterations[at - 1].answer if at and at <= len(run.iterations) else run.final_answer
+        )
     if not answer:
         return
     expected = []
     for label in decision.labels:
-        if label.start is None or label.end is None or answer[label.start : label.end] != label.text:
+        if (
+            label.start is None
+            or label.end is None
+            or answer[label.start : label.end] != label.text
+        ):
             continue
         kinds = _REFERENCES if label.target == "reference" else _CLAIMS
         if kind := kinds.get(label.label):
             span = (label.start, label.end)
-            expected.append(Expected(kind, span, label.text, label.note, required=kind not in BY_CODE))
+            expected.append(
+                Expected(kind, span, label.text, label.note, required=kind not in BY_CODE)
+            )
     marked = [each.span for each in expected if each.span]
     if decision.corrected_answer:  # sentences that it no longer holds
         there = " ".join(decision.corrected_answer.split())
         for sentence in audit_citations(answer, case.evidence).sentences:
             start, end = sentence.start, sentence.end
-            named = any(start < other_end and other_start < end for other_start, other_end in marked)
+            named = any(
+                start < other_end and other_start < end for other_start, other_end in marked
+            )
             if not named and " ".join(sentence.text.split()) not in there:
-                expected.append(Expected("changed", (start, end), sentence.text, "a reviewer changed this"))
-    # where nobody said what is wrong, or it is of a kind that no critic is trained on, the answer teaches nothing
+                expected.append(
+                    Expected("changed", (start, end), sentence.text, "a reviewer changed this")
+                )
+    # where nobody said what is wrong, or it is of a kind that no critic is trained on, the answer
+    # teaches nothing
     if expected or (decision.verdict == "approve" and not decision.reported):
-        right = [label.text for label in decision.labels if label.target == "claim" and label.label == "supported"]
+        right = [
+            label.text
+            for label in decision.labels
+            if label.target == "claim" and label.label == "supported"
+        ]
         wrong = [each.words for each in expected if each.required and each.words]
         yield _labelled(case, answer, expected, right, wrong)
 
 
 def _labelled(
-    case: Case, answer: str, expected: Iterable[Expected], right: Iterable[str], wrong: Iterable[str]
+    case: Case,
+    answer: str,
+    expected: Iterable[Expected],
+    right: Iterable[str],
+    wrong: Iterable[str],
 ) -> Labelled:
     steps = case.reasoning_steps
-    return Labelled(case.id, case.query, answer, case.evidence, steps, tuple(expected), tuple(right), tuple(wrong))
+    return Labelled(
+        case.id,
+        case.query,
+        answer,
+        case.evidence,
+        steps,
+        tuple(expected),
+        tuple(right),
+        tuple(wrong),
+    )
 
 
 def shuffled(cases: Sequence[Labelled], seed: int) -> list[Labelled]:
-    """The same answers with each other's labels: what an optimiser must not be able to learn from."""
+    """The same answers with each other's labels: what an optimiser must not be able to
+    learn from.
+    """
     order = list(range(len(cases)))
     while len(order) > 1 and any(at == place for place, at in enumerate(order)):
         random.Random(seed).shuffle(order)
@@ -210,6 +268,8 @@ def shuffled(cases: Sequence[Labelled], seed: int) -> list[Labelled]:
         expected, end = list(other.expected), len(case.answer)
         for number, each in enumerate(expected):
             if each.span is not None and each.span[1] > end:  # the last words of a shorter answer
-                expected[number] = each._replace(span=(max(0, end - each.span[1] + each.span[0]), end))
+                expected[number] = each._replace(
+                    span=(max(0, end - each.span[1] + each.span[0]), end)
+                )
         mixed.append(case._replace(expected=tuple(expected), right=other.right, wrong=other.wrong))
     return mixed

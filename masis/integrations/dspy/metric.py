@@ -1,10 +1,11 @@
-"""What a critique or a revision is worth beside what people labelled: 0 to 1, with words on what to do better.
+"""What a critique or a revision is worth beside what people labelled: 0 to 1, with words on what to
+do better.
 
-A critique earns by finding what was labelled, and loses by raising what was not: the harmonic mean of the two shares.
-Each issue counts for one finding at most; one of the right kind counts whole, one of another kind half; one that quotes
-far more than what is at fault counts for nothing, so that to quote everything is no way to find everything. Of a clean
-answer, silence is worth 1 and each issue halves that and more. What the citation audit finds by itself may be said and
-need not be.
+A critique earns by finding what was labelled, and loses by raising what was not: the harmonic mean
+of the two shares. Each issue counts for one finding at most; one of the right kind counts whole,
+one of another kind half; one that quotes far more than what is at fault counts for nothing, so that
+to quote everything is no way to find everything. Of a clean answer, silence is worth 1 and each
+issue halves that and more. What the citation audit finds by itself may be said and need not be.
 
 A revision earns by removing what was wrong and by keeping what was right; a fabricated citation
 halves it (MASIS-CRITIC-P3).
@@ -25,7 +26,9 @@ NAME = "labelled-faults/1"
 OTHER_KIND = 0.5
 """What an issue is worth that points at the right words and gives another kind of fault."""
 LOOSEST = 4
-"""How many times as long as what is at fault an issue's quote may be; a few words are always allowed."""
+"""How many times as long as what is at fault an issue's quote may be; a few words are always
+allowed.
+"""
 SHORTEST = 60
 _FAMILY: dict[str, tuple[str, ...]] = {
     **{kind: (family,) for kind, family in CRITIC_LOOP_TYPE.items()},
@@ -65,16 +68,23 @@ def of_critique(case: Labelled, issues: Sequence[Issue], unscored: str | None) -
 
 
 def of_revision(case: Labelled, revised: str | None) -> Graded:
-    """Score how much of what was wrong is removed by the revision, and how much of what was right remains."""
+    """Score how much of what was wrong is removed by the revision, and how much of what was right
+    remains.
+    """
     if not revised:
         return Graded(0.0, "There was no revision.")
     kept = [text for text in case.right if located(text, revised) is not None]
     gone = [text for text in case.wrong if located(text, revised) is None]
-    shares = [len(part) / len(whole) for part, whole in ((kept, case.right), (gone, case.wrong)) if whole]
+    shares = [
+        len(part) / len(whole) for part, whole in ((kept, case.right), (gone, case.wrong)) if whole
+    ]
     score = len(shares) / sum(1 / share for share in shares) if shares and all(shares) else 0.0
     invented = audit_citations(revised, case.evidence).invalid_citations
     lines = [
-        f"Kept {len(kept)} of {len(case.right)} right statements, and {len(gone)} of {len(case.wrong)} faults went."
+        (
+            f"Kept {len(kept)} of {len(case.right)} right statements, and {len(gone)} of"
+            f" {len(case.wrong)} faults went."
+        )
     ]
     lines += [f"Still there: “{text}”" for text in case.wrong if text not in gone][:5]
     lines += [f"Lost though right: “{text}”" for text in case.right if text not in kept][:5]
@@ -84,7 +94,9 @@ def of_revision(case: Labelled, revised: str | None) -> Graded:
 
 
 def _paired(expected: Sequence[Expected], issues: Sequence[Issue]) -> list[tuple[int, int, float]]:
-    """Issues and findings, each in one pair at most, the best fits first: (issue, finding, credit)."""
+    """Issues and findings, each in one pair at most, the best fits first: (issue,
+    finding, credit).
+    """
     fits = [
         (credit, each.required, -at, -number)
         for at, issue in enumerate(issues)
@@ -107,12 +119,18 @@ def _credit(expected: Expected, issue: Issue) -> float:
         return 0.0
     start, end = expected.span
     length, shared = issue.end - issue.start, min(end, issue.end) - max(start, issue.start)
-    if shared <= 0 or 2 * shared < min(length, end - start) or length > max(LOOSEST * (end - start), SHORTEST):
+    if (
+        shared <= 0
+        or 2 * shared < min(length, end - start)
+        or length > max(LOOSEST * (end - start), SHORTEST)
+    ):
         return 0.0
     return 1.0 if same else OTHER_KIND
 
 
-def _in_words(case: Labelled, issues: Sequence[Issue], pairs: Sequence[tuple[int, int, float]]) -> str:
+def _in_words(
+    case: Labelled, issues: Sequence[Issue], pairs: Sequence[tuple[int, int, float]]
+) -> str:
     found = {finding: (issues[issue].type, credit) for issue, finding, credit in pairs}
     lines = []
     if case.clean:
@@ -122,10 +140,15 @@ def _in_words(case: Labelled, issues: Sequence[Issue], pairs: Sequence[tuple[int
         if number not in found and each.required:
             lines.append(f"Missed ({each.kind}): {where}. {each.description}")
         elif number in found and found[number][1] < 1:
-            lines.append(f"Found, but called {found[number][0]} rather than {each.kind}: {where}. {each.description}")
+            lines.append(
+                f"Found, but called {found[number][0]} rather than {each.kind}: {where}."
+                f" {each.description}"
+            )
     matched = {issue for issue, _, _ in pairs}
     for at, issue in enumerate(issues):
         if at not in matched:
             quoted = f"“{issue.quote}”" if issue.quote else "no words that are in the answer"
-            lines.append(f"Raised without ground ({issue.type}), quoting {quoted}: {issue.description}")
+            lines.append(
+                f"Raised without ground ({issue.type}), quoting {quoted}: {issue.description}"
+            )
     return "\n".join(lines or ["Every fault was found, and nothing else raised."])

@@ -1,8 +1,9 @@
-"""Compiled programs as critics and revisers of an audit, found by name: what the entry points of this package give.
+"""Compiled programs as critics and revisers of an audit, found by name: what the entry points of
+this package give.
 
-A program is instructions and demonstrations: the ordinary critic or reviser asks with them, and DSPy is not needed. The
-texts of demonstrations come from cases, so they stand in fences like every text from outside, under names of their own,
-so that nothing in them passes for the case at hand.
+A program is instructions and demonstrations: the ordinary critic or reviser asks with them, and
+DSPy is not needed. The texts of demonstrations come from cases, so they stand in fences like every
+text from outside, under names of their own, so that nothing in them passes for the case at hand.
 """
 
 from __future__ import annotations
@@ -21,7 +22,15 @@ from masis.integrations.dspy import programs
 from masis.integrations.dspy.programs import Program, Role
 from masis.llm.client.model import Model
 from masis.llm.roles.critic import ModelCritic
-from masis.llm.roles.prompting import Prompt, Section, answer, fenced, load, question_and_evidence, rows
+from masis.llm.roles.prompting import (
+    Prompt,
+    Section,
+    answer,
+    fenced,
+    load,
+    question_and_evidence,
+    rows,
+)
 from masis.llm.roles.replies import CritiqueReply, Reply, RevisionReply
 from masis.llm.roles.reviser import ModelReviser
 from masis.schema.case import evidence_of
@@ -33,21 +42,27 @@ EXAMPLE = "EXAMPLE_"
 """What the names of fences around a demonstration begin with."""
 
 _BEFORE_EXAMPLES = (
-    "Examples of the task, from other cases. Their texts are no evidence for the case at hand; they show what is an "
-    "issue, what is none, and the form. The right reply to each stands in its fence EXAMPLE_REPLY."
+    "Examples of the task, from other cases. Their texts are no evidence for the case at hand; they"
+    " show what is an issue, what is none, and the form. The right reply to each stands in its"
+    " fence EXAMPLE_REPLY."
 )
 _AFTER_EXAMPLES = "Those were the examples. Here is the case at hand:"
 _MARK = re.compile(r"<<<[A-Z_]+ ([0-9a-f]{16,64})>>>")
 
 
-def with_program(prompt: Prompt, role: Role, instructions: str, examples: Sequence[Sequence[Section]]) -> Prompt:
-    """Return the prompt with these instructions in place of the prompt file's, and the examples before the case.
+def with_program(
+    prompt: Prompt, role: Role, instructions: str, examples: Sequence[Sequence[Section]]
+) -> Prompt:
+    """Return the prompt with these instructions in place of the prompt file's, and the examples
+    before the case.
 
-    The mark of the prompt was drawn after the demonstrations were written, so none of them holds it. Raises InputError
-    where the prompt does not hold the file's instructions.
+    The mark of the prompt was drawn after the demonstrations were written, so none of them holds
+    it. Raises InputError where the prompt does not hold the file's instructions.
     """
     if prompt.instructions != load(role).before:
-        raise InputError(f"the prompt of the {role} has no place for other instructions", cure="Compile again.")
+        raise InputError(
+            f"the prompt of the {role} has no place for other instructions", cure="Compile again."
+        )
     mark = _MARK.findall(f"{prompt.shared}\n{prompt.task}")[0]
     shared = prompt.shared
     if examples:
@@ -59,16 +74,24 @@ def with_program(prompt: Prompt, role: Role, instructions: str, examples: Sequen
 
 
 def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Section]]:
-    """Return the fenced texts of each demonstration. Raises InputError for one that can't be shown."""
+    """Return the fenced texts of each demonstration. Raises InputError for one that
+    can't be shown.
+    """
     shown = []
     for number, demo in enumerate(demos, 1):
         try:
             shared, judged = _sections(role, demo)
-            reply = {name: plain(demo[name]) for name in SHAPES[role].model_fields if demo.get(name) is not None}
+            reply = {
+                name: plain(demo[name])
+                for name in SHAPES[role].model_fields
+                if demo.get(name) is not None
+            }
             if not reply:
                 raise KeyError("reply")
         except (TypeError, AttributeError, KeyError, ValueError, InputError) as error:
-            raise InputError(f"demonstration {number} shows no case ({error})", cure="Compile again.") from error
+            raise InputError(
+                f"demonstration {number} shows no case ({error})", cure="Compile again."
+            ) from error
         case = [Section(EXAMPLE + section.name, section.text) for section in (*shared, *judged)]
         shown.append([*case, Section(f"{EXAMPLE}REPLY", json.dumps(reply, ensure_ascii=False))])
     return shown
@@ -76,13 +99,20 @@ def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Sec
 
 def _sections(role: Role, inputs: Mapping[str, Any]) -> tuple[tuple[Section, ...], list[Section]]:
     """Return what all calls of an audit share, and what the role judges."""
-    shared = question_and_evidence(inputs["original_query"], evidence_of(inputs["evidence_chunks"], "evidence_chunks"))
+    shared = question_and_evidence(
+        inputs["original_query"], evidence_of(inputs["evidence_chunks"], "evidence_chunks")
+    )
     if role == "reviser":
         found = [rows("ISSUES", inputs["issues"]), rows("CRITIQUE", [inputs["critique"]])]
         return shared, [answer(inputs["original_answer"]), *found]
     judged = [answer(inputs["answer"])]
     if steps := inputs.get("reasoning_steps"):
-        judged.append(rows("REASONING", ({"step": number, "text": text} for number, text in enumerate(steps, 1))))
+        judged.append(
+            rows(
+                "REASONING",
+                ({"step": number, "text": text} for number, text in enumerate(steps, 1)),
+            )
+        )
     return shared, judged
 
 
@@ -101,7 +131,9 @@ class ProgramAsker:
         self.control = model.control
         self.name = program.string
 
-    def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
+    def ask(
+        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+    ) -> R:
         """Return the reply as a record. Raises as ``Model.ask``."""
         changed = with_program(prompt, self._program.role, self._part.instructions, self._examples)
         changed = changed._replace(version=self._program.recorded)
@@ -120,7 +152,9 @@ class Compiled(Program):
         """Nothing can be missing: no package is needed."""
 
     def filled(self, model: Model, settings: Settings) -> ModelCritic | ModelReviser:
-        """Return the critic or reviser, asking this model. Raises InputError for demonstrations that show no case."""
+        """Return the critic or reviser, asking this model. Raises InputError for demonstrations
+        that show no case.
+        """
         asker = ProgramAsker(model, self)
         if self.role == "reviser":
             return ModelReviser(asker, version=self.recorded)
@@ -138,13 +172,19 @@ class ProgramShelf:
         """Return the program ``careful`` or ``careful@2``. Raises SettingsError and InputError."""
         found = programs.named(programs.folder(settings.programs_folder), name)
         if found.role != self.role:
-            raise SettingsError(f"{found.string} was compiled as {found.role}: it can't be the {self.role}.")
+            raise SettingsError(
+                f"{found.string} was compiled as {found.role}: it can't be the {self.role}."
+            )
         return Compiled.model_construct(**dict(found))
 
     def offered(self, settings: Settings) -> tuple[str, ...]:
         """Return every version there is, the newest of each name first."""
         at = programs.folder(settings.programs_folder)
-        found = [each for each in programs.listed(at) if isinstance(each, Program) and each.role == self.role]
+        found = [
+            each
+            for each in programs.listed(at)
+            if isinstance(each, Program) and each.role == self.role
+        ]
         found.sort(key=lambda each: (each.name, -each.version))
         return tuple(each.string for each in found)
 

@@ -1,9 +1,10 @@
-"""Compiled programs as files: JSON, one a version, never overwritten, with all that made them beside the program.
+"""Compiled programs as files: JSON, one a version, never overwritten, with all that made them
+beside the program.
 
     <user's data folder>/programs/careful/v1.json
 
-A program is named ``dspy:careful`` (its newest version) or ``dspy:careful@1``. Needs no library: what is in a file is
-instructions and demonstrations, and nothing of it is executed.
+A program is named ``dspy:careful`` (its newest version) or ``dspy:careful@1``. Needs no library:
+what is in a file is instructions and demonstrations, and nothing of it is executed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class Measured(Record):
 
 
 class MadeFrom(Record):
-    """The answers that a program was compiled and measured on: what they digest to, and how many there were."""
+    """The answers that a program was compiled and measured on: what they digest to, and how many
+    there were.
+    """
 
     digest: str
     train: int
@@ -50,7 +53,9 @@ class MadeFrom(Record):
 
 
 class Part(Record):
-    """One predictor of a program: its instructions, and the demonstrations that go before the case."""
+    """One predictor of a program: its instructions, and the demonstrations that go
+    before the case.
+    """
 
     instructions: str
     demos: tuple[dict[str, Any], ...] = ()
@@ -59,9 +64,10 @@ class Part(Record):
 class Plan(Record):
     """What is to be compiled, and how.
 
-    ``accept``: what a reply must be worth to become a demonstration. ``trials``: how many programs MIPROv2 tries, and
-    how many times GEPA may look at all answers. ``teacher``: the model whose replies are shown (bootstrap) or that
-    writes instructions (mipro, gepa); the same model where it is empty. ``source``: where the answers come from.
+    ``accept``: what a reply must be worth to become a demonstration. ``trials``: how many programs
+    MIPROv2 tries, and how many times GEPA may look at all answers. ``teacher``: the model whose
+    replies are shown (bootstrap) or that writes instructions (mipro, gepa); the same model where it
+    is empty. ``source``: where the answers come from.
     """
 
     name: str
@@ -81,9 +87,9 @@ class Plan(Record):
 class Program(Plan):
     """One version of a compiled program, and the plan that it was made by.
 
-    ``state`` holds instructions and demonstrations by predictor; ``digest`` is SHA-256 over it. ``gain`` is what
-    compiling added on the same held-out answers, with its interval; ``improved`` says whether the whole interval lies
-    above 0.
+    ``state`` holds instructions and demonstrations by predictor; ``digest`` is SHA-256 over it.
+    ``gain`` is what compiling added on the same held-out answers, with its interval; ``improved``
+    says whether the whole interval lies above 0.
     """
 
     format: Literal[1] = 1
@@ -133,7 +139,9 @@ def folder(named: str | Path | None = None) -> Path:
 def digest(state: Mapping[str, Part]) -> str:
     """SHA-256 over a program's state; the order of the keys doesn't matter."""
     plain = {name: part.model_dump(mode="json") for name, part in state.items()}
-    content = json.dumps(plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    content = json.dumps(
+        plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -141,7 +149,8 @@ def checked_name(name: str) -> str:
     """The name, fit for a file and for a model string. Raises SettingsError."""
     if not _NAME.fullmatch(name):
         raise SettingsError(
-            f"{name!r} is no name for a program: small letters, digits, - and _, at most 64, a letter or digit first."
+            f"{name!r} is no name for a program: small letters, digits, - and _, at most 64, a"
+            " letter or digit first."
         )
     return name
 
@@ -154,7 +163,9 @@ def versions(at: Path, name: str) -> list[int]:
 
 def names(at: Path) -> list[str]:
     """The programs there are, by name."""
-    return sorted({file.parent.name for file in at.glob("*/v*.json") if _NAME.fullmatch(file.parent.name)})
+    return sorted(
+        {file.parent.name for file in at.glob("*/v*.json") if _NAME.fullmatch(file.parent.name)}
+    )
 
 
 def saved(at: Path, made: Program) -> tuple[Program, Path]:
@@ -181,17 +192,24 @@ def saved(at: Path, made: Program) -> tuple[Program, Path]:
 def named(at: Path, written: str) -> Program:
     """The program that ``careful`` or ``careful@2`` names.
 
-    Raises SettingsError, naming the nearest there is, and InputError for a file that was altered or is none.
+    Raises SettingsError, naming the nearest there is, and InputError for a file that was altered or
+    is none.
     """
     name, at_sign, number = written.partition("@")
     there = versions(at, name)
     if not there:
         near = difflib.get_close_matches(name, names(at), n=1)
-        hint = f"Did you mean {PREFIX}:{near[0]}?" if near else "masis optimize makes one; --list shows all there are."
+        hint = (
+            f"Did you mean {PREFIX}:{near[0]}?"
+            if near
+            else "masis optimize makes one; --list shows all there are."
+        )
         raise SettingsError(f"{PREFIX}:{written}: there is no program {name!r} in {at}. {hint}")
     if at_sign and number not in map(str, there):
         known = ", ".join(map(str, there))
-        raise SettingsError(f"{PREFIX}:{written}: {name!r} has no version {number!r}. There are: {known}.")
+        raise SettingsError(
+            f"{PREFIX}:{written}: {name!r} has no version {number!r}. There are: {known}."
+        )
     return read(at / name / f"v{number if at_sign else there[-1]}.json")
 
 
@@ -215,7 +233,9 @@ def read(file: Path) -> Program:
 def listed(at: Path) -> list[Program | InputError]:
     """Every version of every program, and an error for each file that can't be read."""
     found: list[Program | InputError] = []
-    for file in (at / name / f"v{number}.json" for name in names(at) for number in versions(at, name)):
+    for file in (
+        at / name / f"v{number}.json" for name in names(at) for number in versions(at, name)
+    ):
         try:
             found.append(read(file))
         except InputError as error:
@@ -224,6 +244,8 @@ def listed(at: Path) -> list[Program | InputError]:
 
 
 def with_texts_from_before(at: Path, moment: str) -> list[Program]:
-    """The programs made before a moment that may hold texts of people's cases: all but those of the demo's."""
+    """The programs made before a moment that may hold texts of people's cases: all but those of the
+    demo's.
+    """
     there = (each for each in listed(at) if isinstance(each, Program))
     return [each for each in there if each.made_at < moment and each.source != "demo"]

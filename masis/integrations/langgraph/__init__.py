@@ -7,10 +7,10 @@
     graph.add_node("critic", critic_node(settings))
     graph.add_node("evaluator", evaluator_node(settings))
 
-The nodes hold no rule: they read the state, call ``masis.api.stepwise``, ``masis.screening`` and the workbench, and
-write the fields that the rules name (MASIS-CRITIC-*, MASIS-EVAL-*, AESOP-* in ``docs/CONFORMANCE.md``). They keep
-nothing between two calls, run in sync and in async graphs, and write nothing that JSON can't hold. Needs the extra
-``langgraph``. See ``docs/frameworks.md``.
+The nodes hold no rule: they read the state, call ``masis.api.stepwise``, ``masis.screening`` and
+the workbench, and write the fields that the rules name (MASIS-CRITIC-*, MASIS-EVAL-*, AESOP-* in
+``docs/CONFORMANCE.md``). They keep nothing between two calls, run in sync and in async graphs, and
+write nothing that JSON can't hold. Needs the extra ``langgraph``. See ``docs/frameworks.md``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from masis.integrations import require
 
 require("The nodes for LangGraph need a package that is not installed", "langgraph", "langgraph")
 
-from masis.integrations.langgraph.evidence import EvidenceState, evidence_critic_node, evidence_graph
+from masis.integrations.langgraph.evidence import (
+    EvidenceState,
+    evidence_critic_node,
+    evidence_graph,
+)
 from masis.integrations.langgraph.nodes import critic_node, evaluator_node, synthesizer_node
 from masis.integrations.langgraph.person import aresume, keep_node, person_node, resume, waiting
 from masis.integrations.langgraph.state import EvidenceList, MasisState, Metrics, Trace

@@ -1,4 +1,5 @@
-"""The evidence critic in a graph: a whole screening as one node, or one round of it after a retriever of your own.
+"""The evidence critic in a graph: a whole screening as one node, or one round of it after a
+retriever of your own.
 
 graph.add_node("evidence", evidence_graph([retriever], settings))       # writes evidence and decision
 """
@@ -34,14 +35,18 @@ from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever
 from masis.settings import Settings
 
-# Where abstracts come from in a graph: our retrievers as they are, LangChain's and functions by their answers.
+# Where abstracts come from in a graph: our retrievers as they are, LangChain's and functions by
+# their answers.
 
 Source: TypeAlias = Any
-"""Something with ``search`` (ours) or ``invoke`` (LangChain's), or a function of a query that gives documents."""
+"""Something with ``search`` (ours) or ``invoke`` (LangChain's), or a function of a query that gives
+documents.
+"""
 
 
 class _Asked:
-    """A source of others as a retriever of ours: takes what is given for a query as its whole list, reads on in it.
+    """A source of others as a retriever of ours: takes what is given for a query as its whole list,
+    reads on in it.
 
     Raises InputError for what can't be asked.
     """
@@ -54,10 +59,16 @@ class _Asked:
                 cure="Give a retriever with search or invoke, or a function of a query.",
                 field="retrievers",
             )
-        self.name = str(getattr(source, "name", None) or getattr(source, "__name__", None) or type(source).__name__)
+        self.name = str(
+            getattr(source, "name", None)
+            or getattr(source, "__name__", None)
+            or type(source).__name__
+        )
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed where that fails."""
+        """Return at most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed
+        where that fails.
+        """
         try:
             found = abstracts_by_id(self._ask(query))
         except Exception as error:  # sources of others fail in ways of their own
@@ -66,16 +77,18 @@ class _Asked:
 
 
 def with_abstracts(before: Json | None, new: Any) -> Json:
-    """Return abstracts by id, with those of an update: a mapping by id, or a list of records or documents."""
+    """Return abstracts by id, with those of an update: a mapping by id, or a list of records or
+    documents.
+    """
     return {**(before or {}), **abstracts_by_id(new or {})}
 
 
 class EvidenceState(TypedDict, total=False):
     """What the evidence critic reads and writes.
 
-    ``abstracts`` and ``grades`` hold all that was found, by id; ``retrieved`` the ids that the last search brought,
-    ``missing`` what is still lacking. ``decision`` is ``sufficient`` or ``retrieve_more``, ``rounds`` how many rounds
-    were judged, ``evidence`` what is kept.
+    ``abstracts`` and ``grades`` hold all that was found, by id; ``retrieved`` the ids that the last
+    search brought, ``missing`` what is still lacking. ``decision`` is ``sufficient`` or
+    ``retrieve_more``, ``rounds`` how many rounds were judged, ``evidence`` what is kept.
     """
 
     user_query: str
@@ -95,10 +108,11 @@ class EvidenceState(TypedDict, total=False):
 def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """Return a node that grades what was retrieved and decides: sufficient, or retrieve more.
 
-    It reads ``abstracts``, and ``retrieved`` (where that is missing, all of them vote), grades what has no grade yet,
-    and writes ``grades``, ``decision``, ``kept``, ``discarded``, ``evidence``, ``missing``, ``rounds``, ``metrics`` and
-    ``trace``. What can't be graded is unscored and asks for more. Raises SettingsError and MissingExtra here, not in
-    the graph, for a grader that can't be asked.
+    It reads ``abstracts``, and ``retrieved`` (where that is missing, all of them vote), grades what
+    has no grade yet, and writes ``grades``, ``decision``, ``kept``, ``discarded``, ``evidence``,
+    ``missing``, ``rounds``, ``metrics`` and ``trace``. What can't be graded is unscored and asks
+    for more. Raises SettingsError and MissingExtra here, not in the graph, for a grader that can't
+    be asked.
     """
     settings = settings or Settings()
     grader_for(settings, RunControl())  # says now what is wrong with it
@@ -108,15 +122,31 @@ def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]
         question, number = text_of(state, "user_query"), int(state_entry(state, "rounds", 0))
         found = abstracts_by_id(state_entry(state, "abstracts", {}))
         abstracts = {key: Abstract.model_validate(each) for key, each in found.items()}
-        graded = {key: Grade.model_validate(each) for key, each in state_entry(state, "grades", {}).items()}
-        to_grade = [abstracts[each] for each in state_entry(state, "retrieved", list(abstracts)) if each in abstracts]
+        graded = {
+            key: Grade.model_validate(each)
+            for key, each in state_entry(state, "grades", {}).items()
+        }
+        to_grade = [
+            abstracts[each]
+            for each in state_entry(state, "retrieved", list(abstracts))
+            if each in abstracts
+        ]
         grades, decided = evaluate(
-            question, to_grade, number, grader=grader_for(settings, control), thresholds=thresholds, previous=graded
+            question,
+            to_grade,
+            number,
+            grader=grader_for(settings, control),
+            thresholds=thresholds,
+            previous=graded,
         )
         graded |= {grade.abstract_id: grade for grade in grades}
         missing: dict[str, None] = {}
         if decided.decision == "retrieve_more":
-            seen = [queries.GradedAbstract(each, graded[key]) for key, each in abstracts.items() if key in graded]
+            seen = [
+                queries.GradedAbstract(each, graded[key])
+                for key, each in abstracts.items()
+                if key in graded
+            ]
             gaps = queries.find_gaps(question, tuple(seen), year_of(utc_now()))
             missing = dict.fromkeys(lack.what for lack in gaps)
         advised = {
@@ -137,17 +167,22 @@ def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]
     return node("evidence_critic", decide, settings)
 
 
-def evidence_graph(retrievers: Sequence[Source], settings: Settings | None = None) -> Runnable[Any, Any]:
-    """Return a node that retrieves until the evidence suffices, or the limit of rounds is reached: a screening.
+def evidence_graph(
+    retrievers: Sequence[Source], settings: Settings | None = None
+) -> Runnable[Any, Any]:
+    """Return a node that retrieves until the evidence suffices, or the limit of rounds is reached:
+    a screening.
 
-    ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. It reads
-    ``user_query`` and writes ``evidence``, ``decision``, ``metrics`` and ``trace``. ``decision`` is then
-    still ``retrieve_more`` where the limit was reached, or nothing else was to be found. A source that fails is
-    reported in ``metrics["warnings"]``.
+    ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. It
+    reads ``user_query`` and writes ``evidence``, ``decision``, ``metrics`` and ``trace``.
+    ``decision`` is then still ``retrieve_more`` where the limit was reached, or nothing else was to
+    be found. A source that fails is reported in ``metrics["warnings"]``.
     """
     settings = settings or Settings()
     grader_for(settings, RunControl())
-    sources: list[Retriever] = [each if hasattr(each, "search") else _Asked(each) for each in retrievers]
+    sources: list[Retriever] = [
+        each if hasattr(each, "search") else _Asked(each) for each in retrievers
+    ]
 
     def search(state: Any, thread: str | None, control: RunControl) -> Json:
         abstracts = dict[str, Abstract]()
@@ -166,7 +201,10 @@ def evidence_graph(retrievers: Sequence[Source], settings: Settings | None = Non
         metrics: Json = {"warnings": list(dict.fromkeys(warnings))} if warnings else {}
         if found.rounds:
             last = found.rounds[-1]
-            metrics["screening"] = {"round": last.number, "ruling": last.ruling.model_dump(mode="json")}
+            metrics["screening"] = {
+                "round": last.number,
+                "ruling": last.ruling.model_dump(mode="json"),
+            }
         return {
             "decision": found.decision,
             "evidence": _evidence(found.grades, abstracts, question),
@@ -177,8 +215,12 @@ def evidence_graph(retrievers: Sequence[Source], settings: Settings | None = Non
     return node("evidence_critic", search, settings)
 
 
-def _evidence(grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str) -> list[Json]:
-    return [each.model_dump(mode="json") for each in evidence_from_kept(grades, abstracts, question)]
+def _evidence(
+    grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str
+) -> list[Json]:
+    return [
+        each.model_dump(mode="json") for each in evidence_from_kept(grades, abstracts, question)
+    ]
 
 
 def _traced(number: int, decided: Ruling) -> Json:
@@ -189,5 +231,8 @@ def _traced(number: int, decided: Ruling) -> Json:
         "consensus": decided.consensus,
         "average_quality": decided.average,
         "required_average": decided.required_average,
-        **{name: getattr(decided.tally, name) for name in ("keep", "discard", "needs_more", "not_relevant")},
+        **{
+            name: getattr(decided.tally, name)
+            for name in ("keep", "discard", "needs_more", "not_relevant")
+        },
     }

@@ -1,5 +1,5 @@
-"""Synthesizer, critic and evaluator as nodes: each reads the state, lets ``masis.api.stepwise`` work,
-writes what is new.
+"""Synthesizer, critic and evaluator as nodes: each reads the state, lets ``masis.api.stepwise``
+work, writes what is new.
 """
 
 from __future__ import annotations
@@ -14,27 +14,52 @@ from masis.api import stepwise
 from masis.api.roles import check_models
 from masis.audit.control import step_events
 from masis.audit.control.run_control import RunControl
-from masis.integrations.langgraph.state import Json, case_of, evidence_of, node, run_of, same_case, state_entry, text_of
+from masis.integrations.langgraph.state import (
+    Json,
+    case_of,
+    evidence_of,
+    node,
+    run_of,
+    same_case,
+    state_entry,
+    text_of,
+)
 from masis.schema.audit import Critique
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
 
 CRITIC_TRACED = (
-    *("node", "confidence", "hallucination", "needs_retry", "conflicts", "invalid_citations", "uncited_claims"),
+    *(
+        "node",
+        "confidence",
+        "hallucination",
+        "needs_retry",
+        "conflicts",
+        "invalid_citations",
+        "uncited_claims",
+    ),
     "duration_ms",
 )
 """What the critic adds to ``trace``, by rule MASIS-CRITIC-TELEMETRY."""
-EVALUATOR_TRACED = ("node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms")
+EVALUATOR_TRACED = (
+    "node",
+    "overall_score",
+    "faithfulness",
+    "relevance",
+    "completeness",
+    "duration_ms",
+)
 """What the evaluator adds to ``trace``, by rule MASIS-EVAL-TELEMETRY."""
 
 
 def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """A node that audits ``draft_answer`` once: citations, claims, critique, penalties in code.
 
-    It writes ``critique``, ``confidence``, ``final_answer``, ``metrics`` and ``trace``. A critic that fails leaves
-    ``confidence`` None and says why in ``critique["unscored"]``. Raises SettingsError and MissingExtra here, not in the
-    graph, for a model that can't be asked; in the graph, InputError for a state without a question or a draft.
+    It writes ``critique``, ``confidence``, ``final_answer``, ``metrics`` and ``trace``. A critic
+    that fails leaves ``confidence`` None and says why in ``critique["unscored"]``. Raises
+    SettingsError and MissingExtra here, not in the graph, for a model that can't be asked; in the
+    graph, InputError for a state without a question or a draft.
     """
     settings = _checked(settings)
 
@@ -45,16 +70,20 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         decided = review.get("verdict") is not None
         if case is None or (decided and review.get("case_id") == case.id):
             case, before = case_of(state, draft, thread), None
-        return _criticised(stepwise.audit_once(case, settings, before=before, answer=draft, **_followed(control)))
+        return _criticised(
+            stepwise.audit_once(case, settings, before=before, answer=draft, **_followed(control))
+        )
 
     return node("critic", work, settings)
 
 
 def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
-    """A node that scores ``final_answer`` on four dimensions, bound by ``metrics.last_citation_audit``.
+    """A node that scores ``final_answer`` on four dimensions, bound by
+    ``metrics.last_citation_audit``.
 
-    It writes ``metrics`` and ``trace`` and decides nothing. After a critic node of ours, what that one found is used;
-    after another's, citations and claims are checked here, and the worse of both binds. Raises as ``critic_node``.
+    It writes ``metrics`` and ``trace`` and decides nothing. After a critic node of ours, what that
+    one found is used; after another's, citations and claims are checked here, and the worse of both
+    binds. Raises as ``critic_node``.
     """
     settings = _checked(settings)
 
@@ -62,7 +91,9 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         answer, audited = text_of(state, "final_answer"), run_of(state)
         case = same_case(state, audited, thread)
         if case is None or audited is None or audited.iterations[-1].answer != answer:
-            return _judged_apart(case_of(state, answer, thread), state, settings, _followed(control))
+            return _judged_apart(
+                case_of(state, answer, thread), state, settings, _followed(control)
+            )
         run = stepwise.evaluate_once(case, audited, settings, **_followed(control))
         return _scored(run, {**_acceptance(run), "run": run.model_dump(mode="json")})
 
@@ -70,9 +101,11 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
 
 
 def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
-    """A node that writes ``draft_answer``: the first from the evidence, a later one from what the critic found.
+    """A node that writes ``draft_answer``: the first from the evidence, a later one from what the
+    critic found.
 
-    For graphs that have no synthesizer of their own. Raises StepError where drafter or reviser fail.
+    For graphs that have no synthesizer of their own. Raises StepError where drafter or reviser
+    fail.
     """
     settings = _checked(settings)
 
@@ -82,7 +115,9 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         if case is not None and audited is not None and audited.iterations[-1].answer == given:
             draft = stepwise.revise_once(case, audited, settings).revised_answer
         else:
-            draft = stepwise.draft_once(text_of(state, "user_query"), evidence_of(state), settings).answer
+            draft = stepwise.draft_once(
+                text_of(state, "user_query"), evidence_of(state), settings
+            ).answer
         return {"draft_answer": draft, "trace": [{"node": "synthesizer", "characters": len(draft)}]}
 
     return node("synthesizer", work, settings)
@@ -95,7 +130,9 @@ def _checked(settings: Settings | None) -> Settings:
 
 
 def _followed(control: RunControl) -> Json:
-    """Return how a step is followed: its events go to whoever streams ``custom``; it stops once it is cancelled."""
+    """Return how a step is followed: its events go to whoever streams ``custom``; it stops once it
+    is cancelled.
+    """
 
     def unheard(event: Any) -> None:
         """Called outside of a graph: nobody streams."""
@@ -152,11 +189,16 @@ def _scored(run: Run, metrics: Json) -> Json:
 
 
 def _judged_apart(case: Case, state: Any, settings: Settings, followed: Json) -> Json:
-    """Return the scores of an answer that no critic node of ours has audited; the audit so far stays as it is."""
+    """Return the scores of an answer that no critic node of ours has audited; the audit so far
+    stays as it is.
+    """
     critique, found = state_entry(state, "critique", {}), stepwise.ExternalFindings()
     reported = state_entry(state, "metrics", {}).get("last_citation_audit") or {}
-    if reported.get("answer_digest") in (None, _digest(case.answer or "")):  # else it was about another answer
-        hallucinated = reported.get("hallucination_detected") or critique.get("hallucination_detected")
+    # else it was about another answer
+    if reported.get("answer_digest") in (None, _digest(case.answer or "")):
+        hallucinated = reported.get("hallucination_detected") or critique.get(
+            "hallucination_detected"
+        )
         found = stepwise.ExternalFindings(
             tuple(map(str, reported.get("invalid_citations") or ())),
             int(reported.get("uncited_claim_count") or 0),
@@ -173,7 +215,9 @@ def _judged_apart(case: Case, state: Any, settings: Settings, followed: Json) ->
         judged_by=stepwise.HOST,
     )
     run = stepwise.audit_once(case, settings, critique=external, **followed)
-    run = stepwise.evaluate_once(case, stepwise.with_external_findings(run, found), settings, **followed)
+    run = stepwise.evaluate_once(
+        case, stepwise.with_external_findings(run, found), settings, **followed
+    )
     return _scored(run, {})
 
 

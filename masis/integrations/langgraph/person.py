@@ -1,11 +1,13 @@
-"""A person in the graph: the run waits in the workbench's queue, the graph at an interrupt, until somebody decides.
+"""A person in the graph: the run waits in the workbench's queue, the graph at an interrupt, until
+somebody decides.
 
     keep_node(workbench)      stores the audit so far as a case with its run; one that needs no person is auto-accepted
     person_node(workbench)    stops the graph until the case is decided, then writes the decision into the state
     resume(graph, ...)        goes on with a thread whose case has been decided, in this process or any other
 
-The node takes no one's word for a decision: whatever a graph is resumed with, it reads the workbench's log, and stops
-again where nothing is decided. An escalation is a decision too, after which a graph may wait for the next one.
+The node takes no one's word for a decision: whatever a graph is resumed with, it reads the
+workbench's log, and stops again where nothing is decided. An escalation is a decision too, after
+which a graph may wait for the next one.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ KIND = "masis_review"
 def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
     """A node that keeps the audit so far in a workbench: the case, and its run as any other.
 
-    It writes ``review`` with the ids, whether a person is needed, and why. Doing it again for the same audit changes
-    nothing. Raises InputError where no critic node has been here, or question or evidence changed after it.
+    It writes ``review`` with the ids, whether a person is needed, and why. Doing it again for the
+    same audit changes nothing. Raises InputError where no critic node has been here, or question or
+    evidence changed after it.
     """
 
     def keep(state: Any, config: RunnableConfig) -> Json:
@@ -45,8 +48,11 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
                 cure="Let a critic node work before the run is kept.",
                 field="metrics.run",
             )
-        # An id that follows from the content: a graph that goes another way from an earlier checkpoint is another run.
-        run = run.model_copy(update={"id": hashlib.sha256(run.model_dump_json().encode()).hexdigest()[:32]})
+        # An id that follows from the content: a graph that goes another way from an earlier
+        # checkpoint is another run.
+        run = run.model_copy(
+            update={"id": hashlib.sha256(run.model_dump_json().encode()).hexdigest()[:32]}
+        )
         workbench.cases.add(ACTOR, [case])
         workbench.audits.store_run(ACTOR, run)
         return {
@@ -64,17 +70,23 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
 
 
 def person_node(workbench: Workbench) -> Runnable[Any, Any]:
-    """A node that waits until the case in ``review`` is decided; it goes by at once where no person is needed.
+    """A node that waits until the case in ``review`` is decided; it goes by at once where no person
+    is needed.
 
-    It writes ``review`` (``verdict``, ``reviewer``, ``reason``, ...), ``final_answer`` (the corrected one after an
-    override, the one accepted after an approval, None after a rejection, untouched after an escalation) and ``trace``.
-    In a graph that leads back to it, it waits for a decision after the last. Needs a checkpointer.
+    It writes ``review`` (``verdict``, ``reviewer``, ``reason``, ...), ``final_answer`` (the
+    corrected one after an override, the one accepted after an approval, None after a rejection,
+    untouched after an escalation) and ``trace``. In a graph that leads back to it, it waits for a
+    decision after the last. Needs a checkpointer.
     """
 
     def person(state: Any) -> Json:
         review: Json = state_entry(state, "review", {})
         if "case_id" not in review:
-            raise InputError("is empty", cure="Let the keep node work before the person is asked.", field="review")
+            raise InputError(
+                "is empty",
+                cure="Let the keep node work before the person is asked.",
+                field="review",
+            )
         question = {
             "kind": KIND,
             **{name: review[name] for name in ("case_id", "run_id", "seen", "reasons")},
@@ -95,22 +107,33 @@ def _settled(review: Json, decided: Outcome) -> Json:
     """What a decision changes."""
     decision = decided.decision
     escalated = decision.verdict == "escalate"
-    stands = "escalated" if escalated else "accepted" if decision.kind == "policy_accept" else "decided"
+    stands = (
+        "escalated" if escalated else "accepted" if decision.kind == "policy_accept" else "decided"
+    )
     now = {
         "entry_id": decided.entry_id,
         "at": decided.at,
-        **{name: getattr(decision, name) for name in ("source", "verdict", "reviewer", "reason", "note", "iteration")},
+        **{
+            name: getattr(decision, name)
+            for name in ("source", "verdict", "reviewer", "reason", "note", "iteration")
+        },
         "run_id": decision.run_id or review["run_id"],
         "state": stands,
         "seen": decided.seq,
     }
-    traced = {"node": "person", "verdict": decision.verdict, "reviewer": decision.reviewer, "at": decided.at}
+    traced = {
+        "node": "person",
+        "verdict": decision.verdict,
+        "reviewer": decision.reviewer,
+        "at": decided.at,
+    }
     update: Json = {"review": review | now, "trace": [traced]}
     return update if escalated else update | {"final_answer": decided.answer}
 
 
 def waiting(snapshot: StateSnapshot) -> dict[str, Json]:
-    """The cases a graph waits for, as its interrupts tell them, by the interrupts' ids; empty where it waits for none.
+    """The cases a graph waits for, as its interrupts tell them, by the interrupts' ids; empty where
+    it waits for none.
 
     ``snapshot`` is what ``graph.get_state(config)`` gives.
     """
@@ -122,9 +145,11 @@ def waiting(snapshot: StateSnapshot) -> dict[str, Json]:
 
 
 def resume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | None:
-    """Go on with a thread as far as decisions allow, and return its state; None where it waits and nothing is decided.
+    """Go on with a thread as far as decisions allow, and return its state; None where it waits and
+    nothing is decided.
 
-    A thread that was cut short, and waits for nobody, goes on from its last checkpoint; one that has ended is left.
+    A thread that was cut short, and waits for nobody, goes on from its last checkpoint; one that
+    has ended is left.
     """
     goes_on, found = _next(graph.get_state(config), workbench)
     state: Json | None = graph.invoke(found, config) if goes_on else found
@@ -139,15 +164,22 @@ async def aresume(graph: Any, config: RunnableConfig, workbench: Workbench) -> J
 
 
 def _next(snapshot: StateSnapshot, workbench: Workbench) -> tuple[bool, Any]:
-    """Whether a thread goes on, and with which command, at every interrupt whose case is decided; else its state."""
+    """Whether a thread goes on, and with which command, at every interrupt whose case is decided;
+    else its state.
+    """
     if snapshot.created_at is None:
-        raise InputError("is not known to the checkpointer", cure="Start it first, or name another.", field="thread_id")
+        raise InputError(
+            "is not known to the checkpointer",
+            cure="Start it first, or name another.",
+            field="thread_id",
+        )
     if not snapshot.next:
         return False, dict(snapshot.values)
     decided = {
         name: {"case_id": waiting_for["case_id"], "entry_id": found.entry_id}
         for name, waiting_for in waiting(snapshot).items()
-        if (found := workbench.reviews.outcome(waiting_for["case_id"], waiting_for["seen"])) is not None
+        if (found := workbench.reviews.outcome(waiting_for["case_id"], waiting_for["seen"]))
+        is not None
     }
     if decided:
         return True, Command(resume=decided)

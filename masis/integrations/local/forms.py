@@ -1,4 +1,5 @@
-"""The recognised forms of verifier models: by which marks of a configuration each is known, and how it is read.
+"""The recognised forms of verifier models: by which marks of a configuration each is known, and how
+it is read.
 
 A form says how evidence and claim go in and what the outputs mean. ``FORMS`` is the whole list: a
 model that matches no row is refused, since a guess could turn every verdict round. Facts about a
@@ -16,27 +17,36 @@ from typing import Any, Literal, NamedTuple
 from masis.errors import SettingsError
 
 Head = Literal["classes", "independent", "score", "first_token", "t5_words", "tokens"]
-"""How scores come out: a softmax over classes; a sigmoid for each class; one logit; a softmax at the
-first token (HHEM 2); two words that a T5 decodes (MiniCheck); a softmax at every token (taggers)."""
+"""How scores come out: a softmax over classes; a sigmoid for each class; one logit; a softmax at
+the first token (HHEM 2); two words that a T5 decodes (MiniCheck); a softmax at every token
+(taggers)."""
 InputForm = Literal["pair", "claim_first", "joined", "minicheck_t5", "hhem", "factcg", "passages"]
 """How texts go in: as the tokenizer's pair, evidence first or claim first; joined by the end mark;
 by the prompts of MiniCheck, HHEM and FactCG; passages and question before an answer (taggers)."""
 Meaning = Literal["supports", "contradicts", "neither", "lacks"]
 
 _WORDS: dict[Meaning, str] = {
-    "supports": "entailment entail entails entailed supported supports support consistent attributable faithful "
-    "grounded verified nothallucinated",
-    "contradicts": "contradiction contradict contradicts contradicted contradictory refutes refuted refute conflict "
-    "conflicting",
+    "supports": (
+        "entailment entail entails entailed supported supports support consistent attributable"
+        " faithful grounded verified nothallucinated"
+    ),
+    "contradicts": (
+        "contradiction contradict contradicts contradicted contradictory refutes refuted refute"
+        " conflict conflicting"
+    ),
     "neither": "neutral nei notenoughinfo notenoughinformation unknown unrelated unverifiable",
-    "lacks": "notentailment nonentailment notentailed unsupported notsupported inconsistent notconsistent "
-    "hallucination hallucinated notattributable unfaithful notfaithful ungrounded notgrounded "
-    "unverified",
+    "lacks": (
+        "notentailment nonentailment notentailed unsupported notsupported inconsistent"
+        " notconsistent hallucination hallucinated notattributable unfaithful notfaithful"
+        " ungrounded notgrounded unverified"
+    ),
 }
-# "true", "factual" and "correct" are left out on purpose: classifiers of fake news call their outputs
-# so and read no evidence, and other fact-checkers with these names want a prompt of their own
-# (varunteja99/hallucination-detector-deberta: "Knowledge: ... Question: ... Answer: ...").
-MEANINGS: dict[str, Meaning] = {word: meaning for meaning, words in _WORDS.items() for word in words.split()}
+# "true", "factual" and "correct" are left out on purpose: classifiers of fake news call their
+# outputs so and read no evidence, and other fact-checkers with these names want a prompt of their
+# own (varunteja99/hallucination-detector-deberta: "Knowledge: ... Question: ... Answer: ...").
+MEANINGS: dict[str, Meaning] = {
+    word: meaning for meaning, words in _WORDS.items() for word in words.split()
+}
 """What the names of outputs mean, by the name in small letters alone."""
 
 _GENERIC = re.compile(r"label_?\d+", re.IGNORECASE)
@@ -46,10 +56,12 @@ MINICHECK_T5_WORDS = (3, 209)
 
 
 class Labels(NamedTuple):
-    """What the outputs mean: places among the classes; ``contradicts`` is None where no output says so.
+    """What the outputs mean: places among the classes; ``contradicts`` is None where no output says
+    so.
 
     ``inverted`` is true of a single score that is high where the claim is *not* supported.
-    ``unsupported`` is the place that a tagger marks a token with, None for a model that scores claims.
+    ``unsupported`` is the place that a tagger marks a token with, None for a model that scores
+    claims.
     """
 
     head: Head
@@ -92,7 +104,10 @@ class Marks(NamedTuple):
     def described(self) -> str:
         """Say what the configuration holds, for an error."""
         shown = ", ".join(f"{at}: {name[:40]}" for at, name in enumerate(self.outputs[:6]))
-        parts = [f"architectures {self.architecture[:80] or 'none'}", f"model_type {self.model_type[:40] or 'none'}"]
+        parts = [
+            f"architectures {self.architecture[:80] or 'none'}",
+            f"model_type {self.model_type[:40] or 'none'}",
+        ]
         parts.append(f"id2label ({shown})")
         if self.problem_type:
             parts.append(f"problem_type {self.problem_type[:40]}")
@@ -107,7 +122,8 @@ class Form:
         name: What people call it.
         known_by: The marks, in words, for errors and docs.
         source: Where its input and outputs are said.
-        labels: How it is read. Where ``meanings`` is None, the places are found by the outputs' names.
+        labels: How it is read. Where ``meanings`` is None, the places are found by the outputs'
+            names.
         architectures: Ends of the class name that ``architectures`` in config.json may have.
         called: Parts of the model's name of which one must be there; empty where any name will do.
         model_types: Values of ``model_type`` of which one must be there; empty where any will do.
@@ -149,7 +165,8 @@ FORMS: tuple[Form, ...] = (
     # and means the opposite by its second output, so the name has to say which it is.
     Form(
         "HHEM 2.1, exported",
-        "T5ForTokenClassification, two outputs and 'hhem' or 'hallucination_evaluation_model' in its name",
+        "T5ForTokenClassification, two outputs and 'hhem' or 'hallucination_evaluation_model' in"
+        " its name",
         "vectara/HCMBench, HHEM.py",
         Labels("first_token", "hhem", supports=1),
         architectures=("T5ForTokenClassification",),
@@ -159,7 +176,8 @@ FORMS: tuple[Form, ...] = (
     ),
     Form(
         "HHEM 1",
-        "DebertaV2ForSequenceClassification, one output and 'hhem' or 'hallucination_evaluation_model' in its name",
+        "DebertaV2ForSequenceClassification, one output and 'hhem' or"
+        " 'hallucination_evaluation_model' in its name",
         "card of vectara/hallucination_evaluation_model at its revision hhem-1.0-open",
         Labels("score", "pair"),
         architectures=("DebertaV2ForSequenceClassification",),
@@ -176,8 +194,8 @@ FORMS: tuple[Form, ...] = (
     ),
     Form(
         "MiniCheck-RoBERTa, MiniCheck-DeBERTa",
-        "RobertaForSequenceClassification or DebertaV2ForSequenceClassification, two outputs and 'minicheck' in its "
-        "name",
+        "RobertaForSequenceClassification or DebertaV2ForSequenceClassification, two outputs and"
+        " 'minicheck' in its name",
         "Liyan06/MiniCheck, minicheck/inference.py",
         Labels("classes", "joined", supports=1),
         architectures=("RobertaForSequenceClassification", "DebertaV2ForSequenceClassification"),
@@ -206,7 +224,8 @@ FORMS: tuple[Form, ...] = (
     Form(
         "LettuceDetect",
         "a token classifier with two outputs and 'lettuce' in its name",
-        "KRLabsOrg/LettuceDetect, lettucedetect/detectors/transformer.py and datasets/hallucination_dataset.py",
+        "KRLabsOrg/LettuceDetect, lettucedetect/detectors/transformer.py and"
+        " datasets/hallucination_dataset.py",
         Labels("tokens", "passages", supports=0, unsupported=1),
         architectures=(_TOKENS,),
         called=("lettuce",),
@@ -214,14 +233,16 @@ FORMS: tuple[Form, ...] = (
     ),
     Form(
         "tagger of words",
-        "a token classifier with two outputs that id2label calls supported and hallucinated (or unsupported)",
+        "a token classifier with two outputs that id2label calls supported and hallucinated (or"
+        " unsupported)",
         "input as LettuceDetect; the places by id2label",
         Labels("tokens", "passages"),
         architectures=(_TOKENS,),
     ),
     Form(
         "entailment or fact-checking",
-        "a sequence classifier whose id2label names the output for support (entailment, supported, consistent)",
+        "a sequence classifier whose id2label names the output for support (entailment, supported,"
+        " consistent)",
         "transformers, pipelines/text_classification.py: problem_type says softmax or sigmoid",
         Labels("classes", "pair"),
         architectures=(_SEQUENCE,),
@@ -231,14 +252,17 @@ FORMS: tuple[Form, ...] = (
 
 
 def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
-    """Read what a model's outputs mean from its ``config.json``; some are known by their ``name`` as well.
+    """Read what a model's outputs mean from its ``config.json``; some are known by their ``name``
+    as well.
 
     Raises SettingsError, which names the ``place``, the field, what was found and what would be
     accepted, where it can't be recognised.
     """
     marks = marks_of(config, name, place)
     if config.get("auto_map") and not marks.architecture.endswith((_SEQUENCE, _TOKENS)):
-        raise _refused(place, marks, "auto_map: this model brings code of its own, which is not run.")
+        raise _refused(
+            place, marks, "auto_map: this model brings code of its own, which is not run."
+        )
     form = next((form for form in FORMS if form.matches(marks)), None)
     if form is None and marks.architecture:
         generates = marks.architecture.endswith(("ForConditionalGeneration", "ForCausalLM"))
@@ -246,7 +270,11 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
             place,
             marks,
             f"architectures is {marks.architecture[:80]}, which "
-            + ("writes text. Serve it as a language model." if generates else "classifies no claims."),
+            + (
+                "writes text. Serve it as a language model."
+                if generates
+                else "classifies no claims."
+            ),
         )
     labels = form.labels if form else Labels("classes", "pair")
     if form and (form.meanings or form.model_types or labels.head == "t5_words"):
@@ -257,9 +285,13 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
 
 
 def marks_of(config: Mapping[str, Any], name: str, place: str) -> Marks:
-    """Return what a configuration says of its model. Raises SettingsError where its outputs aren't numbered."""
+    """Return what a configuration says of its model. Raises SettingsError where its outputs aren't
+    numbered.
+    """
     architectures = config.get("architectures")
-    architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    architecture = (
+        str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    )
     outputs = _outputs(config, place)
     meanings = tuple(MEANINGS.get(re.sub(r"[\W_]+", "", each).casefold()) for each in outputs)
     problem = config.get("problem_type")
@@ -279,7 +311,9 @@ def _called(name: str, place: str, made_from: str) -> str:
     Folders further up say nothing about it: ``models/minicheck-tests/nli`` is no MiniCheck.
     """
     text = re.sub(r"^local:|(?:[#@][\w.-]*+)++$", "", name.replace("\\", "/"))
-    parts = [part for part in text.split("/") if part and part != "onnx" and not part.endswith(".onnx")]
+    parts = [
+        part for part in text.split("/") if part and part != "onnx" and not part.endswith(".onnx")
+    ]
     folder = PurePath(place).parent.name
     return " ".join([*parts[-1:], folder, *made_from.replace("\\", "/").split("/")[-1:]]).casefold()
 
@@ -294,7 +328,10 @@ def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> Labels:
         return form.labels
     if not marks.generic and marks.meanings != expected:
         raise _refused(
-            place, marks, f"id2label says something else than {form.name} means by its outputs: {', '.join(expected)}."
+            place,
+            marks,
+            f"id2label says something else than {form.name} means by its outputs:"
+            f" {', '.join(expected)}.",
         )
     if marks.problem_type not in (None, "single_label_classification"):
         raise _refused(place, marks, f"problem_type: {form.name} was trained on a single label.")
@@ -302,34 +339,43 @@ def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> Labels:
 
 
 def _tagger(labels: Labels, marks: Marks, place: str) -> Labels:
-    """Return how a token classifier is read whose outputs have names. Raises SettingsError for any other."""
+    """Return how a token classifier is read whose outputs have names. Raises SettingsError for any
+    other.
+    """
     if marks.architecture == "T5ForTokenClassification":
         raise _refused(
             place,
             marks,
-            "architectures is T5ForTokenClassification, which labels single words or, in HHEM 2.1, whole claims, with "
-            "opposite meanings. Name its folder hhem if it is HHEM.",
+            "architectures is T5ForTokenClassification, which labels single words or, in HHEM 2.1,"
+            " whole claims, with opposite meanings. Name its folder hhem if it is HHEM.",
         )
     if sorted(each or "" for each in marks.meanings) != ["lacks", "supports"]:
         raise _refused(
             place,
             marks,
-            f"architectures is {marks.architecture[:80]}, which labels single words, and id2label does not tell which "
-            "output marks a word that the evidence lacks. If its card says that it reads passages and then the answer, "
-            'write it in, such as "id2label": {"0": "supported", "1": "hallucinated"}.',
+            f"architectures is {marks.architecture[:80]}, which labels single words, and id2label"
+            " does not tell which output marks a word that the evidence lacks. If its card says"
+            ' that it reads passages and then the answer, write it in, such as "id2label": {"0":'
+            ' "supported", "1": "hallucinated"}.',
         )
     if marks.problem_type not in (None, "single_label_classification"):
         raise _refused(
-            place, marks, f"problem_type is {marks.problem_type[:40]}; a tagger has one label for each word."
+            place,
+            marks,
+            f"problem_type is {marks.problem_type[:40]}; a tagger has one label for each word.",
         )
-    return labels._replace(supports=marks.meanings.index("supports"), unsupported=marks.meanings.index("lacks"))
+    return labels._replace(
+        supports=marks.meanings.index("supports"), unsupported=marks.meanings.index("lacks")
+    )
 
 
 def _by_names(labels: Labels, marks: Marks, config: Mapping[str, Any], place: str) -> Labels:
     """Return how a sequence classifier is read, by the names of its outputs."""
     problem = marks.problem_type
     if problem not in (None, "single_label_classification", "multi_label_classification"):
-        raise _refused(place, marks, f"problem_type is {problem[:40]}, which gives no probability of support.")
+        raise _refused(
+            place, marks, f"problem_type is {problem[:40]}, which gives no probability of support."
+        )
     if len(marks.outputs) == 1:
         return _single_score(labels, marks, config, place)
     supporting, denying, unknown = (
@@ -340,12 +386,14 @@ def _by_names(labels: Labels, marks: Marks, config: Mapping[str, Any], place: st
         raise _refused(
             place,
             marks,
-            "id2label does not tell which output means that the evidence supports the claim. If its card says that "
-            'it reads evidence and then the claim, write it in, such as "id2label": {"0": "entailment", '
-            '"1": "neutral", "2": "contradiction"} or {"0": "unsupported", "1": "supported"}.',
+            "id2label does not tell which output means that the evidence supports the claim. If its"
+            ' card says that it reads evidence and then the claim, write it in, such as "id2label":'
+            ' {"0": "entailment", "1": "neutral", "2": "contradiction"} or {"0": "unsupported",'
+            ' "1": "supported"}.',
         )
     head: Head = "independent" if problem == "multi_label_classification" else "classes"
-    # With two classes, "contradiction" is the other side of a yes-or-no question, not a finding of its own.
+    # With two classes, "contradiction" is the other side of a yes-or-no question, not a finding of
+    # its own.
     contradicts = denying[0] if denying and len(marks.outputs) > 2 else None
     return labels._replace(head=head, supports=supporting[0], contradicts=contradicts)
 
@@ -362,8 +410,9 @@ def _single_score(labels: Labels, marks: Marks, config: Mapping[str, Any], place
         raise _refused(
             place,
             marks,
-            "id2label does not tell whether the one output is a score of support: rerankers and models of similarity "
-            'look the same. If its card says so, write it in: "id2label": {"0": "supported"}.',
+            "id2label does not tell whether the one output is a score of support: rerankers and"
+            ' models of similarity look the same. If its card says so, write it in: "id2label":'
+            ' {"0": "supported"}.',
         )
     own = config.get("sentence_transformers")
     given = [
@@ -372,7 +421,11 @@ def _single_score(labels: Labels, marks: Marks, config: Mapping[str, Any], place
     ]
     activation = next((str(each) for each in given if each), "Sigmoid")
     if not activation.endswith("Sigmoid"):
-        raise _refused(place, marks, f"sentence_transformers: activation_fn is {activation[:80]}, not a sigmoid.")
+        raise _refused(
+            place,
+            marks,
+            f"sentence_transformers: activation_fn is {activation[:80]}, not a sigmoid.",
+        )
     return labels._replace(head="score", inverted=meaning == "lacks")
 
 
@@ -381,7 +434,10 @@ def _outputs(config: Mapping[str, Any], place: str) -> tuple[str, ...]:
     given = config.get("id2label")
     if not isinstance(given, Mapping):
         number = config.get("num_labels", 2)
-        return tuple(f"LABEL_{at}" for at in range(number if isinstance(number, int) and 0 < number < 100 else 2))
+        return tuple(
+            f"LABEL_{at}"
+            for at in range(number if isinstance(number, int) and 0 < number < 100 else 2)
+        )
     try:
         names = {int(at): str(name) for at, name in given.items()}
     except ValueError:
@@ -390,19 +446,28 @@ def _outputs(config: Mapping[str, Any], place: str) -> tuple[str, ...]:
         raise SettingsError(f'{place}: id2label must number the outputs from "0" on. Correct it.')
     back = config.get("label2id")
     if isinstance(back, Mapping) and any(back.get(name, at) != at for at, name in names.items()):
-        raise SettingsError(f"{place}: id2label and label2id number the outputs differently. Correct one of them.")
+        raise SettingsError(
+            f"{place}: id2label and label2id number the outputs differently. Correct one of them."
+        )
     return tuple(names[at] for at in range(len(names)))
 
 
 def _refused(place: str, marks: Marks, why: str) -> SettingsError:
-    """Return an error that says what was found and what is accepted: for its kind of class, else every form."""
+    """Return an error that says what was found and what is accepted: for its kind of class, else
+    every form.
+    """
     near = [
         form
         for form in FORMS
-        if marks.architecture and any(_kind(each) == _kind(marks.architecture) for each in form.architectures)
+        if marks.architecture
+        and any(_kind(each) == _kind(marks.architecture) for each in form.architectures)
     ]
-    accepted = "; ".join(f"{form.name} ({form.known_by})" for form in near) or ", ".join(form.name for form in FORMS)
-    return SettingsError(f"{place}: {why} Found: {marks.described}. Accepted: {accepted} (docs/models.md).")
+    accepted = "; ".join(f"{form.name} ({form.known_by})" for form in near) or ", ".join(
+        form.name for form in FORMS
+    )
+    return SettingsError(
+        f"{place}: {why} Found: {marks.described}. Accepted: {accepted} (docs/models.md)."
+    )
 
 
 def _kind(architecture: str) -> str:

@@ -1,8 +1,8 @@
 """From texts to token ids, in the form that a verifier model was trained on.
 
 Nothing is ever cut in silence: a pair that is longer than the model reads has no ids, since what
-was not read can neither confirm nor deny. Texts from outside are texts: a ``</s>`` in an answer ends
-nothing.
+was not read can neither confirm nor deny. Texts from outside are texts: a ``</s>`` in an answer
+ends nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ from masis.integrations.local.forms import InputForm, Labels
 from masis.integrations.local.model_files import ModelFolder
 
 LONGEST = 512
-"""Tokens of evidence and claim together; the windows of a verifier are chosen so that most pairs fit."""
+"""Tokens of evidence and claim together; the windows of a verifier are chosen so that most pairs
+fit.
+"""
 LONGEST_TAGGED = 4096
-"""Tokens of passages and answer together that LettuceDetect's models were trained on and its code reads at a time."""
+"""Tokens of passages and answer together that LettuceDetect's models were trained on and its code
+reads at a time.
+"""
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Pair = tuple[str, str]
@@ -32,7 +36,9 @@ Pair = tuple[str, str]
 
 
 class Mark(Enum):
-    """A mark of the tokenizer's own between two texts: padding, or what it sets at the end of a text."""
+    """A mark of the tokenizer's own between two texts: padding, or what it sets at the end of a
+    text.
+    """
 
     PAD = "<pad>"
     END = "the mark of the end"
@@ -46,7 +52,9 @@ class Row(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A padded batch: token ids, 1 for each token that counts, and which of two texts each belongs to."""
+    """A padded batch: token ids, 1 for each token that counts, and which of two texts each belongs
+    to.
+    """
 
     ids: Array
     mask: Array
@@ -54,7 +62,9 @@ class Encoded(NamedTuple):
 
 
 class AnswerToken(NamedTuple):
-    """A token of an answer: its place in the input, and ``start`` and ``end``, its characters in the answer."""
+    """A token of an answer: its place in the input, and ``start`` and ``end``, its characters in
+    the answer.
+    """
 
     place: int
     start: int
@@ -68,13 +78,16 @@ TEMPLATES: dict[InputForm, tuple[str | Mark, ...]] = {
     # HCMBench, HHEM.py, and modeling_hhem_v2.py: the prompt begins with the padding token
     "hhem": (
         Mark.PAD,
-        " Determine if the hypothesis is true given the premise?\n\nPremise: {evidence}\n\nHypothesis: {claim}",
+        (
+            " Determine if the hypothesis is true given the premise?\n\nPremise:"
+            " {evidence}\n\nHypothesis: {claim}"
+        ),
     ),
     # factcg/utils.py, INSTRUCTION_TEMPLATE, its blank at the end included
     "factcg": (
         (
-            '{evidence}\n\nChoose your answer: based on the paragraph above can we conclude that "{claim}"?\n\n'
-            "OPTIONS:\n- Yes\n- No\nI think the answer is "
+            "{evidence}\n\nChoose your answer: based on the paragraph above can we conclude that"
+            ' "{claim}"?\n\nOPTIONS:\n- Yes\n- No\nI think the answer is '
         ),
     ),
 }
@@ -87,10 +100,11 @@ UNKNOWN = frozenset({"<unk>", "[UNK]"})
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model's tokenizer and the form its input has. Used by one thread at a time: it sets the tokenizer's options.
+    """A model's tokenizer and the form its input has. Used by one thread at a time: it sets the
+    tokenizer's options.
 
-    ``longest`` is how many tokens the model reads at once, ``padding`` the id that fills a batch up,
-    ``marks`` the tokenizer's own marks by id.
+    ``longest`` is how many tokens the model reads at once, ``padding`` the id that fills a batch
+    up, ``marks`` the tokenizer's own marks by id.
     """
 
     tokenizer: Any
@@ -110,20 +124,27 @@ class Encoder:
     def _row(self, evidence: str, claim: str) -> Row:
         template = TEMPLATES.get(self.labels.form)
         if template is not None:
-            # The whole is tokenised at once, as the makers' code does: piece by piece, the blank before the evidence
-            # would become a token of its own (T5).
+            # The whole is tokenised at once, as the makers' code does: piece by piece, the blank
+            # before the evidence would become a token of its own (T5).
             whole = "".join(
-                self.mark(piece) if isinstance(piece, Mark) else piece.format(evidence=evidence, claim=claim)
+                (
+                    self.mark(piece)
+                    if isinstance(piece, Mark)
+                    else piece.format(evidence=evidence, claim=claim)
+                )
                 for piece in template
             )
             ids = self.tokenizer.encode(whole).ids
             return Row(ids, [0] * len(ids))
-        first, second = (claim, evidence) if self.labels.form == "claim_first" else (evidence, claim)
+        first, second = (
+            (claim, evidence) if self.labels.form == "claim_first" else (evidence, claim)
+        )
         encoded = self.tokenizer.encode(first, second)
         return Row(encoded.ids, encoded.type_ids)
 
     def tagged(self, context: str, answer: str) -> tuple[Row, tuple[AnswerToken, ...]] | None:
-        """Return the input for passages and an answer, with the answer's tokens; None where it can't be read whole.
+        """Return the input for passages and an answer, with the answer's tokens; None where it
+        can't be read whole.
 
         Offsets are the tokenizer's own, in characters of the answer, and blanks at either end of a
         token (byte-level tokens begin with the blank before a word) are left out. Both texts
@@ -134,7 +155,9 @@ class Encoder:
         if len(encoded.ids) > self.longest or self._marks_in(encoded.ids) != self._usual_marks:
             return None
         tokens = []
-        for place, (text, (start, end)) in enumerate(zip(encoded.sequence_ids, encoded.offsets, strict=True)):
+        for place, (text, (start, end)) in enumerate(
+            zip(encoded.sequence_ids, encoded.offsets, strict=True)
+        ):
             if text != 1:
                 continue
             stretch = answer[start:end]
@@ -158,10 +181,11 @@ class Encoder:
         return Encoded(ids, mask, types)
 
     def without_marks(self, text: str) -> str:
-        """Return a text from outside in which nothing is one of the tokenizer's marks, character for character.
+        """Return a text from outside in which nothing is one of the tokenizer's marks, character
+        for character.
 
-        The library's own option (``encode_special_tokens``) isn't enough: the vocabulary of a Unigram
-        tokenizer (T5, DeBERTa-v3, XLM-RoBERTa) holds ``</s>`` as a word as well.
+        The library's own option (``encode_special_tokens``) isn't enough: the vocabulary of a
+        Unigram tokenizer (T5, DeBERTa-v3, XLM-RoBERTa) holds ``</s>`` as a word as well.
         """
         for mark in self.marks.values():
             if mark in text:
@@ -177,14 +201,16 @@ class Encoder:
             number = ends[-1] if ends else None
         if number not in self.marks:
             raise SettingsError(
-                f"tokenizer.json: {mark.value} is missing, which this form of model needs. Fetch the model's files "
-                "again."
+                f"tokenizer.json: {mark.value} is missing, which this form of model needs. Fetch"
+                " the model's files again."
             )
         return self.marks[number]
 
     @cached_property
     def _usual_marks(self) -> int:
-        """How many marks an input has of itself: one more came out of a text, by way of a normalisation."""
+        """How many marks an input has of itself: one more came out of a text, by way of a
+        normalisation.
+        """
         return self._marks_in(self._row("a", "a").ids)
 
     def _marks_in(self, ids: Sequence[int]) -> int:
@@ -204,14 +230,18 @@ def encoder_of(found: ModelFolder, labels: Labels, load_slow: Any) -> Encoder:
     positions = found.config.get("max_position_embeddings")
     if isinstance(positions, int) and positions > 8:
         # RoBERTa's positions begin behind its padding id
-        begin = 2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
+        begin = (
+            2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
+        )
         longest = min(longest, positions - begin)
     marks = {
         number: token.content
         for number, token in tokenizer.get_added_tokens_decoder().items()
         if token.special and token.content and token.content not in UNKNOWN
     }
-    encoder = Encoder(tokenizer, labels, longest, pad if isinstance(pad, int) and pad >= 0 else 0, marks)
+    encoder = Encoder(
+        tokenizer, labels, longest, pad if isinstance(pad, int) and pad >= 0 else 0, marks
+    )
     for piece in TEMPLATES.get(labels.form, ()):
         if isinstance(piece, Mark):
             encoder.mark(piece)
@@ -224,16 +254,20 @@ def _tokenizer(found: ModelFolder, load_slow: Any) -> Any:
             return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises Exception itself
             why = str(error)[:200]
-            raise SettingsError(f"{path}: can't be read ({why}). Fetch the model's files again.") from error
+            raise SettingsError(
+                f"{path}: can't be read ({why}). Fetch the model's files again."
+            ) from error
     cure = "AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
     if found.format == "onnx":
         raise SettingsError(
-            f"{found.name}: there is no tokenizer.json in {found.folder}. Make one with transformers: {cure}"
+            f"{found.name}: there is no tokenizer.json in {found.folder}. Make one with"
+            f" transformers: {cure}"
         )
     try:
         return load_slow(found.folder)
     except (OSError, ValueError, AttributeError, ImportError) as error:
         why = " ".join(str(error).split())[:200]
         raise SettingsError(
-            f"{found.name}: {found.folder} holds no tokenizer that can be read ({why}). Save one beside it: {cure}"
+            f"{found.name}: {found.folder} holds no tokenizer that can be read ({why}). Save one"
+            f" beside it: {cure}"
         ) from error

@@ -7,7 +7,14 @@ from typing import Any, ClassVar
 
 from masis.errors import MissingExtra, SettingsError
 from masis.integrations.local import PREFIX
-from masis.integrations.local.model_files import PIN, digest_of, downloaded, find, is_here, parse_name
+from masis.integrations.local.model_files import (
+    PIN,
+    digest_of,
+    downloaded,
+    find,
+    is_here,
+    parse_name,
+)
 from masis.integrations.local.scoring import check, load
 from masis.integrations.local.tagger import LocalTagger
 from masis.integrations.local.verifier import LocalRole, LocalVerifier, version_of
@@ -17,7 +24,9 @@ from masis.settings import Settings
 
 @dataclass(frozen=True)
 class Named:
-    """One model, as an audit names it. It asks no language model, so that no instructions go with a question."""
+    """One model, as an audit names it. It asks no language model, so that no instructions go with a
+    question.
+    """
 
     name: str
     asks: ClassVar[str] = ""
@@ -25,7 +34,9 @@ class Named:
 
     @property
     def string(self) -> str:
-        """The full name; with the start of the digest where the file is here, so that another file is another model."""
+        """The full name; with the start of the digest where the file is here, so that another file
+        is another model.
+        """
         parsed = parse_name(self.name)
         if parsed.digest or not is_here(self.name):
             return f"{PREFIX}:{self.name}"
@@ -33,15 +44,21 @@ class Named:
 
     @property
     def recorded(self) -> str:
-        """The version that its verdicts carry: of the rules around the model, and of its weights."""
+        """The version that its verdicts carry: of the rules around the model, and of
+        its weights.
+        """
         return version_of(digest_of(find(self.name)))
 
     def check(self) -> None:
-        """Raise SettingsError or MissingExtra where the model can't be loaded here; a download that lacks is one."""
+        """Raise SettingsError or MissingExtra where the model can't be loaded here; a download that
+        lacks is one.
+        """
         check(self.name)
 
     def filled(self, model: Any, settings: Settings) -> LocalRole:
-        """The verifier, its model loaded; what is left out is found offline. Raises as ``check`` does."""
+        """The verifier, its model loaded; what is left out is found offline. Raises as ``check``
+        does.
+        """
         scorer = load(self.name, settings.local_threads)
         role = LocalTagger if scorer.labels.head == "tokens" else LocalVerifier
         return role(scorer, settings, OfflineVerifier().missing)
@@ -51,7 +68,9 @@ class Registry:
     """What the name ``local`` gives for the role of the verifier."""
 
     def named(self, name: str, settings: Settings) -> Named:
-        """The model of this name. Raises SettingsError for a name that is neither a path nor an id of the hub."""
+        """The model of this name. Raises SettingsError for a name that is neither a path nor an id
+        of the hub.
+        """
         parse_name(name)
         return Named(name)
 
@@ -62,7 +81,8 @@ class Registry:
             name = found.name.partition(":")[2]
             try:
                 check(name)
-            except (SettingsError, MissingExtra):  # another kind of model, said where somebody names it
+            # another kind of model, said where somebody names it
+            except (SettingsError, MissingExtra):
                 continue
             offered.append(found.name)
         return tuple(offered)

@@ -1,4 +1,5 @@
-"""Scores pairs of evidence and claim with a model on this machine: ONNX through onnxruntime, else through PyTorch.
+"""Scores pairs of evidence and claim with a model on this machine: ONNX through onnxruntime, else
+through PyTorch.
 
 No code of a model's repository runs, and pickled weights are not read.
 """
@@ -22,14 +23,21 @@ from masis.errors import SettingsError, StepError
 from masis.integrations import require
 from masis.integrations.local.forms import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
 from masis.integrations.local.inputs import Array, Encoded, Encoder, Pair, Row, encoder_of
-from masis.integrations.local.model_files import ModelFolder, digest_of, digest_of_file, find, recorded
+from masis.integrations.local.model_files import (
+    ModelFolder,
+    digest_of,
+    digest_of_file,
+    find,
+    recorded,
+)
 from masis.schema.run import LocalModel
 
 BATCH = 16
 
 
 class PairScore(NamedTuple):
-    """How probable the model holds it that the evidence supports, and that it contradicts the claim, 0 to 1.
+    """How probable the model holds it that the evidence supports, and that it contradicts the
+    claim, 0 to 1.
 
     ``contradicts`` is None for a model that doesn't tell a contradiction from a lack of support.
     """
@@ -39,7 +47,9 @@ class PairScore(NamedTuple):
 
 
 class TokenScore(NamedTuple):
-    """How probable a tagger holds it that the evidence lacks a token; ``start`` and ``end`` lie in the answer."""
+    """How probable a tagger holds it that the evidence lacks a token; ``start`` and ``end`` lie in
+    the answer.
+    """
 
     start: int
     end: int
@@ -55,7 +65,9 @@ MOST_SCORES = 20_000
 
 @dataclass(frozen=True)
 class LocalScorer:
-    """A model that was loaded, ready to score. Safe to use from several threads, one batch at a time."""
+    """A model that was loaded, ready to score. Safe to use from several threads, one batch at a
+    time.
+    """
 
     labels: Labels
     encoder: Encoder
@@ -72,22 +84,34 @@ class LocalScorer:
         """
         known = {pair: self.scores[pair] for pair in dict.fromkeys(pairs) if pair in self.scores}
         with self._failures_named(), self.lock:
-            rows = {pair: self.encoder.row(pair) for pair in dict.fromkeys(pairs) if pair not in known}
+            rows = {
+                pair: self.encoder.row(pair) for pair in dict.fromkeys(pairs) if pair not in known
+            }
             self._remember({pair: None for pair, row in rows.items() if row is None})
         known |= dict.fromkeys((pair for pair, row in rows.items() if row is None), None)
         # Pairs of one length share a batch, so that little of it is padding.
-        new = sorted(((pair, row) for pair, row in rows.items() if row is not None), key=lambda each: len(each[1].ids))
+        new = sorted(
+            ((pair, row) for pair, row in rows.items() if row is not None),
+            key=lambda each: len(each[1].ids),
+        )
         for first in range(0, len(new), BATCH):
             batch = new[first : first + BATCH]
             with self._failures_named(), self.lock:
                 logits = self._logits([row for _, row in batch])
-                found = dict(zip((pair for pair, _ in batch), _read(logits, self.labels, len(batch)), strict=True))
+                found = dict(
+                    zip(
+                        (pair for pair, _ in batch),
+                        _read(logits, self.labels, len(batch)),
+                        strict=True,
+                    )
+                )
                 self._remember(found)
             known |= found
         return [known[pair] for pair in pairs]
 
     def tag(self, context: str, answer: str) -> tuple[TokenScore, ...] | None:
-        """Return a tagger's score of each token of an answer, read behind its context; None where both are too long.
+        """Return a tagger's score of each token of an answer, read behind its context; None where
+        both are too long.
 
         Raises StepError where the model fails or gives what is no number.
         """
@@ -97,7 +121,9 @@ class LocalScorer:
                 return None
             row, tokens = encoded
             shares = _read_tokens(self._logits([row]), self.labels, len(row.ids))
-        return tuple(TokenScore(token.start, token.end, float(shares[token.place])) for token in tokens)
+        return tuple(
+            TokenScore(token.start, token.end, float(shares[token.place])) for token in tokens
+        )
 
     def count(self, text: str) -> int:
         """Return how many tokens a text has. Raises StepError where the tokenizer fails."""
@@ -120,7 +146,9 @@ class LocalScorer:
             raise
         except Exception as error:
             why = " ".join(str(error).split())[:200]
-            raise StepError(f"{self.model.name} could not score a claim ({type(error).__name__}: {why})") from error
+            raise StepError(
+                f"{self.model.name} could not score a claim ({type(error).__name__}: {why})"
+            ) from error
 
 
 def _read_tokens(logits: Array, labels: Labels, length: int) -> Array:
@@ -129,7 +157,9 @@ def _read_tokens(logits: Array, labels: Labels, length: int) -> Array:
         raise StepError("the model scores claims as a whole, where single words were to be marked")
     if logits.ndim != 3 or logits.shape[1:] != (length, 2):
         shape = " x ".join(str(size) for size in logits.shape)
-        raise StepError(f"the model gives outputs of {shape}, where two for each token were expected")
+        raise StepError(
+            f"the model gives outputs of {shape}, where two for each token were expected"
+        )
     if not np.isfinite(logits).all():
         raise StepError("the model gave what is no number")
     shares: Array = _softmax(logits[0])[:, labels.unsupported]
@@ -153,11 +183,16 @@ def _read(logits: Array, labels: Labels, number: int) -> Iterator[PairScore]:
     if labels.head == "first_token" and logits.ndim == 3:
         logits = logits[:, 0, :]
     if logits.ndim > 2:  # a token classifier whose config.json doesn't say so
-        raise StepError("the model gives outputs for every token, where a verifier needs them for the claim as a whole")
+        raise StepError(
+            "the model gives outputs for every token, where a verifier needs them for the claim as"
+            " a whole"
+        )
     logits = logits.reshape(number, -1)
     needed = max(labels.supports, labels.contradicts or 0) + 1
     if logits.shape[1] < needed or (labels.head == "score" and logits.shape[1] != 1):
-        raise StepError(f"the model gives {logits.shape[1]} outputs, its config.json (id2label) names others")
+        raise StepError(
+            f"the model gives {logits.shape[1]} outputs, its config.json (id2label) names others"
+        )
     if not np.isfinite(logits).all():
         raise StepError("the model gave what is no number")
     if labels.head == "score":
@@ -167,17 +202,21 @@ def _read(logits: Array, labels: Labels, number: int) -> Iterator[PairScore]:
     # problem_type multi_label_classification: the outputs were trained each for itself.
     for row in _sigmoid(logits) if labels.head == "independent" else _softmax(logits):
         yield PairScore(
-            float(row[labels.supports]), None if labels.contradicts is None else float(row[labels.contradicts])
+            float(row[labels.supports]),
+            None if labels.contradicts is None else float(row[labels.contradicts]),
         )
 
 
 def load(text: str, threads: int = 1) -> LocalScorer:
     """Load the model that stands behind ``local:``; one loaded before, unchanged, is used again.
 
-    Raises SettingsError for files that are missing or can't be understood, MissingExtra where a package is missing.
+    Raises SettingsError for files that are missing or can't be understood, MissingExtra where a
+    package is missing.
     """
     found = find(text)
-    small = tuple(digest_of_file(path) for name in _READ_BESIDE if (path := found.file(name)) is not None)
+    small = tuple(
+        digest_of_file(path) for name in _READ_BESIDE if (path := found.file(name)) is not None
+    )
     with _loading:  # two threads would load it twice
         return _loaded(found.name, (digest_of(found), *small), threads)
 
@@ -192,7 +231,11 @@ def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
     found = find(name.partition(":")[2])
     labels = labels_of(found.config, found.name, str(found.folder / "config.json"))
     encoder = encoder_of(found, labels, _fast_tokenizer)
-    engine = _onnx_engine(found, threads) if found.format == "onnx" else _torch_engine(found, labels, threads)
+    engine = (
+        _onnx_engine(found, threads)
+        if found.format == "onnx"
+        else _torch_engine(found, labels, threads)
+    )
     return LocalScorer(labels, encoder, engine, recorded(found))
 
 
@@ -209,27 +252,36 @@ def check(text: str) -> Labels:
 
 def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
     """Return onnxruntime on the CPU. Only inputs that the graph has are given."""
-    import onnxruntime as runtime  # takes a tenth of a second, which looking at a model need not wait for
+    # takes a tenth of a second, which looking at a model need not wait for
+    import onnxruntime as runtime
 
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
     try:
-        session = runtime.InferenceSession(str(found.weights), options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(
+            str(found.weights), options, providers=["CPUExecutionProvider"]
+        )
     except Exception as error:  # the library's own exceptions share no better base
         why = " ".join(str(error).split())[:200]
-        raise SettingsError(f"{found.weights}: onnxruntime can't load it ({why}). Fetch or export it again.") from error
+        raise SettingsError(
+            f"{found.weights}: onnxruntime can't load it ({why}). Fetch or export it again."
+        ) from error
     inputs = {each.name for each in session.get_inputs()}
     if unknown := inputs - {"input_ids", "attention_mask", "token_type_ids"}:
         raise SettingsError(
-            f"{found.weights}: wants inputs that are not given here ({', '.join(sorted(unknown))}). Export the model "
-            "for sequence classification."
+            f"{found.weights}: wants inputs that are not given here ({', '.join(sorted(unknown))})."
+            " Export the model for sequence classification."
         )
     names = [each.name for each in session.get_outputs()]
     output = "logits" if "logits" in names else names[0]
 
     def logits(batch: Encoded) -> Array:
-        given = {"input_ids": batch.ids, "attention_mask": batch.mask, "token_type_ids": batch.types}
+        given = {
+            "input_ids": batch.ids,
+            "attention_mask": batch.mask,
+            "token_type_ids": batch.types,
+        }
         found: Array = session.run([output], {name: given[name] for name in inputs})[0]
         return found
 
@@ -237,7 +289,9 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
 
 
 def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
-    """Return PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is given."""
+    """Return PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is
+    given.
+    """
     transformers, torch = _transformers(), importlib.import_module("torch")
     kind = {
         "first_token": "AutoModelForTokenClassification",
@@ -249,13 +303,16 @@ def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
             model = _hhem(found, transformers)
         else:
             model = getattr(transformers, kind).from_pretrained(
-                str(found.folder), local_files_only=True, trust_remote_code=False, use_safetensors=True
+                str(found.folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
             )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, StopIteration) as error:
         why = " ".join(str(error).split())[:200]
         raise SettingsError(
-            f"{found.name}: transformers can't load it ({type(error).__name__}: {why}). Save it with "
-            "save_pretrained(), or export it to ONNX (docs/models.md)."
+            f"{found.name}: transformers can't load it ({type(error).__name__}: {why}). Save it"
+            " with save_pretrained(), or export it to ONNX (docs/models.md)."
         ) from error
     model.eval()
     takes_types = "token_type_ids" in inspect.signature(model.forward).parameters and (
@@ -264,7 +321,10 @@ def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
 
     def logits(batch: Encoded) -> Array:
         torch.set_num_threads(threads)
-        given = {"input_ids": torch.from_numpy(batch.ids), "attention_mask": torch.from_numpy(batch.mask)}
+        given = {
+            "input_ids": torch.from_numpy(batch.ids),
+            "attention_mask": torch.from_numpy(batch.mask),
+        }
         if takes_types:
             given["token_type_ids"] = torch.from_numpy(batch.types)
         with torch.inference_mode():
@@ -280,21 +340,27 @@ def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
 
 
 def _hhem(found: ModelFolder, transformers: Any) -> Any:
-    """HHEM 2, as transformers' own class: its repository wraps one in code of its own, which is not run.
+    """HHEM 2, as transformers' own class: its repository wraps one in code of its own, which is not
+    run.
 
-    A Flan-T5 encoder with a classifier at the first token; its weights carry the wrapper's prefix, and their shapes
-    give the encoder's configuration, which HHEM's own doesn't hold.
+    A Flan-T5 encoder with a classifier at the first token; its weights carry the wrapper's prefix,
+    and their shapes give the encoder's configuration, which HHEM's own doesn't hold.
     """
     load_file: Any = importlib.import_module("safetensors.torch").load_file
 
     if found.weights.name != "model.safetensors":
         raise SettingsError(f"{found.name}: HHEM is read from model.safetensors. Fetch that file.")
-    weights = {name.removeprefix("t5."): tensor for name, tensor in load_file(str(found.weights)).items()}
-    tied = ("transformer.shared.weight", "transformer.encoder.embed_tokens.weight")  # one tensor under two names
+    weights = {
+        name.removeprefix("t5."): tensor for name, tensor in load_file(str(found.weights)).items()
+    }
+    # one tensor under two names
+    tied = ("transformer.shared.weight", "transformer.encoder.embed_tokens.weight")
     shared = next(weights[name] for name in tied if name in weights)
     first = "transformer.encoder.block.0.layer"
     heads = weights[f"{first}.0.SelfAttention.relative_attention_bias.weight"]
-    layers = 1 + max(int(name.split(".")[3]) for name in weights if name.startswith("transformer.encoder.block."))
+    layers = 1 + max(
+        int(name.split(".")[3]) for name in weights if name.startswith("transformer.encoder.block.")
+    )
     config = transformers.T5Config(
         vocab_size=shared.shape[0],
         d_model=shared.shape[1],
@@ -309,13 +375,16 @@ def _hhem(found: ModelFolder, transformers: Any) -> Any:
     model = transformers.T5ForTokenClassification(config)
     missing, unexpected = model.load_state_dict(weights, strict=False)
     if unexpected or set(missing) - {*tied} or {*tied} <= set(missing):
-        raise SettingsError(f"{found.name}: its weights have another form than HHEM 2.1's. Fetch that version.")
+        raise SettingsError(
+            f"{found.name}: its weights have another form than HHEM 2.1's. Fetch that version."
+        )
     return model
 
 
 _require_torch = partial(
     require,
-    "Models in safetensors files need packages that are not installed (a model exported to ONNX needs neither)",
+    "Models in safetensors files need packages that are not installed (a model exported to ONNX"
+    " needs neither)",
     *("local", "torch", "transformers"),
 )
 

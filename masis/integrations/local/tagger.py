@@ -1,10 +1,11 @@
-"""A verifier role filled by a tagger of words (LettuceDetect): it marks what the evidence lacks, and never confirms.
+"""A verifier role filled by a tagger of words (LettuceDetect): it marks what the evidence lacks,
+and never confirms.
 
 The whole answer is read behind the passages and the question, in the prompt that such models were
 trained on. A word counts as marked where the model holds any of its tokens unsupported. No claim is
 supported by that: a tagger that marks nothing has found nothing, which isn't the same as having
-found the evidence for it. So each claim stays ``unverifiable``, with the marked words where there are
-some.
+found the evidence for it. So each claim stays ``unverifiable``, with the marked words where there
+are some.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from masis.schema.case import Evidence
 from masis.schema.wording import words_marked
 
 UNSUPPORTED_FROM = 0.5
-"""LettuceDetect takes the likelier of its two outputs, and the one for support where they are even."""
+"""LettuceDetect takes the likelier of its two outputs, and the one for support where
+they are even.
+"""
 MOST_PARTS = 4
 """Parts that passages may be read in: more would take a processor minutes."""
 LEAST_PASSAGE = 32
@@ -38,11 +41,13 @@ MOST_SUPPORT = 0.5
 """Support of a claim in which nothing is marked: it orders a queue, and is no confirmation."""
 
 NOTHING_MARKED = "Not confirmed: the tagger marks no words here, and it never confirms a claim."
-TOO_LONG = "Not confirmed: answer and evidence are longer than the tagger reads, so nothing was marked."
+TOO_LONG = (
+    "Not confirmed: answer and evidence are longer than the tagger reads, so nothing was marked."
+)
 
-# A figure is one word with its separators (4.5, 1,500). Where a script writes no blanks between words, each character
-# is one: a mark would else run over a whole clause. A sign may be all that is wrong (% for a unit, < for >), while a
-# mark on punctuation alone says nothing.
+# A figure is one word with its separators (4.5, 1,500). Where a script writes no blanks between
+# words, each character is one: a mark would else run over a whole clause. A sign may be all that is
+# wrong (% for a unit, < for >), while a mark on punctuation alone says nothing.
 _WORD = re.compile(
     r"[぀-ヿ㐀-䶿一-鿿฀-๿]|(?:(?![぀-ヿ㐀-䶿一-鿿฀-๿])[^\W_])++(?:[.,'’-](?:(?![぀-ヿ㐀-䶿一-鿿฀-๿])[^\W_])++)*+"
     r"|[%‰°€$£¥<>=≤≥±−]"
@@ -58,29 +63,36 @@ class Prompts(NamedTuple):
 
 
 class ReadText(NamedTuple):
-    """An answer without its citation markers; ``pieces`` say where a stretch begins in ``text`` and in the answer."""
+    """An answer without its citation markers; ``pieces`` say where a stretch begins in ``text`` and
+    in the answer.
+    """
 
     text: str
     pieces: tuple[tuple[int, int], ...]
 
     def in_answer(self, place: int) -> int:
         """Return where the character at ``place`` of the text stands in the answer."""
-        start, original = self.pieces[bisect_right(self.pieces, place, key=lambda piece: piece[0]) - 1]
+        start, original = self.pieces[
+            bisect_right(self.pieces, place, key=lambda piece: piece[0]) - 1
+        ]
         return original + place - start
 
 
 @cache
 def prompts() -> dict[str, Prompts]:
     """Return LettuceDetect's prompts by language."""
-    text = (resources.files("masis.integrations.local") / "tagger_prompts.toml").read_text(encoding="utf-8")
+    text = (resources.files("masis.integrations.local") / "tagger_prompts.toml").read_text(
+        encoding="utf-8"
+    )
     return {language: Prompts(**given) for language, given in tomllib.loads(text).items()}
 
 
 def language_of(name: str, languages: Sequence[str] | None) -> str:
-    """Return the language of a model's prompts: LettuceDetect's models for one language have it in their names.
+    """Return the language of a model's prompts: LettuceDetect's models for one language have it in
+    their names.
 
-    Example: ``lettucedect-210m-eurobert-de-v1`` is ``de``. Else the card's language, where it names one; else
-    English, as in LettuceDetect's code.
+    Example: ``lettucedect-210m-eurobert-de-v1`` is ``de``. Else the card's language, where it names
+    one; else English, as in LettuceDetect's code.
     """
     found = re.search(r"-([a-z]{2})-v\d", name.casefold())
     named = {"cn": "zh"}.get(found[1], found[1]) if found else ""
@@ -93,7 +105,9 @@ def language_of(name: str, languages: Sequence[str] | None) -> str:
 def context_of(passages: Sequence[str], question: str, language: str) -> str:
     """Return what stands before the answer (``PromptUtils.format_context`` of LettuceDetect)."""
     own = prompts()[language]
-    listed = "\n".join(f"{own.passage} {number}: {passage}" for number, passage in enumerate(passages, 1))
+    listed = "\n".join(
+        f"{own.passage} {number}: {passage}" for number, passage in enumerate(passages, 1)
+    )
     if not question.strip():
         return own.without_question.format(passages=listed)
     return own.with_question.format(question=question, count=len(passages), passages=listed)
@@ -101,24 +115,54 @@ def context_of(passages: Sequence[str], question: str, language: str) -> str:
 
 @dataclass(frozen=True)
 class LocalTagger(LocalRole):
-    """Marks the words of each claim that the model holds unsupported; no claim is ever supported by it."""
+    """Marks the words of each claim that the model holds unsupported; no claim is ever supported by
+    it.
+    """
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence]
+    ) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order, each read as an answer of its own."""
-        return tuple(check for claim in claims for check in self._checks((claim,), "", claim.text, 0, evidence))
+        return tuple(
+            check
+            for claim in claims
+            for check in self._checks((claim,), "", claim.text, 0, evidence)
+        )
 
     def check(
-        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+        self,
+        claims: Sequence[Claim],
+        query: str,
+        answer: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
     ) -> Checked:
         """Read the whole answer once and check every claim; where asked, list what is left out."""
-        placed = all(claim.start is not None and answer[claim.start : claim.end] == claim.text for claim in claims)
-        found = self._checks(claims, query, answer, None, evidence) if placed else self.verify(claims, evidence)
-        return self.with_missing(one_check_each(claims, found), query, answer, evidence, completeness=completeness)
+        placed = all(
+            claim.start is not None and answer[claim.start : claim.end] == claim.text
+            for claim in claims
+        )
+        found = (
+            self._checks(claims, query, answer, None, evidence)
+            if placed
+            else self.verify(claims, evidence)
+        )
+        return self.with_missing(
+            one_check_each(claims, found), query, answer, evidence, completeness=completeness
+        )
 
     def _checks(
-        self, claims: Sequence[Claim], question: str, answer: str, start: int | None, evidence: Sequence[Evidence]
+        self,
+        claims: Sequence[Claim],
+        question: str,
+        answer: str,
+        start: int | None,
+        evidence: Sequence[Evidence],
     ) -> tuple[ClaimCheck, ...]:
-        """Return the checks of claims in one answer; ``start`` is where each begins there, None for its own place."""
+        """Return the checks of claims in one answer; ``start`` is where each begins there, None for
+        its own place.
+        """
         name = self.scorer.model.name
         texts = [chunk.text for chunk in evidence if chunk.text.strip()]
         if not texts or not claims:
@@ -133,12 +177,16 @@ class LocalTagger(LocalRole):
             tokens = self.tags(texts, question, without_stretches(answer, markers))
         except StepError as error:
             return tuple(each.check for each in failed(claims, error, name))
-        return tuple(self._check(claim, place, tokens) for claim, place in zip(claims, places, strict=True))
+        return tuple(
+            self._check(claim, place, tokens) for claim, place in zip(claims, places, strict=True)
+        )
 
     def _check(self, claim: Claim, place: int, tokens: Sequence[TokenScore] | None) -> ClaimCheck:
         """Return the check of a claim that begins at ``place`` of the answer."""
         own = [
-            token._replace(start=max(token.start - place, 0), end=min(token.end - place, len(claim.text)))
+            token._replace(
+                start=max(token.start - place, 0), end=min(token.end - place, len(claim.text))
+            )
             for token in tokens or ()
             if token.start < place + len(claim.text) and token.end > place
         ]
@@ -147,7 +195,11 @@ class LocalTagger(LocalRole):
         if tokens is None:
             issue = TOO_LONG
         else:
-            issue = f"{words_marked([each.claim_text for each in marked])}." if marked else NOTHING_MARKED
+            issue = (
+                f"{words_marked([each.claim_text for each in marked])}."
+                if marked
+                else NOTHING_MARKED
+            )
         return ClaimCheck(
             claim=claim,
             verdict="unverifiable",
@@ -158,8 +210,11 @@ class LocalTagger(LocalRole):
             judged_by=self.scorer.model.name,
         )
 
-    def tags(self, passages: Sequence[str], question: str, read: ReadText) -> tuple[TokenScore, ...] | None:
-        """Return a score for each token, by its place in the answer; None where not all could be read.
+    def tags(
+        self, passages: Sequence[str], question: str, read: ReadText
+    ) -> tuple[TokenScore, ...] | None:
+        """Return a score for each token, by its place in the answer; None where not all could be
+        read.
 
         Passages that don't fit at once are read in parts. A token is then as unsupported as in the
         part that supports it most: a part that lacks the passage knows nothing about it.
@@ -175,22 +230,38 @@ class LocalTagger(LocalRole):
             found = self.scorer.tag(context_of(part, question, language), read.text)
             if found is None or (lowest and len(found) != len(lowest)):
                 return None
-            lowest = [min(pair, key=lambda each: each.unsupported) for pair in zip(lowest or found, found, strict=True)]
+            lowest = [
+                min(pair, key=lambda each: each.unsupported)
+                for pair in zip(lowest or found, found, strict=True)
+            ]
         return tuple(
-            token._replace(start=read.in_answer(token.start), end=read.in_answer(token.end - 1) + 1) for token in lowest
+            token._replace(start=read.in_answer(token.start), end=read.in_answer(token.end - 1) + 1)
+            for token in lowest
         )
 
-    def _parts(self, passages: Sequence[str], question: str, answer: str, language: str) -> list[list[str]] | None:
-        """Group passages so that each group fits beside question and answer; None where that takes too many."""
+    def _parts(
+        self, passages: Sequence[str], question: str, answer: str, language: str
+    ) -> list[list[str]] | None:
+        """Group passages so that each group fits beside question and answer; None where that takes
+        too many.
+        """
         count = self.scorer.count
-        # Beginning, middle and end of the pair: at most four marks (RoBERTa); each passage has its number before it.
-        left = self.scorer.encoder.longest - count(answer) - count(context_of([""], question, language)) - 4
+        # Beginning, middle and end of the pair: at most four marks (RoBERTa); each passage has its
+        # number before it.
+        left = (
+            self.scorer.encoder.longest
+            - count(answer)
+            - count(context_of([""], question, language))
+            - 4
+        )
         if left < LEAST_PASSAGE:
             return None
         lead = count(f"{prompts()[language].passage} 99: ") + 1
         parts: list[list[str]] = [[]]
         used = 0
-        for piece in (piece for passage in passages for piece in self._pieces(passage, left - lead)):
+        for piece in (
+            piece for passage in passages for piece in self._pieces(passage, left - lead)
+        ):
             size = count(piece) + lead
             if parts[-1] and used + size > left:
                 parts.append([])
@@ -202,7 +273,9 @@ class LocalTagger(LocalRole):
         return parts
 
     def _pieces(self, passage: str, most: int) -> Iterator[str]:
-        """Yield a passage, or runs of its sentences of at most ``most`` tokens; one sentence may be longer."""
+        """Yield a passage, or runs of its sentences of at most ``most`` tokens; one sentence may be
+        longer.
+        """
         if self.scorer.count(passage) <= most:
             yield passage
             return
@@ -253,7 +326,9 @@ def marked_words(claim: Claim, tokens: Sequence[TokenScore]) -> Iterator[MarkedW
             token = next(found, None)
         if token is None:
             break
-        if token.start >= word.end() or any(start < word.end() and word.start() < end for start, end in claim.markers):
+        if token.start >= word.end() or any(
+            start < word.end() and word.start() < end for start, end in claim.markers
+        ):
             continue
         if runs and not _WORD.search(claim.text, runs[-1][1], word.start()):
             runs[-1] = runs[-1][0], word.end()

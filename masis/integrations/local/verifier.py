@@ -1,18 +1,20 @@
-"""A verifier role filled by a model on this machine: each claim scored against at most three windows of evidence.
+"""A verifier role filled by a model on this machine: each claim scored against at most three
+windows of evidence.
 
-The verdict follows from the scores in code, with an abstain band between the thresholds (docs/models.md):
+The verdict follows from the scores in code, with an abstain band between the thresholds
+(docs/models.md):
 
     supported      a window supports it from ``local_supported_from`` on, and none contradicts it
     contradicted   a window that shares words with it contradicts it from ``local_contradicted_from`` on; none supports
     unsupported    no window supports it beyond ``local_unsupported_to``
     unverifiable   everything else: the model can't decide, which is no accusation
 
-A window that is longer, with the claim, than the model reads at once is not scored at all: it confirms nothing, and
-nothing counts as unsupported while part of what was chosen is unread.
+A window that is longer, with the claim, than the model reads at once is not scored at all: it
+confirms nothing, and nothing counts as unsupported while part of what was chosen is unread.
 
-A window is a run of neighbouring sentences of one chunk, as long as such models read well, chosen by the words it
-shares with the claim. Words are counted in any language that writes them with letters; where a script writes no blanks,
-each character counts as one.
+A window is a run of neighbouring sentences of one chunk, as long as such models read well, chosen
+by the words it shares with the claim. Words are counted in any language that writes them with
+letters; where a script writes no blanks, each character counts as one.
 """
 
 from __future__ import annotations
@@ -50,15 +52,20 @@ from masis.settings import Settings
 MOST = 3
 """Windows scored for each claim."""
 WINDOW_WORDS = 180
-"""Words a window has at most: with a claim about 300 tokens, within the 512 that most such models were trained on."""
+"""Words a window has at most: with a claim about 300 tokens, within the 512 that most such models
+were trained on.
+"""
 STRIDE = 0.5
-"""By how much of a window the next one begins later: what straddles two windows stands whole in a third."""
+"""By how much of a window the next one begins later: what straddles two windows stands whole in a
+third.
+"""
 
 _WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿฀-๿]|[^\W_]+")
 
 
 class Window(NamedTuple):
-    """A stretch of a chunk: ``evidence.text[start:end] == text``; ``shared``, 0 to 1, of a claim's words are in it.
+    """A stretch of a chunk: ``evidence.text[start:end] == text``; ``shared``, 0 to 1, of a claim's
+    words are in it.
 
     ``supports`` and ``contradicts`` are the model's score of it and the claim, once there is one.
     """
@@ -80,7 +87,9 @@ def words_of(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _windows(evidence_id: str, text: str) -> tuple[Window, ...]:
-    pieces = [piece for span in split_sentences(text) for piece in _pieces(text, span.start, span.end)]
+    pieces = [
+        piece for span in split_sentences(text) for piece in _pieces(text, span.start, span.end)
+    ]
     windows, first = list[Window](), 0
     while first < len(pieces):
         last, count = first, 0
@@ -112,29 +121,41 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         yield part[0].start(), part[-1].end(), len(part)
 
 
-def choose(claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()) -> tuple[Window, ...]:
+def choose(
+    claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()
+) -> tuple[Window, ...]:
     """Choose the windows to score a claim against, those that share most with it first.
 
-    A rare word counts for more than one that every window has. The best window of all is always among them; then each
-    cited chunk gives its best one, so that a verdict on the citation rests on what it cites; then the next best.
+    A rare word counts for more than one that every window has. The best window of all is always
+    among them; then each cited chunk gives its best one, so that a verdict on the citation rests on
+    what it cites; then the next best.
     """
-    every = [each for chunk in evidence if chunk.text.strip() for each in _windows(chunk.id, chunk.text)]
+    every = [
+        each for chunk in evidence if chunk.text.strip() for each in _windows(chunk.id, chunk.text)
+    ]
     claim_words = set(words_of(claim))
     if not every or not claim_words:
         return ()
     having = Counter(word for each in every for word in each.words & claim_words)
     weight = {
-        word: math.log(1 + len(every) / having[word]) if word in having else math.log(2 + len(every))
+        word: (
+            math.log(1 + len(every) / having[word]) if word in having else math.log(2 + len(every))
+        )
         for word in claim_words
     }
     whole = sum(weight.values())
-    scored = [each._replace(shared=sum(weight[word] for word in each.words & claim_words) / whole) for each in every]
+    scored = [
+        each._replace(shared=sum(weight[word] for word in each.words & claim_words) / whole)
+        for each in every
+    ]
     ranked = sorted(range(len(scored)), key=lambda at: (-scored[at].shared, at))
     chosen = ranked[:1]
     best_of: dict[str, int] = {}
     for at in ranked:
         best_of.setdefault(scored[at].evidence_id, at)
-    own = sorted((best_of[chunk] for chunk in dict.fromkeys(cited) if chunk in best_of), key=ranked.index)
+    own = sorted(
+        (best_of[chunk] for chunk in dict.fromkeys(cited) if chunk in best_of), key=ranked.index
+    )
     chosen += [at for at in own if at not in chosen][: MOST - len(chosen)]
     chosen += [at for at in ranked if at not in chosen][: MOST - len(chosen)]
     return tuple(scored[at] for at in chosen)
@@ -147,18 +168,25 @@ VERSION = "2"
 
 
 def version_of(sha256: str) -> str:
-    """Return the version that verdicts carry: of the rules here, and of the weights with this digest."""
+    """Return the version that verdicts carry: of the rules here, and of the weights with this
+    digest.
+    """
     return f"local/{VERSION}+{sha256[:12]}"
 
 
 SHARED_LEAST = 0.3
-"""What a window must share of a claim's weighted words to contradict it: entailment models call texts about different
-things contradictory (SNLI and MNLI were written for pairs about one scene)."""
+"""What a window must share of a claim's weighted words to contradict it: entailment models call
+texts about different things contradictory (SNLI and MNLI were written for pairs about one scene).
+"""
 DISAGREE_FROM = 0.5
-"""From here on a window that says the opposite makes the windows disagree, and the verdict an abstention."""
+"""From here on a window that says the opposite makes the windows disagree, and the verdict an
+abstention.
+"""
 
 UNSUPPORTED_MOST = 0.5
-TOO_LONG = "Not confirmed: a passage is longer, with the claim, than the verifier model reads at once."
+TOO_LONG = (
+    "Not confirmed: a passage is longer, with the claim, than the verifier model reads at once."
+)
 
 Missing = Callable[[str, str, Sequence[ClaimCheck], Sequence[Evidence]], tuple[MissingPoint, ...]]
 """Finds what an answer leaves out: question, answer, checks, evidence."""
@@ -182,7 +210,9 @@ class LocalRole:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """The languages that the model's card names; None where it names none, so that any may come."""
+        """The languages that the model's card names; None where it names none, so that any may
+        come.
+        """
         named = self.scorer.model.languages
         return None if named is None else frozenset(named)
 
@@ -205,18 +235,26 @@ class LocalRole:
         completeness: bool,
     ) -> Checked:
         """Return checks with what the answer leaves out, where that is asked for."""
-        return Checked(checks, self.missing(query, answer, checks, evidence) if completeness and self.missing else ())
+        return Checked(
+            checks,
+            self.missing(query, answer, checks, evidence) if completeness and self.missing else (),
+        )
 
 
 @dataclass(frozen=True)
 class LocalVerifier(LocalRole):
     """Judges each sentence that asserts something.
 
-    ``settings`` hold the thresholds: ``local_supported_from``, ``local_unsupported_to``, ``local_contradicted_from``.
+    ``settings`` hold the thresholds: ``local_supported_from``, ``local_unsupported_to``,
+    ``local_contradicted_from``.
     """
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
-        """Return one check for each claim, in order; claims that the model fails on are unscored."""
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence]
+    ) -> tuple[ClaimCheck, ...]:
+        """Return one check for each claim, in order; claims that the model fails on are
+        unscored.
+        """
         chosen = [choose(statement_of(claim), evidence, claim.cited) for claim in claims]
         pairs = [
             (window.text, statement_of(claim))
@@ -230,20 +268,32 @@ class LocalVerifier(LocalRole):
         checks = []
         for claim, windows in zip(claims, chosen, strict=True):
             given = [(window, next(scores)) for window in windows]
-            scored = [window._replace(**score._asdict()) for window, score in given if score is not None]
+            scored = [
+                window._replace(**score._asdict()) for window, score in given if score is not None
+            ]
             unread = frozenset(window.evidence_id for window, score in given if score is None)
             checks.append(self._check(claim, scored, evidence, unread))
         return tuple(checks)
 
     def check(
-        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+        self,
+        claims: Sequence[Claim],
+        query: str,
+        answer: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
     ) -> Checked:
         """Check every claim and, where asked, list what is left out."""
         checks = one_check_each(claims, self.verify(claims, evidence))
         return self.with_missing(checks, query, answer, evidence, completeness=completeness)
 
     def _check(
-        self, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence], unread: frozenset[str]
+        self,
+        claim: Claim,
+        scored: Sequence[Window],
+        evidence: Sequence[Evidence],
+        unread: frozenset[str],
     ) -> ClaimCheck:
         if not scored:
             nothing = unverifiable((claim,), self.scorer.model.name)[0].check
@@ -254,13 +304,17 @@ class LocalVerifier(LocalRole):
         made: dict[str, Any] = {
             "claim": claim,
             "verdict": verdict,
-            "references": tuple(self._reference(cited, claim, scored, evidence, unread) for cited in claim.cited),
+            "references": tuple(
+                self._reference(cited, claim, scored, evidence, unread) for cited in claim.cited
+            ),
             "judged_by": self.scorer.model.name,
             "confidence": None,
         }
         best, worst = max(each.supports for each in scored), _most_contradicting(scored)
         # Support that goes with a verdict that denies it is never more than half.
-        made["support"] = min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
+        made["support"] = (
+            min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
+        )
         highest, supported_from = f"highest support {best:.2f}", self.settings.local_supported_from
         if verdict == "supported":
             supporting = self._supporting(scored)
@@ -280,19 +334,25 @@ class LocalVerifier(LocalRole):
             made["confidence"] = worst.contradicts
             made["sources"] = (worst.evidence_id,)
             made["contradictions"] = (_contradiction(claim, worst),)
-            made["issue"] = "The verifier model reads a passage of the evidence as a contradiction of this."
+            made["issue"] = (
+                "The verifier model reads a passage of the evidence as a contradiction of this."
+            )
         elif verdict == "unsupported":
             made["confidence"] = 1 - best
-            made["issue"] = f"No passage of the evidence supports this by the verifier model ({highest})."
+            made["issue"] = (
+                f"No passage of the evidence supports this by the verifier model ({highest})."
+            )
         elif unread:
             made["issue"] = TOO_LONG
         elif best >= supported_from:
             made["issue"] = (
-                "Not confirmed: one passage supports this and another contradicts it, by the verifier model."
+                "Not confirmed: one passage supports this and another contradicts it, by the"
+                " verifier model."
             )
         else:
             made["issue"] = (
-                f"Not confirmed: the verifier model can't decide ({highest}; it confirms from {supported_from:.2f} on)."
+                f"Not confirmed: the verifier model can't decide ({highest}; it confirms from"
+                f" {supported_from:.2f} on)."
             )
         return ClaimCheck(**made)
 
@@ -311,19 +371,29 @@ class LocalVerifier(LocalRole):
         own = [each for each in scored if each.evidence_id == cited]
         best = max((each.supports for each in own), default=None)
 
-        def finding(name: ReferenceFinding, reason: str, better: str | None = None) -> ReferenceCheck:
-            return ReferenceCheck(evidence_id=cited, finding=name, support=best, better=better, reason=reason)
+        def finding(
+            name: ReferenceFinding, reason: str, better: str | None = None
+        ) -> ReferenceCheck:
+            return ReferenceCheck(
+                evidence_id=cited, finding=name, support=best, better=better, reason=reason
+            )
 
         verdict = verdict_of(own, self.settings) if own else None
         if cited in unread and verdict in (None, "unsupported"):
-            return finding("unchecked", "A passage of this chunk is longer than the verifier model reads at once.")
+            return finding(
+                "unchecked",
+                "A passage of this chunk is longer than the verifier model reads at once.",
+            )
         if best is None:
             text = next((chunk.text for chunk in evidence if chunk.id == cited), "")
             return finding(
                 "unchecked",
-                "At most three passages are checked for each claim, and none of this chunk was among them."
-                if text.strip()
-                else "This chunk has no text to check against.",
+                (
+                    "At most three passages are checked for each claim, and none of this chunk was"
+                    " among them."
+                    if text.strip()
+                    else "This chunk has no text to check against."
+                ),
             )
         if verdict == "supported":
             return finding("supports", "It supports this.")
@@ -335,19 +405,25 @@ class LocalVerifier(LocalRole):
             return finding("redundant", f"{others[0]} supports this without it.")
         if verdict == "unsupported" and supporting:
             better = supporting[0].evidence_id
-            return finding("misattributed", f"{cited} does not support this; {better} does.", better)
+            return finding(
+                "misattributed", f"{cited} does not support this; {better} does.", better
+            )
         if verdict == "unsupported":
             return finding("unsupported", "It does not support this.")
         return finding("unchecked", "The model could not decide whether it supports this.")
 
 
 def statement_of(claim: Claim) -> str:
-    """Return what the claim says, without its markers: in words that stand alone, where somebody put it so."""
+    """Return what the claim says, without its markers: in words that stand alone, where somebody
+    put it so.
+    """
     return claim.statement or " ".join(unmarked(claim).split())
 
 
 def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
-    """Return the verdict that the scores of a claim's windows give, by the thresholds of the settings."""
+    """Return the verdict that the scores of a claim's windows give, by the thresholds of the
+    settings.
+    """
     best = max(each.supports for each in scored)
     worst = _most_contradicting(scored)
     against = worst.contradicts or 0.0 if worst else 0.0
@@ -359,8 +435,12 @@ def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
 
 
 def _most_contradicting(scored: Sequence[Window]) -> Window | None:
-    """Return the window that contradicts most, of those that are about the same thing; None where none is."""
-    related = [each for each in scored if each.contradicts is not None and each.shared >= SHARED_LEAST]
+    """Return the window that contradicts most, of those that are about the same thing; None where
+    none is.
+    """
+    related = [
+        each for each in scored if each.contradicts is not None and each.shared >= SHARED_LEAST
+    ]
     return max(related, key=lambda each: each.contradicts or 0.0, default=None)
 
 

@@ -1,4 +1,6 @@
-"""What the tools return, under the names of the records (``masis audit --out``); critique_answer has the spec's."""
+"""What the tools return, under the names of the records (``masis audit --out``); critique_answer
+has the spec's.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ MOST_ISSUES = 200
 
 
 class UsedSource(Record):
-    """Which chunk an evidence id of this result stands for; ``source_id`` names it in the database."""
+    """Which chunk an evidence id of this result stands for; ``source_id`` names it in
+    the database.
+    """
 
     evidence_id: str
     source_id: str | None = None
@@ -84,10 +88,10 @@ class IterationReport(Record):
 class RunReport(Record):
     """A run: its issues, and with ``detail`` whole every record of it in ``run``.
 
-    ``quality`` and ``issues`` are the original answer's, ``revised_quality`` and ``revised_issues`` those of the best
-    revision, where there is one. ``best_iteration`` is the number of the iteration whose answer is the final one. What
-    is not known yet, or not scored, is null. ``reused``: nothing was audited, since this run of the same content and
-    settings existed.
+    ``quality`` and ``issues`` are the original answer's, ``revised_quality`` and ``revised_issues``
+    those of the best revision, where there is one. ``best_iteration`` is the number of the
+    iteration whose answer is the final one. What is not known yet, or not scored, is null.
+    ``reused``: nothing was audited, since this run of the same content and settings existed.
     """
 
     run_id: str
@@ -111,7 +115,9 @@ class RunReport(Record):
     iterations: tuple[IterationReport, ...]
     issues: tuple[IssueReport, ...] = ()
     revised_issues: tuple[IssueReport, ...] = ()
-    issues_left_out: int = Field(default=0, description="Beyond the limit of a report; detail whole has them")
+    issues_left_out: int = Field(
+        default=0, description="Beyond the limit of a report; detail whole has them"
+    )
     usage: Usage | None = None
     why: str = Field(default="", description="Why the run was interrupted")
     reused: bool | None = None
@@ -119,7 +125,9 @@ class RunReport(Record):
 
 
 class CaseReport(Record):
-    """A case with its state, and its runs, newest first. ``evidence_ids`` name its chunks in the database."""
+    """A case with its state, and its runs, newest first. ``evidence_ids`` name its chunks in the
+    database.
+    """
 
     case: dict[str, Any]
     uri: str
@@ -138,7 +146,9 @@ class QueuePage(Record):
 
 
 class FoundEvidence(Record):
-    """A stored chunk that holds some of the words; ``source_id`` is what the other tools take, ``excerpt`` a part."""
+    """A stored chunk that holds some of the words; ``source_id`` is what the other tools take,
+    ``excerpt`` a part.
+    """
 
     source_id: str
     case_id: str
@@ -167,7 +177,9 @@ def address(case_id: str, evidence_id: str) -> str:
 
 
 def used(sources: Sequence[Any]) -> tuple[UsedSource, ...]:
-    """Return what the evidence ids of a result refer to; ``source_id`` is None for evidence given in full."""
+    """Return what the evidence ids of a result refer to; ``source_id`` is None for evidence given
+    in full.
+    """
     return tuple(UsedSource(evidence_id=each.chunk.id, source_id=each.address) for each in sources)
 
 
@@ -211,4 +223,6 @@ def _iteration(iteration: Iteration) -> IterationReport:
 
 
 def _issues(iteration: Iteration) -> tuple[IssueReport, ...]:
-    return tuple(IssueReport.model_validate(issue, from_attributes=True) for issue in iteration.issues)
+    return tuple(
+        IssueReport.model_validate(issue, from_attributes=True) for issue in iteration.issues
+    )

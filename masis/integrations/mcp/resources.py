@@ -1,7 +1,8 @@
 """What a person chooses or types in a client: resources, prompts, and the ids that begin so.
 
-Runs and cases are resources, ``masis://run/{run_id}`` and ``masis://case/{case_id}``, each whole, as JSON. Prompts are
-in ``prompts.toml``; what is given as an argument is quoted as JSON, so that it stays data.
+Runs and cases are resources, ``masis://run/{run_id}`` and ``masis://case/{case_id}``, each whole,
+as JSON. Prompts are in ``prompts.toml``; what is given as an argument is quoted as JSON, so that it
+stays data.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ _TEMPLATES = {
 TEMPLATES = wire.ListResourceTemplatesResult(
     resource_templates=[
         wire.ResourceTemplate(
-            uri_template=f"masis://{kind}/{{{kind}_id}}", name=kind, description=words, mime_type=JSON
+            uri_template=f"masis://{kind}/{{{kind}_id}}",
+            name=kind,
+            description=words,
+            mime_type=JSON,
         )
         for kind, words in _TEMPLATES.items()
     ]
@@ -43,15 +47,22 @@ TEMPLATES = wire.ListResourceTemplatesResult(
 
 
 def listed(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
-    """Return one page of cases, newest first, each with its newest run. Raises InputError for a wrong cursor."""
+    """Return one page of cases, newest first, each with its newest run. Raises InputError for a
+    wrong cursor.
+    """
     page = page_of(cursor, "resources")
     found = tools.workbench.cases.find(CaseFilter(order="newest", page=page, size=PAGE))
     resources = []
     for case in found.rows:
         about = f"“{visible(case.query)}”"
-        titles = {("case", case.id): f"{case.state}: {about}", ("run", case.run_id): f"Audit of {about}"}
+        titles = {
+            ("case", case.id): f"{case.state}: {about}",
+            ("run", case.run_id): f"Audit of {about}",
+        }
         resources += [
-            wire.Resource(uri=uri(kind, each), name=f"{kind} {visible(each)}", title=title, mime_type=JSON)
+            wire.Resource(
+                uri=uri(kind, each), name=f"{kind} {visible(each)}", title=title, mime_type=JSON
+            )
             for (kind, each), title in titles.items()
             if each
         ]
@@ -60,12 +71,21 @@ def listed(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
 
 
 def read(tools: Tools, given: str) -> wire.ReadResourceResult:
-    """Return a resource, in JSON. Raises InputError for an address that names nothing, with near ones."""
+    """Return a resource, in JSON. Raises InputError for an address that names nothing, with near
+    ones.
+    """
     address = urlsplit(given)
-    identifier, alone = unquote(address.path.removeprefix("/")), not (address.query or address.fragment)
+    identifier, alone = (
+        unquote(address.path.removeprefix("/")),
+        not (address.query or address.fragment),
+    )
     if address.scheme == "masis" and address.netloc in _TEMPLATES and identifier and alone:
-        found: BaseModel = tools.run(identifier) if address.netloc == "run" else tools.get_case(identifier)
-        whole = ({} if isinstance(found, Run | CaseReport) else {"finished": False}) | found.model_dump(mode="json")
+        found: BaseModel = (
+            tools.run(identifier) if address.netloc == "run" else tools.get_case(identifier)
+        )
+        whole = (
+            {} if isinstance(found, Run | CaseReport) else {"finished": False}
+        ) | found.model_dump(mode="json")
         return wire.ReadResourceResult(
             contents=[wire.TextResourceContents(uri=given, text=quoted_json(whole), mime_type=JSON)]
         )
@@ -80,9 +100,12 @@ def completed(tools: Tools, argument: str, beginning: str) -> wire.CompleteResul
     """Return the ids that begin so, newest first; none for an argument that takes no id."""
     kinds: dict[str, Literal["cases", "runs"]] = {"case_id": "cases", "run_id": "runs"}
     ids, total = tuple[str, ...](), 0
-    if argument in kinds and not any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character
+    # half a character
+    if argument in kinds and not any("\ud800" <= char <= "\udfff" for char in beginning):
         ids, total = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)
-    return wire.CompleteResult(completion=wire.Completion(values=list(ids), total=total, has_more=total > len(ids)))
+    return wire.CompleteResult(
+        completion=wire.Completion(values=list(ids), total=total, has_more=total > len(ids))
+    )
 
 
 class Prompt(wire.Prompt):
@@ -92,26 +115,40 @@ class Prompt(wire.Prompt):
     text: str = Field(exclude=True)
 
     def message(self, given: Mapping[str, str] | None) -> str:
-        """Return the text for the agent. Raises InputError naming each missing, unknown or too long argument."""
+        """Return the text for the agent. Raises InputError naming each missing, unknown or too long
+        argument.
+        """
         fields: dict[str, Any] = {
-            each.name: (Text, ...) if each.required else (Text | None, None) for each in self.arguments
+            each.name: (Text, ...) if each.required else (Text | None, None)
+            for each in self.arguments
         }
         values = {name: value for name, value in (given or {}).items() if value.strip()}
         read_arguments(create_model(self.name, **fields), values)
-        return self.text if not values else f"{self.text}\n\nThe arguments, as data: {quoted_json(values)}"
+        return (
+            self.text
+            if not values
+            else f"{self.text}\n\nThe arguments, as data: {quoted_json(values)}"
+        )
 
 
 PROMPTS: dict[str, Prompt] = {
     each["name"]: Prompt.model_validate(each)
-    for each in tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))["prompts"]
+    for each in tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))[
+        "prompts"
+    ]
 }
 
 
 def prompted(name: str, arguments: Mapping[str, str] | None) -> wire.GetPromptResult:
     """Return the message of a prompt. Raises InputError for another name or wrong arguments."""
     if name not in PROMPTS:
-        raise InputError(f"there is no prompt {named(name)}", cure=f"There are: {', '.join(PROMPTS)}.", field="name")
+        raise InputError(
+            f"there is no prompt {named(name)}",
+            cure=f"There are: {', '.join(PROMPTS)}.",
+            field="name",
+        )
     message = wire.TextContent(type="text", text=PROMPTS[name].message(arguments))
     return wire.GetPromptResult(
-        description=PROMPTS[name].description, messages=[wire.PromptMessage(role="user", content=message)]
+        description=PROMPTS[name].description,
+        messages=[wire.PromptMessage(role="user", content=message)],
     )

@@ -1,7 +1,9 @@
-"""Ids of stored evidence: an id of a chunk holds within its case only, so ``case/chunk`` names one in the whole store.
+"""Ids of stored evidence: an id of a chunk holds within its case only, so ``case/chunk`` names one
+in the whole store.
 
-``/`` and ``%`` inside an id are written ``%2F`` and ``%25`` there. The id of a chunk alone will do where only one case
-has such a chunk. What names nothing, or more than one, is reported with the ids that may have been meant.
+``/`` and ``%`` inside an id are written ``%2F`` and ``%25`` there. The id of a chunk alone will do
+where only one case has such a chunk. What names nothing, or more than one, is reported with the ids
+that may have been meant.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ _NEAR = 3
 
 
 class Source(NamedTuple):
-    """A chunk as a tool uses it. ``chunk.id`` is the id within this call; ``source_id`` what the caller wrote, and
-    ``address`` its id in the whole store, both None for evidence given in full.
+    """A chunk as a tool uses it. ``chunk.id`` is the id within this call; ``source_id`` what the
+    caller wrote, and ``address`` its id in the whole store, both None for evidence given in full.
     """
 
     chunk: Evidence
@@ -37,20 +39,29 @@ Place = tuple[str, str]
 """A case and a chunk of it."""
 
 
-def gathered(workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence] = ()) -> tuple[Source, ...]:
-    """Return the chunks given in full, then those the ids name, each once, each with an id of its own.
+def gathered(
+    workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence] = ()
+) -> tuple[Source, ...]:
+    """Return the chunks given in full, then those the ids name, each once, each with an id of its
+    own.
 
-    A chunk keeps its own id where no other here has the same, so that ``[chunk_1]`` in an answer still points at it;
-    else it goes by its address. Raises InputError naming every id that names nothing or more than one chunk.
+    A chunk keeps its own id where no other here has the same, so that ``[chunk_1]`` in an answer
+    still points at it; else it goes by its address. Raises InputError naming every id that names
+    nothing or more than one chunk.
     """
     case = cache(partial(_case, workbench))
 
     def chunk(case_id: str, evidence_id: str) -> Evidence | None:
         held = case(case_id)
-        return next((chunk for chunk in held.evidence if chunk.id == evidence_id), None) if held else None
+        return (
+            next((chunk for chunk in held.evidence if chunk.id == evidence_id), None)
+            if held
+            else None
+        )
 
     places = {source_id: _split(source_id) for source_id in ids}
-    # An id that is no address may be a chunk's id alone: all cases are looked through once for these.
+    # An id that is no address may be a chunk's id alone: all cases are looked through once for
+    # these.
     alone = [source_id for source_id, place in places.items() if not chunk(*place)]
     holders = workbench.store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
     found: dict[Place, Source] = {}
@@ -62,21 +73,28 @@ def gathered(workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence
         if held_by and held_by.total > 1:
             addresses = ", ".join(named(address(case_id, source_id)) for case_id in held_by.ids)
             total = f"{held_by.total:,}"
-            wrong.append(f"{named(source_id)} is evidence of {total} cases: name the case too, as in {addresses}")
+            wrong.append(
+                f"{named(source_id)} is evidence of {total} cases: name the case too, as in"
+                f" {addresses}"
+            )
         elif there := chunk(*place):
             found.setdefault(place, Source(there, source_id, address(*place)))
         else:
             wrong.append(_why_nothing(workbench, source_id, case(place[0])))
     if wrong:
         raise InputError(
-            "; ".join(wrong), cure="search_evidence and get_case give ids of stored evidence.", field="sourceIds"
+            "; ".join(wrong),
+            cure="search_evidence and get_case give ids of stored evidence.",
+            field="sourceIds",
         )
     sources = (*map(Source, inline), *found.values())
     shared = Counter(source.chunk.id for source in sources)
     return tuple(
-        source._replace(chunk=source.chunk.model_copy(update={"id": source.address}))
-        if source.address and shared[source.chunk.id] > 1
-        else source
+        (
+            source._replace(chunk=source.chunk.model_copy(update={"id": source.address}))
+            if source.address and shared[source.chunk.id] > 1
+            else source
+        )
         for source in sources
     )
 
@@ -89,9 +107,13 @@ def _case(workbench: Workbench, case_id: str) -> Case | None:
 
 
 def _split(source_id: str) -> Place:
-    """Return the case and the chunk of an id as ``address`` writes it; the chunk is empty where no ``/`` is in it."""
+    """Return the case and the chunk of an id as ``address`` writes it; the chunk is empty where no
+    ``/`` is in it.
+    """
     case_id, _, evidence_id = source_id.replace("%2f", "%2F").partition("/")
-    return case_id.replace("%2F", "/").replace("%25", "%"), evidence_id.replace("%2F", "/").replace("%25", "%")
+    return case_id.replace("%2F", "/").replace("%25", "%"), evidence_id.replace("%2F", "/").replace(
+        "%25", "%"
+    )
 
 
 def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str:
@@ -102,26 +124,35 @@ def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str
             return f"there is no case {named(case_id)}{near_cases(workbench, case_id)}"
         return f"there is no stored evidence {named(source_id)}"
     if not evidence_id:
-        return f"{named(case_id)} is a case, not evidence of one: a chunk of it is {named(address(case_id, 'ID'))}"
+        return (
+            f"{named(case_id)} is a case, not evidence of one: a chunk of it is"
+            f" {named(address(case_id, 'ID'))}"
+        )
     ids = [chunk.id for chunk in case.evidence]
     near = [address(case_id, each) for each in _near(evidence_id, ids) or ids[:_NEAR]]
     return f"case {named(case_id)} has no evidence {named(evidence_id)}{_among(near)}"
 
 
 def near_cases(workbench: Workbench, case_id: str) -> str:
-    """Return the ids of cases that a wrong one may have meant, in brackets; empty where there is none."""
+    """Return the ids of cases that a wrong one may have meant, in brackets; empty where there is
+    none.
+    """
     return _among(_near(case_id, workbench.store.evidence.newest_ids("cases")))
 
 
 def near_runs(workbench: Workbench, run_id: str) -> str:
-    """Return the ids of runs that a wrong one may have meant, in brackets; empty where there is none."""
+    """Return the ids of runs that a wrong one may have meant, in brackets; empty where there is
+    none.
+    """
     ids = workbench.store.evidence.newest_ids("runs")
     beginning = [each for each in ids if each.startswith(run_id)] if len(run_id) >= 4 else []
     return _among(beginning[:_NEAR] or _near(run_id, ids))
 
 
 def _near(text: str, ids: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(text[:100], [each for each in ids if len(each) <= 200], n=_NEAR, cutoff=0.5)
+    return difflib.get_close_matches(
+        text[:100], [each for each in ids if len(each) <= 200], n=_NEAR, cutoff=0.5
+    )
 
 
 def _among(ids: Sequence[str]) -> str:
@@ -157,7 +188,8 @@ def best_chunks(case: Case, text: str) -> list[FoundEvidence]:
 
 def _excerpt(text: str, plain: str, words: list[str]) -> str:
     """The stretch around the first of the words."""
-    if len(plain) != len(text):  # positions differ where a character has no plain form of one character
+    # positions differ where a character has no plain form of one character
+    if len(plain) != len(text):
         return text[:EXCERPT]
     first = min((at for word in words if (at := plain.find(word)) >= 0), default=0)
     start = max(0, first - EXCERPT // 4)

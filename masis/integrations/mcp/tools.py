@@ -1,8 +1,9 @@
-"""The tools: a method each, whose signature, types and words are what an agent sees (the SDK reads them).
+"""The tools: a method each, whose signature, types and words are what an agent sees (the SDK reads
+them).
 
-``critique_answer`` has exactly the schema of rule DRAFT-CRITIQUE-MCP; limits that a schema would have to spell out are
-checked in code. Nothing here is async: a method runs on a thread of its own, reports how far it is, and asks whether
-to stop.
+``critique_answer`` has exactly the schema of rule DRAFT-CRITIQUE-MCP; limits that a schema would
+have to spell out are checked in code. Nothing here is async: a method runs on a thread of its own,
+reports how far it is, and asks whether to stop.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ from masis.services.records import CaseFilter, QueueOrder, RunProgress
 from masis.settings import Settings
 
 MOST_CLAIM = 5_000
-"""Characters of a claim; those of questions, answers and evidence are in ``masis/schema/limits.py``."""
+"""Characters of a claim; those of questions, answers and evidence are in
+``masis/schema/limits.py``.
+"""
 MOST_CLAIMS, MOST_LISTED = 100, 100
 MOST_REPORTED = 2_000_000
 """Characters of a run that get_run gives whole; longer ones are read as the resource."""
@@ -71,8 +74,15 @@ _WAIT_S = 0.2
 
 
 def _too_large(size: int, limit: int, what: str, name: str = "") -> PydanticCustomError:
-    sizes = {"size": f"{size:,}", "what": what, "limit": f"{limit:,}", "name": f" ({name})" if name else ""}
-    return PydanticCustomError("too_large", "holds {size} {what}, at most {limit} are taken{name}", sizes)
+    sizes = {
+        "size": f"{size:,}",
+        "what": what,
+        "limit": f"{limit:,}",
+        "name": f" ({name})" if name else "",
+    }
+    return PydanticCustomError(
+        "too_large", "holds {size} {what}, at most {limit} are taken{name}", sizes
+    )
 
 
 def _at_most(limit: int, what: str, name: str = "") -> AfterValidator:
@@ -108,22 +118,39 @@ def _without_null(schema: dict[str, Any]) -> None:
 
 T = TypeVar("T")
 Maybe = Annotated[T | None, Field(json_schema_extra=_without_null)]
-"""The schema does not offer null for what may be left out; a null that arrives is taken for nothing."""
-Query = Annotated[StrictStr, _at_most(limits.QUESTION, "characters", "question_characters"), AfterValidator(_not_blank)]
-Text = Annotated[StrictStr, _at_most(limits.ANSWER, "characters", "answer_characters"), AfterValidator(_not_blank)]
+"""The schema does not offer null for what may be left out; a null that arrives is taken for
+nothing.
+"""
+Query = Annotated[
+    StrictStr,
+    _at_most(limits.QUESTION, "characters", "question_characters"),
+    AfterValidator(_not_blank),
+]
+Text = Annotated[
+    StrictStr,
+    _at_most(limits.ANSWER, "characters", "answer_characters"),
+    AfterValidator(_not_blank),
+]
 ClaimText = Annotated[StrictStr, _at_most(MOST_CLAIM, "characters"), AfterValidator(_not_blank)]
 Identifier = Annotated[StrictStr, _at_most(2_000, "characters"), AfterValidator(_not_blank)]
 SourceIds = Annotated[tuple[Identifier, ...], _at_most(limits.CHUNKS, "ids", "evidence_chunks")]
 Words = tuple[Annotated[StrictStr, _at_most(200, "characters")], ...]
 Limit = Annotated[StrictInt, Field(ge=1, le=MOST_LISTED)]
 Cursor = Annotated[
-    Maybe[Annotated[StrictStr, _at_most(2_000, "characters")]], Field(description="next_cursor of the page before")
+    Maybe[Annotated[StrictStr, _at_most(2_000, "characters")]],
+    Field(description="next_cursor of the page before"),
 ]
 Chunks = Annotated[
-    tuple[Evidence, ...], _at_most(limits.CHUNKS, "chunks", "evidence_chunks"), AfterValidator(_distinct)
+    tuple[Evidence, ...],
+    _at_most(limits.CHUNKS, "chunks", "evidence_chunks"),
+    AfterValidator(_distinct),
 ]
-InFull = Annotated[Chunks, Field(description='Chunks of evidence in full: [{"id": "1", "text": "..."}]')]
-StoredIds = Annotated[SourceIds, Field(description="Ids of stored evidence, as search_evidence gives them")]
+InFull = Annotated[
+    Chunks, Field(description='Chunks of evidence in full: [{"id": "1", "text": "..."}]')
+]
+StoredIds = Annotated[
+    SourceIds, Field(description="Ids of stored evidence, as search_evidence gives them")
+]
 
 
 class InlineCase(CamelRecord):
@@ -133,7 +160,9 @@ class InlineCase(CamelRecord):
 
     id: Maybe[Annotated[StrictStr, Field(min_length=1, max_length=500)]] = None
     query: Query
-    answer: Maybe[Text] = Field(default=None, description="Left out: one is drafted from the evidence")
+    answer: Maybe[Text] = Field(
+        default=None, description="Left out: one is drafted from the evidence"
+    )
     evidence: Chunks = Field(min_length=1, description='[{"id": "1", "text": "..."}]')
     reasoning_steps: tuple[ClaimText, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -141,7 +170,9 @@ class InlineCase(CamelRecord):
     @model_validator(mode="before")
     @classmethod
     def _in_our_form(cls, given: Any) -> Any:
-        """Bring ids that are numbers and evidence in other forms into our own, as every way in does."""
+        """Bring ids that are numbers and evidence in other forms into our own, as every way in
+        does.
+        """
         if not isinstance(given, Mapping):
             return given
         held = {**given, "id": id_text(given["id"])} if "id" in given else dict(given)
@@ -161,7 +192,9 @@ class InlineCase(CamelRecord):
 
 
 class Stopped(Exception):
-    """Whoever asked has gone or taken it back; what was finished is kept, and the same call goes on from there."""
+    """Whoever asked has gone or taken it back; what was finished is kept, and the same call goes on
+    from there.
+    """
 
 
 class Progress(NamedTuple):
@@ -179,7 +212,9 @@ class Watch(NamedTuple):
     gone: Callable[[], bool] = lambda: False
 
     def stop_if_gone(self) -> bool:
-        """Return False, so that an audit goes on. Raises Stopped, which leaves the run to be taken up again."""
+        """Return False, so that an audit goes on. Raises Stopped, which leaves the run to be taken
+        up again.
+        """
         if self.gone():
             raise Stopped
         return False
@@ -191,7 +226,9 @@ def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseMode
     wrong = []
     for name in (each for each in given if each not in fields):
         near = difflib.get_close_matches(name[:60], fields, n=1)
-        wrong.append(f"There is no argument {visible(name)}{f' (did you mean {near[0]}?)' if near else ''}.")
+        wrong.append(
+            f"There is no argument {visible(name)}{f' (did you mean {near[0]}?)' if near else ''}."
+        )
     try:
         refuse_unstorable(given, "the arguments")
         read = model.model_validate({name: given[name] for name in fields if name in given})
@@ -230,9 +267,11 @@ def tidied(value: Any, *, names: bool = False) -> Any:
 
 
 class Tool(NamedTuple):
-    """One tool, as the SDK reads its method. Names of arguments as the protocol writes them are aliases.
+    """One tool, as the SDK reads its method. Names of arguments as the protocol writes them are
+    aliases.
 
-    ``audits``: it may take long, waits among the audits, and may ask models. ``steps``: it reports its progress.
+    ``audits``: it may take long, waits among the audits, and may ask models. ``steps``: it reports
+        its progress.
     """
 
     name: str
@@ -250,7 +289,8 @@ class Tool(NamedTuple):
             title=self.title,
             read_only_hint=not self.writes,
             destructive_hint=False,
-            idempotent_hint=not self.writes,  # run_audit makes one run, but with again a further one
+            # run_audit makes one run, but with again a further one
+            idempotent_hint=not self.writes,
             open_world_hint=self.audits and uses_models(settings),
         )
         return wire.Tool(
@@ -266,11 +306,14 @@ class Tool(NamedTuple):
         """Return the JSON schema of the arguments."""
         schema: dict[str, Any] = tidied(self.metadata.arg_model.model_json_schema(by_alias=True))
         if self.name == "critique_answer":
-            schema.pop("additionalProperties", None)  # as the spec has it; unknown names are refused all the same
+            # as the spec has it; unknown names are refused all the same
+            schema.pop("additionalProperties", None)
         return schema
 
     def read(self, received: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call by the method's names. Raises InputError naming each that is wrong."""
+        """Return the arguments of a call by the method's names. Raises InputError naming each that
+        is wrong.
+        """
         given = {name: each for name, each in received.items() if each is not None}
         read = read_arguments(self.metadata.arg_model, self.metadata.pre_parse_json(given))
         return {name: getattr(read, name) for name in type(read).model_fields}
@@ -281,7 +324,8 @@ class Tool(NamedTuple):
         found: BaseModel = getattr(tools, self.name)(**followed, **arguments)
         if not isinstance(found, CritiqueResult):
             return found.model_dump(mode="json", by_alias=True)
-        whole = found.model_dump(mode="json", by_alias=True, exclude_none=True)  # the spec leaves out what is not there
+        # the spec leaves out what is not there
+        whole = found.model_dump(mode="json", by_alias=True, exclude_none=True)
         return whole | {"confidence": found.confidence}
 
 
@@ -298,7 +342,9 @@ def tool(title: str, **marks: bool) -> Callable[[M], M]:
         name, description = method.__name__, " ".join(str(method.__doc__).split())
         read = func_metadata(method, skip_names=("self", "watch"))
         config = ConfigDict(alias_generator=to_camel, extra="forbid")
-        read.arg_model = type(name, (read.arg_model,), {"model_config": config, "__module__": __name__})
+        read.arg_model = type(
+            name, (read.arg_model,), {"model_config": config, "__module__": __name__}
+        )
         TOOLS[name] = Tool(name, title, description, read, tidied(read.output_schema), **marks)
         return method
 
@@ -321,35 +367,47 @@ class Tools:
         query: Annotated[Query, Field(description="Original query")],
         draft: Annotated[Text, Field(description="Draft answer to critique")],
         source_ids: Annotated[SourceIds, Field(description="Entity IDs to use as sources")],
-        auto_revise: Annotated[Maybe[StrictBool], Field(description="Automatically fix issues")] = None,
+        auto_revise: Annotated[
+            Maybe[StrictBool], Field(description="Automatically fix issues")
+        ] = None,
         strictness: Maybe[Literal["lenient", "moderate", "strict"]] = None,
     ) -> CritiqueResult:
-        """Validate an answer against source documents to check for hallucinations. The sources are stored evidence,
-        named by sourceIds (search_evidence and get_case give them). Nothing is stored. isValid is false with any high
-        issue and with any step that failed, which unscored names; needsReview says whether a person should look, with
-        the reasons.
+        """Validate an answer against source documents to check for hallucinations. The sources are
+        stored evidence, named by sourceIds (search_evidence and get_case give them). Nothing is
+        stored. isValid is false with any high issue and with any step that failed, which unscored
+        names; needsReview says whether a person should look, with the reasons.
         """
         if not source_ids:
-            raise InputError("is empty", cure="Name the evidence to hold the draft against.", field="sourceIds")
+            raise InputError(
+                "is empty", cure="Name the evidence to hold the draft against.", field="sourceIds"
+            )
         self.spending.check()
         sources = gathered(self.workbench, source_ids)
         options = {"auto_revise": auto_revise, "strictness": strictness}
         chosen = {name: value for name, value in options.items() if value is not None}
         held_against = documents(source.chunk for source in sources)
-        found = draft_critique.critique_draft(query, draft, held_against, chosen, self.settings, cancelled=watch.gone)
-        return _with_given_ids(found, {source.chunk.id: source.source_id or "" for source in sources})
+        found = draft_critique.critique_draft(
+            query, draft, held_against, chosen, self.settings, cancelled=watch.gone
+        )
+        return _with_given_ids(
+            found, {source.chunk.id: source.source_id or "" for source in sources}
+        )
 
     @tool("Check the citations of an answer")
     def audit_citations(
         self,
         answer: Annotated[
-            Text, Field(description="The answer whose citations are checked, with its markers such as [1]")
+            Text,
+            Field(
+                description="The answer whose citations are checked, with its markers such as [1]"
+            ),
         ],
         evidence: InFull = (),
         source_ids: StoredIds = (),
     ) -> reports.CitationReport:
-        """Which citation markers of an answer, such as [1], point at evidence, which point at nothing, and which
-        sentences that assert something carry none. By rules in code, without a model; nothing is stored.
+        """Which citation markers of an answer, such as [1], point at evidence, which point at
+        nothing, and which sentences that assert something carry none. By rules in code, without a
+        model; nothing is stored.
         """
         sources = self._evidence(evidence, source_ids)
         found = audits.audit_citations(answer, [source.chunk for source in sources], self.settings)
@@ -361,14 +419,17 @@ class Tools:
         watch: Watch,
         claims: Annotated[
             tuple[ClaimText, ...],
-            Field(min_length=1, description="One assertion each; markers in a claim count as its citations"),
+            Field(
+                min_length=1,
+                description="One assertion each; markers in a claim count as its citations",
+            ),
             _at_most(MOST_CLAIMS, "claims"),
         ],
         evidence: InFull = (),
         source_ids: StoredIds = (),
     ) -> reports.ClaimsReport:
-        """Whether evidence supports, partly supports, contradicts or does not support each claim, with the passages
-        that say so. unscored is no verdict. Nothing is stored.
+        """Whether evidence supports, partly supports, contradicts or does not support each claim,
+        with the passages that say so. unscored is no verdict. Nothing is stored.
         """
         sources = self._evidence(evidence, source_ids)
         self.spending.check()
@@ -381,19 +442,25 @@ class Tools:
         self,
         watch: Watch,
         case_id: Annotated[Maybe[Identifier], Field(description="Id of a stored case")] = None,
-        case: Annotated[Maybe[InlineCase], Field(description="A case in full, which is then stored")] = None,
+        case: Annotated[
+            Maybe[InlineCase], Field(description="A case in full, which is then stored")
+        ] = None,
         again: Annotated[
             StrictBool,
             Field(
-                description="Audit even if a finished run of the same content with the same settings exists, which is "
-                "otherwise returned"
+                description=(
+                    "Audit even if a finished run of the same content with the same settings"
+                    " exists, which is "
+                    "otherwise returned"
+                )
             ),
         ] = False,
     ) -> reports.RunReport:
-        """Audit a case in full: citations, claims, a critic, revisions until no serious issue is left, a judge. The run
-        is stored for people to review, and a case given in full is stored too. A finished run of the same content is
-        returned. Reports progress step by step; a call that was cancelled goes on where it stopped when made again.
-        People decide on runs in the workbench, no tool does.
+        """Audit a case in full: citations, claims, a critic, revisions until no serious issue is
+        left, a judge. The run is stored for people to review, and a case given in full is stored
+        too. A finished run of the same content is returned. Reports progress step by step; a call
+        that was cancelled goes on where it stopped when made again. People decide on runs in the
+        workbench, no tool does.
         """
         chosen = self._case_to_audit(case_id, case)
         with self._one_at_a_time(chosen, watch):
@@ -414,17 +481,24 @@ class Tools:
     @tool("Read a run")
     def get_run(
         self,
-        run_id: Annotated[Identifier, Field(description="Id of a run, as run_audit and list_queue give it")],
+        run_id: Annotated[
+            Identifier, Field(description="Id of a run, as run_audit and list_queue give it")
+        ],
         detail: Annotated[
             Literal["issues", "whole"],
-            Field(description="whole: every record of the run, hundreds of kilobytes for long answers"),
+            Field(
+                description="whole: every record of the run, hundreds of kilobytes for long answers"
+            ),
         ] = "issues",
     ) -> reports.RunReport:
-        """What an audit found: scores, issues, iterations, and whether a person must look and why. Also of a run that
-        is under way or was interrupted, as far as it has come.
+        """What an audit found: scores, issues, iterations, and whether a person must look and why.
+        Also of a run that is under way or was interrupted, as far as it has come.
         """
         report = reports.of_run(self.run(run_id), whole=detail == "whole")
-        if report.run is not None and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED:
+        if (
+            report.run is not None
+            and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED
+        ):
             raise InputError(
                 f"is whole for this run more than {MOST_REPORTED:,} characters",
                 cure=f"Ask for issues, or read the resource {report.uri}.",
@@ -435,7 +509,9 @@ class Tools:
     @tool("Read a case")
     def get_case(
         self,
-        case_id: Annotated[Identifier, Field(description="Id of a case, as list_queue and search_evidence give it")],
+        case_id: Annotated[
+            Identifier, Field(description="Id of a case, as list_queue and search_evidence give it")
+        ],
     ) -> reports.CaseReport:
         """A stored case: question, answer, evidence, state, runs."""
         case = self._case(case_id)
@@ -445,7 +521,12 @@ class Tools:
             state=self.workbench.cases.summary(case_id).state,
             evidence_ids=tuple(address(case_id, chunk.id) for chunk in case.evidence),
             runs=tuple(
-                {"run_id": run.id, "state": run.state, "started_at": run.started_at, "quality": run.quality}
+                {
+                    "run_id": run.id,
+                    "state": run.state,
+                    "started_at": run.started_at,
+                    "quality": run.quality,
+                }
                 for run in self.workbench.runs.for_case(case_id)
             ),
         )
@@ -460,7 +541,9 @@ class Tools:
         states: tuple[CaseState, ...] = (),
         flags: Annotated[Words, Field(description="Issues found in the original answer")] = (),
         reasons: Annotated[Words, Field(description="Why a person should look")] = (),
-        tiers: Annotated[tuple[ReviewTier, ...], Field(description="must_look: something is wrong or unsafe")] = (),
+        tiers: Annotated[
+            tuple[ReviewTier, ...], Field(description="must_look: something is wrong or unsafe")
+        ] = (),
         fields: Annotated[Words, Field(description="Values of the metadata key field")] = (),
         datasets: Annotated[Words, Field(description="Values of the metadata key dataset")] = (),
         models: Words = (),
@@ -474,17 +557,22 @@ class Tools:
         order: Annotated[
             QueueOrder,
             Field(
-                description="risk: must_look first, then not_certified, the likeliest to be faulty before others",
+                description=(
+                    "risk: must_look first, then not_certified, the likeliest to be faulty before"
+                    " others"
+                ),
             ),
         ] = "risk",
         seed: Annotated[StrictInt, Field(description="Of the order random")] = 0,
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> reports.QueuePage:
-        """The stored cases, filtered, a page at a time, most likely faulty first: state, scores, issues, newest run.
-        states [needs_review] lists what needs review.
+        """The stored cases, filtered, a page at a time, most likely faulty first: state, scores,
+        issues, newest run. states [needs_review] lists what needs review.
         """
-        filters = {name: value for name, value in locals().items() if name in CaseFilter.model_fields}
+        filters = {
+            name: value for name, value in locals().items() if name in CaseFilter.model_fields
+        }
         page = page_of(cursor, filters)
         found = self.workbench.cases.find(CaseFilter(**filters, page=page, size=limit))
         return reports.QueuePage(
@@ -497,15 +585,19 @@ class Tools:
     @tool("Search stored evidence")
     def search_evidence(
         self,
-        text: Annotated[Query, Field(description="Words that the evidence of a case holds, all of them")],
+        text: Annotated[
+            Query, Field(description="Words that the evidence of a case holds, all of them")
+        ],
         limit: Annotated[Limit, Field(description="Cases on a page")] = 10,
         cursor: Cursor = None,
     ) -> reports.EvidencePage:
-        """Chunks of stored evidence by their words, with the ids that critique_answer, audit_citations and
-        verify_claims take as sourceIds.
+        """Chunks of stored evidence by their words, with the ids that critique_answer,
+        audit_citations and verify_claims take as sourceIds.
         """
         page = page_of(cursor, [text, limit])
-        found = self.workbench.store.evidence.with_words(text, limit=limit, offset=(page - 1) * limit)
+        found = self.workbench.store.evidence.with_words(
+            text, limit=limit, offset=(page - 1) * limit
+        )
         cases = map(self.workbench.store.cases.get, found.ids)
         return reports.EvidencePage(
             evidence=tuple(chunk for case in cases for chunk in best_chunks(case, text)),
@@ -516,16 +608,22 @@ class Tools:
     # what several tools do
 
     def run(self, run_id: str) -> Run | RunProgress:
-        """Return a finished run, or the progress of another one. Raises InputError naming near ids."""
+        """Return a finished run, or the progress of another one. Raises InputError
+        naming near ids.
+        """
         try:
             progress = self.workbench.runs.progress(run_id)
         except UnknownRecord as error:
             raise self._no_such_run(run_id) from error
         return self.workbench.runs.get(run_id) if progress.state == "finished" else progress
 
-    def _evidence(self, evidence: tuple[Evidence, ...], source_ids: tuple[str, ...]) -> tuple[Source, ...]:
+    def _evidence(
+        self, evidence: tuple[Evidence, ...], source_ids: tuple[str, ...]
+    ) -> tuple[Source, ...]:
         if not evidence and not source_ids:
-            raise InputError("give evidence, or sourceIds of stored evidence", cure="", field="arguments")
+            raise InputError(
+                "give evidence, or sourceIds of stored evidence", cure="", field="arguments"
+            )
         return gathered(self.workbench, source_ids, evidence)
 
     def _case_to_audit(self, case_id: str | None, inline: InlineCase | None) -> Case:
@@ -541,7 +639,9 @@ class Tools:
 
     @contextlib.contextmanager
     def _one_at_a_time(self, case: Case, watch: Watch) -> Iterator[None]:
-        """One audit of a case at a time: whoever asks for the same meanwhile waits, and gets the same run."""
+        """One audit of a case at a time: whoever asks for the same meanwhile waits, and gets the
+        same run.
+        """
         with self._audit_ended:
             while case.id in self._being_audited:
                 self._audit_ended.wait(_WAIT_S)
@@ -561,7 +661,11 @@ class Tools:
             near, cure = near_runs(self.workbench, run_id), "list_queue gives the ids of runs."
             return InputError(f"there is no run {named(run_id)}{near}", cure=cure, field="runId")
         newest = next(iter(self.workbench.runs.for_case(run_id)), None)
-        has = f"Its newest run is {named(newest.id)}." if newest else "It has no run yet; run_audit makes one."
+        has = (
+            f"Its newest run is {named(newest.id)}."
+            if newest
+            else "It has no run yet; run_audit makes one."
+        )
         return InputError(f"{named(run_id)} is a case, not a run", cure=has, field="runId")
 
     def _unmatched(self, filters: Mapping[str, Any]) -> Iterator[str]:
@@ -570,7 +674,11 @@ class Tools:
             known = self.workbench.cases.values(CaseFilter(), name)
             for value in filters[name]:
                 if not known.get(value):
-                    there = ", ".join(f"{named(each)} ({count:,})" for each, count in list(known.items())[:20] if count)
+                    there = ", ".join(
+                        f"{named(each)} ({count:,})"
+                        for each, count in list(known.items())[:20]
+                        if count
+                    )
                     yield f"{name}: no case here has {named(value)}; there are: {there or 'none'}."
 
     def _case(self, case_id: str) -> Case:
@@ -579,14 +687,19 @@ class Tools:
         except UnknownRecord as error:
             raise InputError(
                 f"there is no case {named(case_id)}{near_cases(self.workbench, case_id)}",
-                cure="list_queue and search_evidence give the ids of cases; run_audit also takes a case in full.",
+                cure=(
+                    "list_queue and search_evidence give the ids of cases; run_audit also takes a"
+                    " case in full."
+                ),
                 field="caseId",
             ) from error
 
 
 def _reporter(settings: Settings, case: Case, watch: Watch) -> Callable[[Event], None]:
     """Return what turns the events of an audit into progress that only grows."""
-    total = float(settings.max_iterations * STEPS + (0 if case.answer and case.answer.strip() else 1))
+    total = float(
+        settings.max_iterations * STEPS + (0 if case.answer and case.answer.strip() else 1)
+    )
     done = 0.0
 
     def take(event: Event) -> None:
@@ -595,7 +708,10 @@ def _reporter(settings: Settings, case: Case, watch: Watch) -> Callable[[Event],
         match event.kind:
             case "run_started":
                 resumed = event.data.get("resumed_after", 0)
-                done, message = float(resumed * STEPS), f"run {event.run_id} {'is resumed' if resumed else 'begins'}"
+                done, message = (
+                    float(resumed * STEPS),
+                    f"run {event.run_id} {'is resumed' if resumed else 'begins'}",
+                )
             case "step_started":
                 done, message = done + 0.5, where
             case "step_finished":
@@ -614,12 +730,16 @@ def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueRes
     """Return the result with each source under the id that the caller used."""
 
     def renamed(issue: CritiqueIssue) -> CritiqueIssue:
-        return issue.model_copy(update={"related_source": given.get(issue.related_source or "", issue.related_source)})
+        return issue.model_copy(
+            update={"related_source": given.get(issue.related_source or "", issue.related_source)}
+        )
 
     issues, left = (tuple(map(renamed, each)) for each in (found.issues, found.remaining_issues))
     used = tuple(given.get(each, each) for each in found.metadata.sources_used)
     metadata = found.metadata.model_copy(update={"sources_used": used})
-    return found.model_copy(update={"issues": issues, "remaining_issues": left, "metadata": metadata})
+    return found.model_copy(
+        update={"issues": issues, "remaining_issues": left, "metadata": metadata}
+    )
 
 
 # Cursors: where the next page of a list begins.
@@ -631,14 +751,19 @@ def cursor_of(page: int, query: Any) -> str:
 
 
 def page_of(received: str | None, query: Any) -> int:
-    """Return the page that a cursor names; 1 without one. Raises InputError for a cursor of something else."""
+    """Return the page that a cursor names; 1 without one. Raises InputError for a cursor of
+    something else.
+    """
     if received is None:
         return 1
     page = received.partition("-")[0]
     if not page.isdecimal() or len(page) > _PAGE_DIGITS or received != cursor_of(int(page), query):
         raise InputError(
             "is not a cursor of this list with these filters",
-            cure="Give next_cursor unchanged, with the same filters, or leave it out to begin at the first page.",
+            cure=(
+                "Give next_cursor unchanged, with the same filters, or leave it out to begin at the"
+                " first page."
+            ),
             field="cursor",
         )
     return int(page)

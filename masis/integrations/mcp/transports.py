@@ -1,4 +1,6 @@
-"""How the server is reached: over stdin and stdout by the process that started it, or over streamable HTTP."""
+"""How the server is reached: over stdin and stdout by the process that started it, or over
+streamable HTTP.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ from masis.settings.hosts import AllowedHosts, is_loopback
 log = logging.getLogger("masis.integrations.mcp")
 
 GUESSES = (1.0, 20)
-"""Requests a second with a wrong secret that are looked at, and how many at once; more are refused unread."""
+"""Requests a second with a wrong secret that are looked at, and how many at once; more are refused
+unread.
+"""
 LEAST_TOKEN = 16
 """Characters of the secret: 16 hexadecimal digits hold 64 bits."""
 PATH = "/mcp"
@@ -48,7 +52,9 @@ Asgi = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 
 
 def serve_stdio(server: MasisServer) -> int:
-    """Serve until stdin ends or a signal comes; returns the exit code. Stdout carries the protocol and nothing else."""
+    """Serve until stdin ends or a signal comes; returns the exit code. Stdout carries the protocol
+    and nothing else.
+    """
     return asyncio.run(_stdio(server))
 
 
@@ -58,7 +64,8 @@ async def _stdio(server: MasisServer) -> int:
     async def end_by_signal() -> None:
         nonlocal code
         with (
-            contextlib.suppress(NotImplementedError, ValueError, RuntimeError),  # Windows, or not the main thread
+            # Windows, or not the main thread
+            contextlib.suppress(NotImplementedError, ValueError, RuntimeError),
             anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
         ):
             await anext(signals)
@@ -67,10 +74,12 @@ async def _stdio(server: MasisServer) -> int:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(end_by_signal)
-        # Its own reader, since the SDK's can't be interrupted while it waits for a line; stdout is the SDK's, which
-        # has whatever else is printed go to stderr.
+        # Its own reader, since the SDK's can't be interrupted while it waits for a line; stdout is
+        # the SDK's, which has whatever else is printed go to stderr.
         async with stdio_server(stdin=lines) as (incoming, outgoing):
-            await server.server.run(incoming, outgoing, server.server.create_initialization_options())
+            await server.server.run(
+                incoming, outgoing, server.server.create_initialization_options()
+            )
         tasks.cancel_scope.cancel()
     await asyncio.to_thread(server.close)
     return code
@@ -79,8 +88,9 @@ async def _stdio(server: MasisServer) -> int:
 class _Lines:
     """The lines of a file descriptor, read on a thread that keeps no process alive.
 
-    In place of a line that is too long stands a request for a method that is not there, under the id of the one that
-    was too long where that can be seen: its sender gets an error and does not wait for ever.
+    In place of a line that is too long stands a request for a method that is not there, under the
+    id of the one that was too long where that can be seen: its sender gets an error and does not
+    wait for ever.
     """
 
     def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
@@ -93,50 +103,64 @@ class _Lines:
             yield line
 
     def _follow(self) -> None:
-        with contextlib.suppress(OSError, RuntimeError):  # the terminal is gone, or the loop is closed
+        # the terminal is gone, or the loop is closed
+        with contextlib.suppress(OSError, RuntimeError):
             while line := self._stream.readline(limits.BODY + 1):
-                text = line.decode("utf-8", "replace") if len(line) <= limits.BODY else self._refused(line)
+                text = (
+                    line.decode("utf-8", "replace")
+                    if len(line) <= limits.BODY
+                    else self._refused(line)
+                )
                 self._loop.call_soon_threadsafe(self._read.put_nowait, text)
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._read.put_nowait, None)
 
     def _refused(self, line: bytes) -> str:
-        """Read on to the end of a line that is too long, and return what stands for it; its edges are looked at."""
+        """Read on to the end of a line that is too long, and return what stands for it; its edges
+        are looked at.
+        """
         log.warning("A message of more than %d bytes is refused.", limits.BODY)
         head, end = line[:_EDGE], line[-_EDGE:]
         while not end.endswith(b"\n") and (more := self._stream.readline(_CHUNK)):
             end = (end + more)[-_EDGE:]
         found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end)
         method = f"message longer than {limits.BODY} bytes"
-        return json.dumps({"jsonrpc": "2.0", "method": method} | ({"id": json.loads(found.group(1))} if found else {}))
+        return json.dumps(
+            {"jsonrpc": "2.0", "method": method}
+            | ({"id": json.loads(found.group(1))} if found else {})
+        )
 
 
 def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> None:
-    """Raise SettingsError where others could reach the server and nobody said that they may, or by which secret."""
+    """Raise SettingsError where others could reach the server and nobody said that they may, or by
+    which secret.
+    """
     AllowedHosts(allowed)  # says which name is none
     if not is_loopback(host) and not allowed:
         raise SettingsError(
-            f"--host {host}: others who can reach this machine could read every case and have audits made. If that is "
-            "meant, name the host names they will use: --allow-host audits.example.org"
+            f"--host {host}: others who can reach this machine could read every case and have"
+            " audits made. If that is meant, name the host names they will use: --allow-host"
+            " audits.example.org"
         )
     if allowed and token is None:
         raise SettingsError(
-            "--allow-host lets others reach the server, so put a secret into the variable MASIS_MCP_TOKEN; clients "
-            "send it as 'Authorization: Bearer ...'."
+            "--allow-host lets others reach the server, so put a secret into the variable"
+            " MASIS_MCP_TOKEN; clients send it as 'Authorization: Bearer ...'."
         )
     if token is not None and len(token) < LEAST_TOKEN:
         raise SettingsError(
-            f"MASIS_MCP_TOKEN has {len(token)} characters and could be guessed; it needs at least {LEAST_TOKEN}. "
-            'python -c "import secrets; print(secrets.token_urlsafe(32))" makes one.'
+            f"MASIS_MCP_TOKEN has {len(token)} characters and could be guessed; it needs at least"
+            f' {LEAST_TOKEN}. python -c "import secrets; print(secrets.token_urlsafe(32))" makes'
+            " one."
         )
 
 
 def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asgi:
     """Return the ASGI application for those who know the secret, on the hosts that are ours.
 
-    Host and Origin of each request are checked as at every door (``masis/settings/hosts.py``), against pages that
-    rebind their name and pages of other servers here; bodies of other types than JSON are refused, since a page of any
-    site may send text/plain without asking first.
+    Host and Origin of each request are checked as at every door (``masis/settings/hosts.py``),
+    against pages that rebind their name and pages of other servers here; bodies of other types than
+    JSON are refused, since a page of any site may send text/plain without asking first.
     """
     inner: Asgi = server.server.streamable_http_app(
         streamable_http_path=PATH,
@@ -154,13 +178,25 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
         kind, _, given = headers.get("authorization", "").partition(" ")
         if wrong := hosts.refusal(headers.getlist("host"), headers.getlist("origin")):
             return PlainTextResponse(wrong.reason, wrong.status)
-        if expected and not (kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), expected)):
+        if expected and not (
+            kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), expected)
+        ):
             if wait := guessed.take():
-                return refused(429, "too_many_requests", "Too many wrong tokens", retry_after=str(round(wait + 1)))
+                return refused(
+                    429,
+                    "too_many_requests",
+                    "Too many wrong tokens",
+                    retry_after=str(round(wait + 1)),
+                )
             cure = "Send the token as Authorization: Bearer ..."
-            return refused(401, "invalid_token", cure, www_authenticate='Bearer error="invalid_token"')
+            return refused(
+                401, "invalid_token", cure, www_authenticate='Bearer error="invalid_token"'
+            )
         if wait := taken.take():
-            words = f"At most {limits.REQUESTS_A_MINUTE:,} requests a minute (requests_per_minute, burst)"
+            words = (
+                f"At most {limits.REQUESTS_A_MINUTE:,} requests a minute (requests_per_minute,"
+                " burst)"
+            )
             return refused(429, "too_many_requests", words, retry_after=str(round(wait + 1)))
         body = headers.get("content-type", "").partition(";")[0].strip().lower()
         if method == "POST" and body != "application/json":
@@ -186,7 +222,9 @@ def address(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
-def serve_http(server: MasisServer, listener: socket.socket, allowed: tuple[str, ...], token: str | None) -> int:
+def serve_http(
+    server: MasisServer, listener: socket.socket, allowed: tuple[str, ...], token: str | None
+) -> int:
     """Serve until a signal comes, the only end there is; returns the exit code."""
     config = uvicorn.Config(
         app(server, allowed, token),
@@ -197,13 +235,14 @@ def serve_http(server: MasisServer, listener: socket.socket, allowed: tuple[str,
 
     class InGoodOrder(uvicorn.Server):
         async def shutdown(self, sockets: Any = None) -> None:
-            # Calls under way are signalled first and can answer; streams that clients hold open are then cut off, which
-            # uvicorn would log as errors.
+            # Calls under way are signalled first and can answer; streams that clients hold open are
+            # then cut off, which uvicorn would log as errors.
             await asyncio.to_thread(server.close)
             logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
             await super().shutdown(sockets)
 
-    # uvicorn passes a signal on once it has ended, and asyncio may have taken it for a cancellation by then.
+    # uvicorn passes a signal on once it has ended, and asyncio may have taken it for a cancellation
+    # by then.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         InGoodOrder(config).run([listener])

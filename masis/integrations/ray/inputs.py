@@ -1,6 +1,7 @@
 """The input: files, each read in chunks that are audited and written together.
 
-The same input gives the same files and chunks, by name, so that a later try of the command skips what is written.
+The same input gives the same files and chunks, by name, so that a later try of the command skips
+what is written.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ from masis.errors import InputError
 from masis.schema.case import Case
 
 CHUNK_CASES = 50
-"""Cases that one worker audits before it writes; what a killed worker had not written is audited again."""
+"""Cases that one worker audits before it writes; what a killed worker had not written is audited
+again.
+"""
 
 _READ = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".gz", ".zip")
 
 
 class Part(NamedTuple):
-    """A file of the input; ``size`` is in bytes, ``source`` how rows name it: by what was given, and its name in it."""
+    """A file of the input; ``size`` is in bytes, ``source`` how rows name it: by what was given,
+    and its name in it.
+    """
 
     name: str
     file: str
@@ -38,7 +43,8 @@ class Part(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Rows that are audited and written together; ``size`` is how much of the input they are, in bytes.
+    """Rows that are audited and written together; ``size`` is how much of the input they are, in
+    bytes.
 
     ``entries`` are the rows as JSON: number in the file from 1, case, and why there is none.
     """
@@ -77,13 +83,23 @@ def parts_of(place: str) -> list[Part]:
         if each.type == fs.FileType.File and each.path.lower().endswith(_READ) and not hidden:
             found.append(_part(each, str(inside), f"{place.rstrip('/')}/{inside}"))
     if not found:
-        raise InputError(f"holds no file that can be read ({', '.join(_READ)})", cure="Name a file.", file=place)
+        raise InputError(
+            f"holds no file that can be read ({', '.join(_READ)})", cure="Name a file.", file=place
+        )
     return found
 
 
 def _part(info: Any, inside: str, source: str) -> Part:
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", PurePosixPath(inside).name.partition(".")[0])[:40].strip("-") or "file"
-    return Part(f"{stem}-{blake2b(inside.encode(), digest_size=5).hexdigest()}", info.path, source, info.size)
+    stem = (
+        re.sub(r"[^A-Za-z0-9]+", "-", PurePosixPath(inside).name.partition(".")[0])[:40].strip("-")
+        or "file"
+    )
+    return Part(
+        f"{stem}-{blake2b(inside.encode(), digest_size=5).hexdigest()}",
+        info.path,
+        source,
+        info.size,
+    )
 
 
 def chunks_of(
@@ -119,11 +135,15 @@ def cases_of(chunk: Chunk) -> Iterator[tuple[int, Case | None, str | None]]:
 
 
 def _readable(part: Part, place: str, profile: Profile | None) -> Iterator[MappedRow]:
-    """Yield the rows up to the end, or to the problem that ends them: one bad file must not end the others."""
+    """Yield the rows up to the end, or to the problem that ends them: one bad file must not end the
+    others.
+    """
     number = end = 0
     try:
         with _local(part, place) as path:
-            for row in read_any(path, profile, name=PurePosixPath(part.file).name) if part.size else ():
+            for row in (
+                read_any(path, profile, name=PurePosixPath(part.file).name) if part.size else ()
+            ):
                 number, end = row.number, row.end
                 yield row
     except InputError as error:

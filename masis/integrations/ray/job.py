@@ -1,6 +1,8 @@
-"""The driver: what is still to be done, handed to Ray Data; progress; and an end that leaves no process behind.
+"""The driver: what is still to be done, handed to Ray Data; progress; and an end that leaves no
+process behind.
 
-A worker audits the rows of a chunk, with roles and connections that stay warm, and writes its shard.
+A worker audits the rows of a chunk, with roles and connections that stay warm, and writes its
+shard.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ from masis.settings import Settings
 from masis.settings.environment import quiet_ray
 
 STORE_BYTES = 256 * 2**20
-"""Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few wait."""
+"""Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few
+wait.
+"""
 READERS = 4
 """Files that are read at once: one reader feeds many auditors."""
 LOOKED_EVERY = timedelta(seconds=1)
@@ -75,7 +79,9 @@ class Report(NamedTuple):
 
 
 Watch = Callable[[Totals, int, int], bool]
-"""Called once a second with what is done, the bytes of the input, and those done before; returns whether to stop."""
+"""Called once a second with what is done, the bytes of the input, and those done before; returns
+whether to stop.
+"""
 
 
 def audit_on_ray(
@@ -85,10 +91,10 @@ def audit_on_ray(
 ) -> Report:
     """Audit what is not audited yet, and return what was done.
 
-    The audits under way are finished once ``watch`` returns True; ``failed`` is given the message of each case that was
-    set aside, up to a limit. Raises MissingExtra where Ray is not installed, InputError where the input can't be read
-    or the output folder holds something else or is being written, and MasisError where Ray ended the job: given again,
-    it goes on.
+    The audits under way are finished once ``watch`` returns True; ``failed`` is given the message
+    of each case that was set aside, up to a limit. Raises MissingExtra where Ray is not installed,
+    InputError where the input can't be read or the output folder holds something else or is being
+    written, and MasisError where Ray ended the job: given again, it goes on.
     """
     require("--engine ray needs the package Ray", "ray", "ray")
     parts = inputs.parts_of(job.place)
@@ -106,26 +112,38 @@ def audit_on_ray(
     done = {part.name: found.get(part.name, shards.Done({}, False)) for part in parts}
     left = [part for part in parts if not done[part.name].whole]
     total = sum(part.size for part in parts)
-    before = sum(part.size if part not in left else sum(done[part.name].chunks.values()) for part in parts)
+    before = sum(
+        part.size if part not in left else sum(done[part.name].chunks.values()) for part in parts
+    )
     if not left:
         return Report(Totals(), True)
     with lake.held(), _cluster(job) as (ray, cores):
         ledger = _ledger(ray, job)
         try:
             with _watched(ray, ledger, lambda totals: watch(totals, total, before), failed):
-                complete = _run(job, left, {name: tuple(each.chunks) for name, each in done.items()}, cores, ledger)
+                complete = _run(
+                    job,
+                    left,
+                    {name: tuple(each.chunks) for name, each in done.items()},
+                    cores,
+                    ledger,
+                )
             totals: Totals = ray.get(ledger.totals.remote())
             for error in ray.get(ledger.errors.remote()):
                 failed(error)
         except ray.exceptions.RayError as error:
             reason = str(error).strip().splitlines()[-1][:500]
-            raise MasisError(f"Ray ended the job: {reason}. The same command goes on from here.") from error
+            raise MasisError(
+                f"Ray ended the job: {reason}. The same command goes on from here."
+            ) from error
         finally:
             ray.kill(ledger)
     return Report(totals, complete)
 
 
-def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], cores: int, ledger: Any) -> bool:
+def _run(
+    job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], cores: int, ledger: Any
+) -> bool:
     """Let Ray Data read and audit; returns whether every shard is complete."""
     from ray import data
 
@@ -133,17 +151,24 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
 
     def read(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         part = Part(**row)
-        return (chunk._asdict() for chunk in inputs.chunks_of(part, place, profile, size, done.get(part.name, ())))
+        return (
+            chunk._asdict()
+            for chunk in inputs.chunks_of(part, place, profile, size, done.get(part.name, ()))
+        )
 
     work, at_once, workers = _shared_out(job, cores)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    context.target_max_block_size = 1  # a block for each chunk: they are what is handed out, not megabytes of rows
+    # a block for each chunk: they are what is handed out, not megabytes of rows
+    context.target_max_block_size = 1
     dataset = data.from_items([part._asdict() for part in left], override_num_blocks=len(left))
-    # Readers mostly wait for the auditors: were they counted as cores, they would keep one from auditing.
-    chunks = dataset.flat_map(read, num_cpus=0, compute=data.TaskPoolStrategy(size=min(len(left), workers, READERS)))
+    # Readers mostly wait for the auditors: were they counted as cores, they would keep one from
+    # auditing.
+    chunks = dataset.flat_map(
+        read, num_cpus=0, compute=data.TaskPoolStrategy(size=min(len(left), workers, READERS))
+    )
     audited = chunks.map(
         Auditor,
         fn_constructor_args=(work, at_once, ledger),
@@ -152,7 +177,8 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
         ),
         num_cpus=1,
     )
-    complete = [row["complete"] for row in audited.iter_rows()]  # to the end, even where one is not complete
+    # to the end, even where one is not complete
+    complete = [row["complete"] for row in audited.iter_rows()]
     return all(complete)
 
 
@@ -166,12 +192,18 @@ def _shared_out(job: RayAudit, cores: int) -> tuple[RayAudit, int, int]:
         return job, 1, job.workers or cores
     workers = min(cores, calls)
     each = math.ceil(calls / workers)
-    return job._replace(settings=with_concurrency(job.settings, each)), each * AUDITS_A_CALL, workers
+    return (
+        job._replace(settings=with_concurrency(job.settings, each)),
+        each * AUDITS_A_CALL,
+        workers,
+    )
 
 
 @contextmanager
 def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
-    """Give Ray and its cores: the cluster named, the one this process is in, else one of our own that ends with it."""
+    """Give Ray and its cores: the cluster named, the one this process is in, else one of our own
+    that ends with it.
+    """
     quiet_ray()
     import ray
 
@@ -181,7 +213,9 @@ def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
             if not job.address:
                 own["_temp_dir"] = _own_folder()
                 undo.callback(shutil.rmtree, own["_temp_dir"], ignore_errors=True)
-                own["num_cpus"] = job.workers if job.workers and not uses_models(job.settings) else None
+                own["num_cpus"] = (
+                    job.workers if job.workers and not uses_models(job.settings) else None
+                )
                 own |= {"object_store_memory": STORE_BYTES, "include_dashboard": False}
             quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
             ray.init(address=job.address or "local", namespace="masis", **quiet, **own)
@@ -190,7 +224,9 @@ def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
 
 
 def _own_folder() -> str:
-    """Return a new folder for Ray's sockets and logs, named by this process; remove those whose process was killed."""
+    """Return a new folder for Ray's sockets and logs, named by this process; remove those whose
+    process was killed.
+    """
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         owner = left.name.removeprefix(_FOLDER).partition("-")[0]
         if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc/self").exists():
@@ -202,7 +238,8 @@ _FOLDER = "masis-ray-"
 
 
 def _ledger(ray: Any, job: RayAudit) -> Any:
-    """Return the job's ledger: a named actor that takes no core and lives on the driver's node, which it ends with.
+    """Return the job's ledger: a named actor that takes no core and lives on the driver's node,
+    which it ends with.
 
     Raises InputError where another job writes to the same folder.
     """
@@ -211,14 +248,21 @@ def _ledger(ray: Any, job: RayAudit) -> Any:
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     name = f"masis-ledger-{blake2b(job.out.encode(), digest_size=8).hexdigest()}"
     if any(each["name"] == name for each in ray.util.list_named_actors(all_namespaces=True)):
-        raise InputError("is being written by another audit", cure="Wait for its end.", field="--out")
+        raise InputError(
+            "is being written by another audit", cure="Wait for its end.", field="--out"
+        )
     made = ray.remote(Ledger).options(name=name, num_cpus=0, scheduling_strategy=here)
     return made.remote(job.tries, job.max_cost)
 
 
-def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]) -> Any:
-    """Show progress from another thread while the dataset is worked off; ask the ledger to stop when it is asked to."""
-    from masis.services.background import Repeated  # here: workers import this module, and need no services
+def _watched(
+    ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]
+) -> Any:
+    """Show progress from another thread while the dataset is worked off; ask the ledger to stop
+    when it is asked to.
+    """
+    # here: workers import this module, and need no services
+    from masis.services.background import Repeated
 
     def look(over: Callable[[], bool]) -> None:
         with suppress(ray.exceptions.RayError):  # the job ends too, and says why
@@ -263,7 +307,8 @@ class Auditor:
             return all(number in rows for number, _, _ in left)
 
         if number_of_try > 1:
-            # A worker ended in this shard: each row is audited alone and written at once, since one of them ended it.
+            # A worker ended in this shard: each row is audited alone and written at once, since one
+            # of them ended it.
             whole = [write([self._audited(chunk, each)]) for each in left][-1:] != [False]
         else:
             waiting = [self.pool.submit(self._audited, chunk, each) for each in left]
@@ -286,12 +331,19 @@ class Auditor:
         if case is None:
             return failed(problem or "holds no case", 0)
         while True:
-            usd = (estimate(case, self.work.settings).cost_usd or 0.0) if self.work.max_cost is not None else 0.0
+            usd = (
+                (estimate(case, self.work.settings).cost_usd or 0.0)
+                if self.work.max_cost is not None
+                else 0.0
+            )
             what, tries = self._asked("begin", chunk.shard, number, usd)
             if what == "stop":
                 return None
             if what == "set_aside":
-                return failed(f"the worker ended {tries} times while this case was audited (out of memory?)", tries)
+                return failed(
+                    f"the worker ended {tries} times while this case was audited (out of memory?)",
+                    tries,
+                )
             try:
                 run = run_audit(case, self.work.settings)
             except Exception as error:  # noqa: BLE001 (one case must not end the audit of the others; it is reported)
@@ -301,7 +353,9 @@ class Auditor:
                 continue
             row, usage = audited_row(case, run, origin, tries=tries), run.usage
             tokens = usage.prompt_tokens + usage.completion_tokens
-            spent = Spent(row["outcome"], run.incomplete, usage.calls, tokens, usage.cost_usd or 0.0)
+            spent = Spent(
+                row["outcome"], run.incomplete, usage.calls, tokens, usage.cost_usd or 0.0
+            )
             self.ledger.ended.remote(chunk.shard, number, spent)
             return row
 

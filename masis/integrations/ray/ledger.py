@@ -1,6 +1,8 @@
-"""What all workers of a job share: who writes which shard, what is spent, and which cases ended a worker.
+"""What all workers of a job share: who writes which shard, what is spent, and which cases ended a
+worker.
 
-A plain object; the job makes an actor of it, which lives on the driver's node and ends with the driver.
+A plain object; the job makes an actor of it, which lives on the driver's node and ends with the
+driver.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ _MESSAGES = 100
 
 
 class Totals(NamedTuple):
-    """What the job has done so far; ``size`` in bytes of the input, ``cost_usd`` of what has a price.
+    """What the job has done so far; ``size`` in bytes of the input, ``cost_usd`` of what has a
+    price.
 
     ``exhausted`` says that ``--max-cost`` lets no further audit begin.
     """
@@ -46,7 +49,9 @@ class Spent(NamedTuple):
 
 
 class Ledger:
-    """See the module. ``tries`` is how often an audit may end its worker, ``max_cost`` in US dollars."""
+    """See the module. ``tries`` is how often an audit may end its worker, ``max_cost`` in US
+    dollars.
+    """
 
     def __init__(self, tries: int, max_cost: float | None) -> None:
         self._most_tries, self._max_cost = tries, max_cost
@@ -61,17 +66,23 @@ class Ledger:
         self._errors: list[str] = []
 
     def start(self, shard: str) -> int:
-        """Begin a try at a shard and return its number. The worker of an earlier one is gone, with its audits."""
+        """Begin a try at a shard and return its number. The worker of an earlier one is gone, with
+        its audits.
+        """
         self._starts[shard] += 1
         self._under_way.pop(shard, None)
         return self._starts[shard]
 
     def may_write(self, shard: str, number: int) -> bool:
-        """Return whether this try is the newest one: a worker that was taken for dead must not write over another."""
+        """Return whether this try is the newest one: a worker that was taken for dead must not
+        write over another.
+        """
         return self._starts[shard] == number
 
     def begin(self, shard: str, row: int, estimate_usd: float) -> tuple[Begin, int]:
-        """Ask to audit a row; returns what to do, and how often it was begun, this time included."""
+        """Ask to audit a row; returns what to do, and how often it was begun, this time
+        included.
+        """
         tries = self._tries[shard]
         if not self._stopped and tries[row] >= self._most_tries:
             return "set_aside", tries[row]
@@ -88,7 +99,9 @@ class Ledger:
         return "audit", tries[row]
 
     def ended(self, shard: str, row: int, spent: Spent | None, error: str = "") -> None:
-        """Note that an audit came to its end; ``spent`` is None where it raised and is begun again."""
+        """Note that an audit came to its end; ``spent`` is None where it raised and is
+        begun again.
+        """
         self._under_way[shard].discard(row)
         if spent is None:
             return
@@ -110,7 +123,9 @@ class Ledger:
         self._stopped = True
 
     def totals(self) -> Totals:
-        """Return what is done so far; a row that is audited a second time counts once, and costs twice."""
+        """Return what is done so far; a row that is audited a second time counts once, and costs
+        twice.
+        """
         counts = sum(map(_counted, self._ended.values()), self._counts)
         return Totals(**counts, cost_usd=self._cost_usd, exhausted=self._exhausted)
 
@@ -122,4 +137,6 @@ class Ledger:
 
 def _counted(ended: Mapping[int, Spent]) -> Counter[str]:
     found = ended.values()
-    return Counter(each.outcome for each in found) + Counter(incomplete=sum(each.incomplete for each in found))
+    return Counter(each.outcome for each in found) + Counter(
+        incomplete=sum(each.incomplete for each in found)
+    )

@@ -1,8 +1,8 @@
 """The output folder: shards by outcome, whole or not at all, and the marks of what is complete.
 
-A shard becomes at most one file in the folder of each outcome, always of the same name: written again, it takes the
-place of what was there. ``_masis/audit.json`` says what the folder was made of, ``_masis/done/PART/`` has an empty file
-for each complete shard.
+A shard becomes at most one file in the folder of each outcome, always of the same name: written
+again, it takes the place of what was there. ``_masis/audit.json`` says what the folder was made of,
+``_masis/done/PART/`` has an empty file for each complete shard.
 """
 
 from __future__ import annotations
@@ -26,26 +26,35 @@ ABOUT, DONE = f"{STATE}/audit.json", f"{STATE}/done"
 
 
 class Done(NamedTuple):
-    """What is complete of a part: numbers of chunks with the bytes of input behind them, and whether that is all."""
+    """What is complete of a part: numbers of chunks with the bytes of input behind them, and
+    whether that is all.
+    """
 
     chunks: dict[int, int]
     whole: bool
 
 
 class Lake:
-    """A folder of audited cases that is being written; ``place`` is a path, or an address that fsspec reads."""
+    """A folder of audited cases that is being written; ``place`` is a path, or an address that
+    fsspec reads.
+    """
 
     def __init__(self, place: str) -> None:
         from pyarrow import fs
 
         self.place = place
         base, self._root = filesystem_of(place)
-        self._local, self._files = isinstance(base, fs.LocalFileSystem), fs.SubTreeFileSystem(self._root, base)
+        self._local, self._files = (
+            isinstance(base, fs.LocalFileSystem),
+            fs.SubTreeFileSystem(self._root, base),
+        )
 
     def prepare(self, made_of: Mapping[str, Any]) -> None:
-        """Make the folder, or check that it was made of the same; remove what a killed worker left unfinished.
+        """Make the folder, or check that it was made of the same; remove what a killed worker left
+        unfinished.
 
-        Raises InputError where the folder holds something else, or audits with other settings or of another input.
+        Raises InputError where the folder holds something else, or audits with other settings or of
+        another input.
         """
         if self._exists(ABOUT):
             with self._files.open_input_stream(ABOUT) as stream:
@@ -60,10 +69,16 @@ class Lake:
                 self._files.delete_file(each.path)
 
     def _check(self, before: Mapping[str, Any], made_of: Mapping[str, Any]) -> None:
-        differing = {"settings": "with other settings", "profile": "as another format", "chunk": "in chunks"}
+        differing = {
+            "settings": "with other settings",
+            "profile": "as another format",
+            "chunk": "in chunks",
+        }
         for key, what in differing.items():
             if before.get(key) != made_of.get(key):
-                raise InputError(f"holds audits made {what}", cure="Name a new folder.", file=self.place)
+                raise InputError(
+                    f"holds audits made {what}", cure="Name a new folder.", file=self.place
+                )
         earlier: dict[str, int] = before.get("parts", {})
         now: dict[str, int] = made_of["parts"]
         if changed := sorted(name for name, size in earlier.items() if now.get(name) != size):
@@ -75,15 +90,20 @@ class Lake:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep a second job on this machine from writing here. Raises InputError where one does already."""
+        """Keep a second job on this machine from writing here. Raises InputError where one does
+        already.
+        """
         if not self._local:
             yield
             return
         try:
-            lock = FileLock(f"{self._root}/{STATE}/lock").acquire(blocking=False)  # given back when the process ends
+            # given back when the process ends
+            lock = FileLock(f"{self._root}/{STATE}/lock").acquire(blocking=False)
         except Timeout as error:
             cure = "Wait for its end, or name a new folder."
-            raise InputError("is being written by another audit", cure=cure, file=self.place) from error
+            raise InputError(
+                "is being written by another audit", cure=cure, file=self.place
+            ) from error
         with lock:
             yield
 
@@ -97,10 +117,14 @@ class Lake:
             if number.isdecimal():
                 found[part][int(number)] = int(size[0])
                 last |= {part: int(number)} if size[1:] else {}
-        return {part: Done(chunks, last.get(part) == len(chunks) - 1) for part, chunks in found.items()}
+        return {
+            part: Done(chunks, last.get(part) == len(chunks) - 1) for part, chunks in found.items()
+        }
 
     def written(self, shard: str) -> dict[int, dict[str, Any]]:
-        """Return the rows of a shard that are written, by their number in the input, with their outcome."""
+        """Return the rows of a shard that are written, by their number in the input, with their
+        outcome.
+        """
         from pyarrow import parquet
 
         rows: dict[int, dict[str, Any]] = {}
@@ -113,7 +137,9 @@ class Lake:
         return rows
 
     def write(self, shard: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write all rows of a shard: a file for each outcome that occurs, ordered as in the input."""
+        """Write all rows of a shard: a file for each outcome that occurs, ordered as in
+        the input.
+        """
         by_outcome: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for row in sorted(rows, key=lambda row: int(row["source_row"])):
             by_outcome[row["outcome"]].append(row)
@@ -145,4 +171,8 @@ class Lake:
     def _listed(self, folder: str, *, recursive: bool = False) -> list[Any]:
         from pyarrow import fs
 
-        return list(self._files.get_file_info(fs.FileSelector(folder, recursive=recursive, allow_not_found=True)))
+        return list(
+            self._files.get_file_info(
+                fs.FileSelector(folder, recursive=recursive, allow_not_found=True)
+            )
+        )

@@ -1,15 +1,17 @@
-"""Telemetry through OpenTelemetry: a span a run, iteration, step and model call; every metric of the rules.
+"""Telemetry through OpenTelemetry: a span a run, iteration, step and model call; every metric of
+the rules.
 
     from masis.integrations import telemetry
     with telemetry.start(Settings(telemetry="otlp")):
         masis.run_audit(case)
 
-With ``telemetry = "off"``, the default, nothing is started and OpenTelemetry is not even imported. ``otlp`` sends to
-the collector that the standard variables name (``OTEL_EXPORTER_OTLP_ENDPOINT``...; the SDK reads them), ``console``
-prints to stderr. A program that has providers of its own hands them over instead; they are used and left as they are.
+With ``telemetry = "off"``, the default, nothing is started and OpenTelemetry is not even imported.
+``otlp`` sends to the collector that the standard variables name
+(``OTEL_EXPORTER_OTLP_ENDPOINT``...; the SDK reads them), ``console`` prints to stderr. A program
+that has providers of its own hands them over instead; they are used and left as they are.
 
-Numbers, names of models and ids are sent; the text of question, answer and evidence only with ``telemetry_texts``. A
-collector that is down neither delays nor fails an audit.
+Numbers, names of models and ids are sent; the text of question, answer and evidence only with
+``telemetry_texts``. A collector that is down neither delays nor fails an audit.
 """
 
 from __future__ import annotations
@@ -32,9 +34,13 @@ END_WITHIN_S = 3.0
 
 
 class Telemetry(contextlib.AbstractContextManager["Telemetry"]):
-    """Telemetry under way; ``on`` is False where the settings say off. Ends when it is left as a context manager."""
+    """Telemetry under way; ``on`` is False where the settings say off. Ends when it is left as a
+    context manager.
+    """
 
-    def __init__(self, leave: Callable[[], None] | None = None, shut: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, leave: Callable[[], None] | None = None, shut: Callable[[], None] | None = None
+    ) -> None:
         self._leave, self._shut = leave, shut
 
     @property
@@ -43,7 +49,9 @@ class Telemetry(contextlib.AbstractContextManager["Telemetry"]):
         return self._leave is not None
 
     def end(self, within_s: float = END_WITHIN_S) -> None:
-        """Measure no more, and send what is left, for at most so many seconds; harmless where it has ended before."""
+        """Measure no more, and send what is left, for at most so many seconds; harmless where it
+        has ended before.
+        """
         global _started
         leave, self._leave = self._leave, None
         if leave is None:
@@ -71,10 +79,11 @@ def start(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
 ) -> Telemetry:
-    """Measure all that begins in this process from now on, as the settings say; once, however often it is called.
+    """Measure all that begins in this process from now on, as the settings say; once, however often
+    it is called.
 
-    With providers given they are used whatever ``telemetry`` says, and never shut down. Raises MissingExtra where
-    OpenTelemetry is not installed.
+    With providers given they are used whatever ``telemetry`` says, and never shut down. Raises
+    MissingExtra where OpenTelemetry is not installed.
     """
     global _started
     if tracer_provider is not None or meter_provider is not None:
@@ -86,9 +95,15 @@ def start(
         return _started
 
 
-def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None) -> Telemetry:
+def _begun(
+    settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None
+) -> Telemetry:
     own = tracers is None and meters is None
-    modules = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http") if own else ("opentelemetry.trace",)
+    modules = (
+        ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+        if own
+        else ("opentelemetry.trace",)
+    )
     require("Telemetry needs packages of OpenTelemetry that are not installed", "otel", *modules)
     from masis.integrations.telemetry.spans import Spans, place
 

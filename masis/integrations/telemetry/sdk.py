@@ -1,7 +1,8 @@
 """The providers of OpenTelemetry's SDK as the settings and the standard variables say.
 
-``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_EXPORTER_OTLP_*``, ``OTEL_TRACES_SAMPLER``,
-``OTEL_METRIC_EXPORT_INTERVAL``, ``OTEL_SDK_DISABLED`` and their like are read by the SDK itself, here as anywhere.
+``OTEL_SERVICE_NAME``, ``OTEL_RESOURCE_ATTRIBUTES``, ``OTEL_EXPORTER_OTLP_*``,
+``OTEL_TRACES_SAMPLER``, ``OTEL_METRIC_EXPORT_INTERVAL``, ``OTEL_SDK_DISABLED`` and their like are
+read by the SDK itself, here as anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, MetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import (
+    ConsoleMetricExporter,
+    MetricExporter,
+    PeriodicExportingMetricReader,
+)
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import (
@@ -41,7 +46,9 @@ class Providers(NamedTuple):
 
 
 def providers(settings: Settings) -> Providers:
-    """Providers that send or print as ``telemetry`` says. Raises SettingsError for an OTEL_* value that is wrong."""
+    """Providers that send or print as ``telemetry`` says. Raises SettingsError for an OTEL_* value
+    that is wrong.
+    """
     with contextlib.ExitStack() as undo:
         undo.enter_context(_warned_once())
         try:
@@ -52,7 +59,9 @@ def providers(settings: Settings) -> Providers:
             meters = MeterProvider([reader], resource=resource(), shutdown_on_exit=False)
         except (ValueError, OSError) as error:
             why = " ".join(str(error).split())
-            raise SettingsError(f"OpenTelemetry can't use a variable of its own (OTEL_...): {why}") from error
+            raise SettingsError(
+                f"OpenTelemetry can't use a variable of its own (OTEL_...): {why}"
+            ) from error
         undo.callback(meters.shutdown)
         undo.callback(tracers.shutdown)
         return Providers(tracers, meters, undo.pop_all().close)
@@ -90,7 +99,9 @@ def _console() -> tuple[SpanProcessor, MetricExporter]:
 
     return (
         SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr, formatter=line)),
-        ConsoleMetricExporter(out=sys.stderr, formatter=lambda data: f"{data.to_json(indent=None)}\n"),
+        ConsoleMetricExporter(
+            out=sys.stderr, formatter=lambda data: f"{data.to_json(indent=None)}\n"
+        ),
     )
 
 
@@ -108,10 +119,11 @@ def _warned_once() -> Iterator[None]:
 
 
 class WarnOnce(logging.Handler):
-    """What the SDK says of a collector that can't be reached, once; it goes on trying, and the audits go on.
+    """What the SDK says of a collector that can't be reached, once; it goes on trying, and the
+    audits go on.
 
-    Of what it says only its own words are repeated, with numbers and kinds of errors: addresses and headers may hold a
-    key.
+    Of what it says only its own words are repeated, with numbers and kinds of errors: addresses and
+    headers may hold a key.
     """
 
     warned = False
@@ -122,11 +134,13 @@ class WarnOnce(logging.Handler):
         self.warned = True
         words, values = str(record.msg), record.args if isinstance(record.args, tuple) else ()
         shown = tuple(
-            type(each).__name__
-            if isinstance(each, BaseException)
-            else each
-            if isinstance(each, int | float)
-            else "(...)"
+            (
+                type(each).__name__
+                if isinstance(each, BaseException)
+                else each
+                if isinstance(each, int | float)
+                else "(...)"
+            )
             for each in values
         )
         with contextlib.suppress(TypeError, ValueError):  # it doesn't fit: the words alone

@@ -1,11 +1,12 @@
-"""Spans and metrics: what is under way as OpenTelemetry sees it, as ``masis.observers.observation`` reports it.
+"""Spans and metrics: what is under way as OpenTelemetry sees it, as ``masis.observers.observation``
+reports it.
 
     caller's span > invoke_workflow audit > iteration > invoke_agent critic > chat gpt-4o
 
-Each span is the current one while its work is done, on the thread that does it and those that it starts, so that spans
-of others (an HTTP client's, a logger's) find their place. What was found goes onto the span of its work; a step that
-failed, a call without an answer and a run that ended by error have the status ERROR with a code, never with a message,
-which may quote a text.
+Each span is the current one while its work is done, on the thread that does it and those that it
+starts, so that spans of others (an HTTP client's, a logger's) find their place. What was found goes
+onto the span of its work; a step that failed, a call without an answer and a run that ended by
+error have the status ERROR with a code, never with a message, which may quote a text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from masis.schema.run import Event, Run
 from masis.schema.screening import Screening, ScreeningEvent
 from masis.settings import ROLES
 
-# Names of attributes by OpenTelemetry's GenAI semantic conventions; those that stand in one place stand there.
+# Names of attributes by OpenTelemetry's GenAI semantic conventions; those that stand in one place
+# stand there.
 OPERATION = "gen_ai.operation.name"
 PROVIDER = "gen_ai.provider.name"
 REQUEST_MODEL = "gen_ai.request.model"
@@ -46,7 +48,12 @@ ROLE_OF_STEP = {
 }
 """Who does a step; citations are counted by code."""
 
-_WELL_KNOWN = {"mistral": "mistral_ai", "xai": "x_ai", "azure": "azure.ai.openai", "gemini": "gcp.gemini"}
+_WELL_KNOWN = {
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+    "azure": "azure.ai.openai",
+    "gemini": "gcp.gemini",
+}
 """Providers that the conventions know under another name."""
 
 
@@ -87,9 +94,13 @@ OF_CALL = {
 class Spans:
     """The observer that makes spans and records metrics."""
 
-    def __init__(self, tracers: TracerProvider | None, meters: MeterProvider | None, *, texts: bool = False) -> None:
+    def __init__(
+        self, tracers: TracerProvider | None, meters: MeterProvider | None, *, texts: bool = False
+    ) -> None:
         self.tracer = (tracers or trace.get_tracer_provider()).get_tracer(SCOPE, version.APP)
-        self.instruments = Instruments((meters or get_meter_provider()).get_meter(SCOPE, version.APP))
+        self.instruments = Instruments(
+            (meters or get_meter_provider()).get_meter(SCOPE, version.APP)
+        )
         self.texts = texts
 
     def on_start(self, start: observation.Start) -> observation.Listener:
@@ -98,7 +109,9 @@ class Spans:
 
 
 class _Listener:
-    """One piece of work: its span, and those of its steps within it; ``open`` are the spans, the outermost first."""
+    """One piece of work: its span, and those of its steps within it; ``open`` are the spans, the
+    outermost first.
+    """
 
     def __init__(self, spans: Spans, start: observation.Start) -> None:
         self.spans, self.start = spans, start
@@ -111,7 +124,9 @@ class _Listener:
             case observation.CallStart():
                 self._begin(f"chat {start.model}", _of_call(start), SpanKind.CLIENT)
                 texts = {
-                    "gen_ai.system_instructions": json.dumps([{"type": "text", "content": start.system}]),
+                    "gen_ai.system_instructions": json.dumps(
+                        [{"type": "text", "content": start.system}]
+                    ),
                     "gen_ai.input.messages": _messages("user", start.question),
                 }
             case observation.AuditStart():
@@ -140,7 +155,9 @@ class _Listener:
 
     @property
     def _above_step(self) -> int:
-        """How many spans there are round a step: the run's, and that of its iteration where one is under way."""
+        """How many spans there are round a step: the run's, and that of its iteration where one is
+        under way.
+        """
         return 1 if self.iteration is None else 2
 
     def on_event(self, event: observation.Event) -> None:
@@ -161,15 +178,27 @@ class _Listener:
                 )
             case "screening_started" if isinstance(event, ScreeningEvent):
                 graders = event.data.get("graders", ())
-                self.open[0].put({"masis.screening.id": event.screening_id, "masis.graders": graders})
+                self.open[0].put(
+                    {"masis.screening.id": event.screening_id, "masis.graders": graders}
+                )
             case "step_started" if isinstance(event, Event):
                 self._step_started(event)
             case "step_finished" if isinstance(event, Event):
                 if len(self.open) > self._above_step:
-                    # The specs' "Telemetry Emitted": as an event with their fields, and as attributes.
-                    node, fields = str(event.data.get("node", event.step)), dict(span_attributes(event.data))
+                    # The specs' "Telemetry Emitted": as an event with their fields, and as
+                    # attributes.
+                    node, fields = (
+                        str(event.data.get("node", event.step)),
+                        dict(span_attributes(event.data)),
+                    )
                     self.open[-1].span.add_event(node, fields)
-                    self.open[-1].put({f"masis.{node}.{name}": each for name, each in fields.items() if name != "node"})
+                    self.open[-1].put(
+                        {
+                            f"masis.{node}.{name}": each
+                            for name, each in fields.items()
+                            if name != "node"
+                        }
+                    )
                 self._close(self._above_step)
             case "call_retried" | "call_repaired":
                 self.open[-1].span.add_event(event.kind, dict(span_attributes(event.data)))
@@ -181,7 +210,9 @@ class _Listener:
             case "iteration_finished":
                 self._close(self._above_step)
                 if self.iteration is not None:
-                    self.open[-1].put({f"masis.{name}": value for name, value in event.data.items()})
+                    self.open[-1].put(
+                        {f"masis.{name}": value for name, value in event.data.items()}
+                    )
                 self.iteration = None
                 self._close(1)
             case "round_started" if isinstance(event, ScreeningEvent):
@@ -189,7 +220,11 @@ class _Listener:
                 self._begin("round", {"masis.round": event.round})
             case "round_finished":
                 if len(self.open) > 1:
-                    numbers = {name: value for name, value in event.data.items() if not isinstance(value, list | str)}
+                    numbers = {
+                        name: value
+                        for name, value in event.data.items()
+                        if not isinstance(value, list | str)
+                    }
                     self.open[-1].put({f"masis.{name}": value for name, value in numbers.items()})
                 self._close(1)
 
@@ -248,7 +283,9 @@ class _Listener:
         top.put({name: attrgetter(place)(run) for name, place in OF_RUN.items()})
         top.put(
             {
-                "masis.review_reasons": list(dict.fromkeys(reason.code for reason in run.review_reasons)),
+                "masis.review_reasons": list(
+                    dict.fromkeys(reason.code for reason in run.review_reasons)
+                ),
                 INPUT_TOKENS: run.usage.prompt_tokens or None,
                 OUTPUT_TOKENS: run.usage.completion_tokens or None,
                 "masis.final_answer": run.final_answer if self.spans.texts else None,
@@ -310,7 +347,9 @@ def _of_call(start: observation.CallStart) -> dict[str, Any]:
 
 def _messages(role: str, text: str) -> str:
     """Return one message as the conventions write it."""
-    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}], ensure_ascii=False)
+    return json.dumps(
+        [{"role": role, "parts": [{"type": "text", "content": text}]}], ensure_ascii=False
+    )
 
 
 class CurrentSpan:
@@ -353,11 +392,17 @@ def span_attributes(
 def place() -> dict[str, str]:
     """Return the current span, for a line of the log (``masis/observers/log_records.py``)."""
     here = trace.get_current_span().get_span_context()
-    return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"} if here.is_valid else {}
+    return (
+        {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
+        if here.is_valid
+        else {}
+    )
 
 
 class Instruments:
-    """One instrument a metric of ``masis/audit/measures/metric_catalogue.py``. Safe to use from several threads."""
+    """One instrument a metric of ``masis/audit/measures/metric_catalogue.py``. Safe to use from
+    several threads.
+    """
 
     def __init__(self, meter: Meter) -> None:
         self._made: dict[str, Any] = {}
@@ -370,24 +415,39 @@ class Instruments:
                     *about, explicit_bucket_boundaries_advisory=metric.bounds
                 )
 
-    def run(self, found: run_metrics.RunMeasures, models: Mapping[str, str], operation: str) -> None:
-        """Record a run; the metrics of the original answer too, unless its draft's critique gives them."""
+    def run(
+        self, found: run_metrics.RunMeasures, models: Mapping[str, str], operation: str
+    ) -> None:
+        """Record a run; the metrics of the original answer too, unless its draft's critique gives
+        them.
+        """
         self.record(metric_catalogue.of_run(found), operation, models)
         if operation == "audit":
             self.record(metric_catalogue.of_critique(found.critique), operation, models)
 
-    def record(self, values: Iterator[metric_catalogue.Recorded], operation: str, models: Mapping[str, str]) -> None:
-        """Record values under the model of who they are of: the reviser, the evaluator, else the critic."""
+    def record(
+        self, values: Iterator[metric_catalogue.Recorded], operation: str, models: Mapping[str, str]
+    ) -> None:
+        """Record values under the model of who they are of: the reviser, the evaluator, else the
+        critic.
+        """
         for name, value in values:
-            role = next((role for role in ("reviser", "evaluator") if name.startswith(f"masis.{role}.")), "critic")
+            role = next(
+                (role for role in ("reviser", "evaluator") if name.startswith(f"masis.{role}.")),
+                "critic",
+            )
             filed = {"masis.operation": operation}
-            self._made[name].record(value, {**filed, "masis.model": models[role]} if role in models else filed)
+            self._made[name].record(
+                value, {**filed, "masis.model": models[role]} if role in models else filed
+            )
 
     def call(self, call: ModelCall, conventional: Attributes) -> None:
         """Record a call to a model, with the attributes that the conventions ask for."""
         failed = {} if call.outcome == "answered" else {ERROR: call.outcome}
         attributes = {**conventional, "masis.role": call.role}
-        self._made[metric_catalogue.CALL_DURATION.name].record(call.ms / 1000, {**attributes, **failed})
+        self._made[metric_catalogue.CALL_DURATION.name].record(
+            call.ms / 1000, {**attributes, **failed}
+        )
         for kind, tokens in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
             if tokens:
                 of_kind = {**attributes, "gen_ai.token.type": kind}

@@ -1,8 +1,8 @@
 """The application of the HTTP door: who may send, how much, and what is answered.
 
-A request is acknowledged (202) once it is on the disk. Requests that come at the same time share one transaction, so
-that waiting for the disk costs each of them little. A thread reads what was acknowledged; it may be cut short at any
-moment.
+A request is acknowledged (202) once it is on the disk. Requests that come at the same time share
+one transaction, so that waiting for the disk costs each of them little. A thread reads what was
+acknowledged; it may be cut short at any moment.
 """
 
 from __future__ import annotations
@@ -49,9 +49,16 @@ _SAID_AGAIN_S = 60.0
 class Refused(Exception):
     """A request that is answered with an error: its status, what is wrong, what to do."""
 
-    def __init__(self, status: int, problem: str, cure: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, problem: str, cure: str, headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(problem)
-        self.status, self.problem, self.cure, self.headers = status, problem, cure, dict(headers or {})
+        self.status, self.problem, self.cure, self.headers = (
+            status,
+            problem,
+            cure,
+            dict(headers or {}),
+        )
 
 
 class _Pending(NamedTuple):
@@ -69,11 +76,21 @@ class Door:
         hosts: AllowedHosts,
         on_read: Callable[[], object] | None,
     ) -> None:
-        self.ingestion, self.sources, self.hosts, self._on_read = ingestion, dict(sources), hosts, on_read
-        self._buckets = {name: Bucket(each.requests_per_minute / 60, each.burst) for name, each in sources.items()}
+        self.ingestion, self.sources, self.hosts, self._on_read = (
+            ingestion,
+            dict(sources),
+            hosts,
+            on_read,
+        )
+        self._buckets = {
+            name: Bucket(each.requests_per_minute / 60, each.burst)
+            for name, each in sources.items()
+        }
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
         self._parsing = asyncio.Lock()
-        """Two bytes can be a value that takes 180 in memory: one body is parsed at a time; none waits in a thread."""
+        """Two bytes can be a value that takes 180 in memory: one body is parsed at a time; none
+        waits in a thread.
+        """
         self._heard_at = -_SAID_AGAIN_S
 
     # writing
@@ -91,7 +108,9 @@ class Door:
             while not self._queue.empty() and len(pending) < WRITTEN_AT_ONCE:
                 pending.append(self._queue.get_nowait())
             try:
-                done = await asyncio.to_thread(self.ingestion.receive, [each.request for each in pending])
+                done = await asyncio.to_thread(
+                    self.ingestion.receive, [each.request for each in pending]
+                )
             except Exception as error:  # noqa: BLE001 (whoever waits must hear of it, whatever it is)
                 for each in pending:
                     if not each.answer.done():
@@ -104,7 +123,9 @@ class Door:
     # reading
 
     def read(self, stopping: Callable[[], bool]) -> None:
-        """Read all that was acknowledged; whoever goes on with it hears of it, and now and then anyway."""
+        """Read all that was acknowledged; whoever goes on with it hears of it, and now and then
+        anyway.
+        """
         read = 1
         while read and not stopping():
             read = self.ingestion.read_waiting(self.sources)
@@ -126,19 +147,32 @@ class Door:
     # requests
 
     def source_of(self, request: Request) -> Source:
-        """Return who sends. Raises Refused where the host is not ours, the token is nobody's or too many came."""
-        refusal = self.hosts.refusal(request.headers.getlist("host"), request.headers.getlist("origin"))
+        """Return who sends. Raises Refused where the host is not ours, the token is nobody's or too
+        many came.
+        """
+        refusal = self.hosts.refusal(
+            request.headers.getlist("host"), request.headers.getlist("origin")
+        )
         if refusal is not None:
-            raise Refused(refusal.status, refusal.reason, "Use a host name that --allow-host names.")
+            raise Refused(
+                refusal.status, refusal.reason, "Use a host name that --allow-host names."
+            )
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         digest = token_digest(token.strip()) if kind.lower() == "bearer" else ""
-        found = [each for each in self.sources.values() if hmac.compare_digest(each.token_sha256, digest)]
+        found = [
+            each for each in self.sources.values() if hmac.compare_digest(each.token_sha256, digest)
+        ]
         if not found:
             cure = "Send the token of your source as 'Authorization: Bearer TOKEN'."
-            raise Refused(401, "the token is missing or nobody's", cure, {"www-authenticate": "Bearer"})
+            raise Refused(
+                401, "the token is missing or nobody's", cure, {"www-authenticate": "Bearer"}
+            )
         wait = self._buckets[found[0].name].take()
         if wait:
-            cure = f"Send at most {found[0].requests_per_minute:g} requests a minute, or several cases in one."
+            cure = (
+                f"Send at most {found[0].requests_per_minute:g} requests a minute, or several cases"
+                " in one."
+            )
             raise Refused(
                 429,
                 "too many requests (requests_per_minute, burst)",
@@ -152,23 +186,35 @@ class Door:
         source = self.source_of(request)
         form = FORMS.get(_content_type(request))
         if form is None:
-            raise Refused(415, "the content type is none of ours", f"Send one of: {', '.join(FORMS)}.")
+            raise Refused(
+                415, "the content type is none of ours", f"Send one of: {', '.join(FORMS)}."
+            )
         key = request.headers.get("idempotency-key")
         if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
-            raise Refused(400, "the idempotency key can't be used", f"Send 1 to {LONGEST_KEY} printable characters.")
+            raise Refused(
+                400,
+                "the idempotency key can't be used",
+                f"Send 1 to {LONGEST_KEY} printable characters.",
+            )
         body = await _body(request, source.max_body_bytes)
         # On a thread: nothing that grows with the body may hold up the others.
         digest = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
         async with self._parsing:
             look = await asyncio.to_thread(self.ingestion.look_at, form, body, source)
         if not look.cases:
-            raise Refused(400, "the body holds no case", "Send a case, {'cases': [...]}, or a case on each line.")
+            raise Refused(
+                400,
+                "the body holds no case",
+                "Send a case, {'cases': [...]}, or a case on each line.",
+            )
         if look.cases > source.max_cases:
             raise _too_many(source.max_cases)
         if (passed := look.limit_passed) is not None:
             where = f"{passed.field}: " if passed.field else ""
             raise Refused(422, f"{where}{passed.problem}", passed.cure)
-        made = await self.acknowledge(Received(uuid.uuid4().hex, source.name, key, digest, form, body))
+        made = await self.acknowledge(
+            Received(uuid.uuid4().hex, source.name, key, digest, form, body)
+        )
         if made.conflict:
             cure = "Give each request a key of its own; the same key is for the same body."
             raise Refused(422, "the idempotency key was used with another body", cure)
@@ -177,7 +223,9 @@ class Door:
         return JSONResponse(answer, status_code=202, headers={"location": address})
 
     async def traces(self, request: Request) -> Response:
-        """Take spans from an exporter of OpenTelemetry: POST /v1/traces, answered as OTLP/HTTP says."""
+        """Take spans from an exporter of OpenTelemetry: POST /v1/traces, answered as OTLP/HTTP
+        says.
+        """
         source = self.source_of(request)
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
         form = _content_type(request)
@@ -186,7 +234,11 @@ class Door:
             raise Refused(415, "the content type or encoding is none of ours", cure)
         body = await _body(request, source.max_body_bytes)
         try:
-            plain = await asyncio.to_thread(otlp.unpacked, body, source.max_body_bytes) if encoding == "gzip" else body
+            plain = (
+                await asyncio.to_thread(otlp.unpacked, body, source.max_body_bytes)
+                if encoding == "gzip"
+                else body
+            )
             if plain is None:
                 raise _too_long(source.max_body_bytes)
             async with self._parsing:
@@ -199,13 +251,17 @@ class Door:
             raise _too_many(source.max_cases)
         if found.cases:
             digest = hashlib.sha256(found.lines).hexdigest()
-            await self.acknowledge(Received(uuid.uuid4().hex, source.name, None, digest, "cases", found.lines))
+            await self.acknowledge(
+                Received(uuid.uuid4().hex, source.name, None, digest, "cases", found.lines)
+            )
         return Response(otlp.answered(form, found.rejected, found.why), media_type=form)
 
     async def batch(self, request: Request) -> Response:
         """Say what became of a request: GET /v1/batches/ID."""
         source = self.source_of(request)
-        found = await asyncio.to_thread(self.ingestion.batch, request.path_params["id"], source.name)
+        found = await asyncio.to_thread(
+            self.ingestion.batch, request.path_params["id"], source.name
+        )
         if found is None:
             raise Refused(404, "there is no such batch", "Use the address that the 202 named.")
         state = "waiting" if found.done_at is None else "done"
@@ -214,9 +270,13 @@ class Door:
     async def case(self, request: Request) -> Response:
         """Say where a case stands: GET /v1/cases/ID."""
         source = self.source_of(request)
-        found = await asyncio.to_thread(self.ingestion.status, request.path_params["id"], source.name)
+        found = await asyncio.to_thread(
+            self.ingestion.status, request.path_params["id"], source.name
+        )
         if found is None:
-            raise Refused(404, "there is no such case of yours", "Send it, and ask once its batch is done.")
+            raise Refused(
+                404, "there is no such case of yours", "Send it, and ask once its batch is done."
+            )
         return JSONResponse(found.model_dump(), headers={"cache-control": "no-store"})
 
 
@@ -225,11 +285,17 @@ def _content_type(request: Request) -> str:
 
 
 def _too_long(most: int) -> Refused:
-    return Refused(413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once.")
+    return Refused(
+        413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once."
+    )
 
 
 def _too_many(most: int) -> Refused:
-    return Refused(413, f"more than {most:,} cases at once (max_cases)", f"Send at most {most:,} in one request.")
+    return Refused(
+        413,
+        f"more than {most:,} cases at once (max_cases)",
+        f"Send at most {most:,} in one request.",
+    )
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -247,12 +313,19 @@ async def _body(request: Request, most: int) -> bytes:
 
 
 def _document() -> dict[str, Any]:
-    """Return the OpenAPI document beside this file, with the version and the schema of a case in it."""
-    document: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_text(encoding="utf-8"))
+    """Return the OpenAPI document beside this file, with the version and the schema of a case in
+    it.
+    """
+    document: dict[str, Any] = json.loads(
+        Path(__file__).with_name("openapi.json").read_text(encoding="utf-8")
+    )
     case = Case.model_json_schema(ref_template="#/components/schemas/{model}")
     document["info"]["version"] = version.APP
     status = CaseStatus.model_json_schema()
-    document["components"]["schemas"] |= case.pop("$defs", {}) | {"Case": case, "CaseStatus": status}
+    document["components"]["schemas"] |= case.pop("$defs", {}) | {
+        "Case": case,
+        "CaseStatus": status,
+    }
     return document
 
 
@@ -261,7 +334,9 @@ async def _refused(request: Request, error: Exception) -> Response:
     if request.url.path == "/v1/traces":
         form = _content_type(request)
         content = otlp.refused(form, f"{error.problem}. {error.cure}")
-        return Response(content, error.status, error.headers, form if form == otlp.PROTOBUF else otlp.JSON)
+        return Response(
+            content, error.status, error.headers, form if form == otlp.PROTOBUF else otlp.JSON
+        )
     about = {"error": {"status": error.status, "problem": error.problem, "cure": error.cure}}
     return JSONResponse(about, status_code=error.status, headers=error.headers)
 
@@ -271,7 +346,12 @@ async def _failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, MasisError)
     log.error("A request failed: %s", error)
     status = error.http_status
-    problem = {"status": status, "problem": "it could not be stored", "cure": "Send it again later.", **error.about}
+    problem = {
+        "status": status,
+        "problem": "it could not be stored",
+        "cure": "Send it again later.",
+        **error.about,
+    }
     headers = {"retry-after": "10"} if status in (503, 507) else {}
     return JSONResponse({"error": problem}, status_code=status, headers=headers)
 
@@ -286,7 +366,9 @@ def application(
     hosts: AllowedHosts | None = None,
     on_read: Callable[[], object] | None = None,
 ) -> Starlette:
-    """Return the ASGI application for these sources; ``on_read`` is called when cases were read, and every minute."""
+    """Return the ASGI application for these sources; ``on_read`` is called when cases were read,
+    and every minute.
+    """
     door = Door(ingestion, sources, hosts or AllowedHosts(), on_read)
     alive = JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
     return Starlette(

@@ -1,8 +1,10 @@
-"""OTLP/HTTP traces as cases: what an exporter of OpenTelemetry posts, read as `masis import` reads the same spans.
+"""OTLP/HTTP traces as cases: what an exporter of OpenTelemetry posts, read as `masis import` reads
+the same spans.
 
-A trace gives a case where its spans hold a question, an answer and evidence under OpenInference's or GenAI's
-attributes. Spans are joined within one request: a trace that an exporter spreads over several is put together by the
-collector before it (docs/ingestion.md). The spans of traces that give no case are counted, and it is said why.
+A trace gives a case where its spans hold a question, an answer and evidence under OpenInference's
+or GenAI's attributes. Spans are joined within one request: a trace that an exporter spreads over
+several is put together by the collector before it (docs/ingestion.md). The spans of traces that
+give no case are counted, and it is said why.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
 
 
 class Exported(NamedTuple):
-    """What a request gives: its cases, a line each, how many of its spans gave none, and why, of the first traces."""
+    """What a request gives: its cases, a line each, how many of its spans gave none, and why, of
+    the first traces.
+    """
 
     cases: int
     lines: bytes
@@ -53,8 +57,12 @@ def unpacked(body: bytes, most: int) -> bytes | None:
 
 
 def exported(body: bytes, content_type: str) -> Exported:
-    """Return the cases of an ExportTraceServiceRequest. Raises InputError, and MissingExtra for protobuf without it."""
-    found = _traces(_from_protobuf(body) if content_type == PROTOBUF else parse_object(body or b"{}"))
+    """Return the cases of an ExportTraceServiceRequest. Raises InputError, and MissingExtra for
+    protobuf without it.
+    """
+    found = _traces(
+        _from_protobuf(body) if content_type == PROTOBUF else parse_object(body or b"{}")
+    )
     cases, rejected, why = list[Case](), 0, list[str]()
     for trace, spans in found.items():
         try:
@@ -70,22 +78,33 @@ def exported(body: bytes, content_type: str) -> Exported:
 def answered(content_type: str, rejected: int, why: str) -> bytes:
     """Return the ExportTraceServiceResponse in the encoding of the request."""
     if content_type != PROTOBUF:
-        about = {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}} if rejected else {}
+        about = (
+            {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}}
+            if rejected
+            else {}
+        )
         return json.dumps(about).encode()
     from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service
 
-    partial = service.ExportTracePartialSuccess(rejected_spans=rejected, error_message=why) if rejected else None
+    partial = (
+        service.ExportTracePartialSuccess(rejected_spans=rejected, error_message=why)
+        if rejected
+        else None
+    )
     sent: bytes = service.ExportTraceServiceResponse(partial_success=partial).SerializeToString()
     return sent
 
 
 def refused(content_type: str, why: str) -> bytes:
-    """Return the Status that a refusal holds, in the encoding of the request; JSON where that can't be written."""
+    """Return the Status that a refusal holds, in the encoding of the request; JSON where that can't
+    be written.
+    """
     if content_type == PROTOBUF:
         with contextlib.suppress(ImportError):
             from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-            sent: bytes = Status(message=why).SerializeToString()  # the same field as of google.rpc.Status
+            # the same field as of google.rpc.Status
+            sent: bytes = Status(message=why).SerializeToString()
             return sent
     return json.dumps({"message": why}).encode()
 
@@ -100,10 +119,19 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
-        raise InputError("is no ExportTraceServiceRequest", cure="Send OTLP in protobuf.") from error
-    _count(sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans))
+        raise InputError(
+            "is no ExportTraceServiceRequest", cure="Send OTLP in protobuf."
+        ) from error
+    _count(
+        sum(
+            len(scope.spans)
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+        )
+    )
     read: dict[str, Any] = MessageToDict(request)
-    for span in _spans(read):  # JSON of protobuf has bytes in base64, OTLP's JSON has ids in hexadecimal digits
+    # JSON of protobuf has bytes in base64, OTLP's JSON has ids in hexadecimal digits
+    for span in _spans(read):
         for name in ("traceId", "spanId", "parentSpanId"):
             if name in span:
                 span[name] = base64.b64decode(span[name]).hex()
@@ -117,7 +145,9 @@ def _spans(content: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _count(spans: int) -> None:
     if spans > MOST_SPANS:
-        raise InputError(f"holds {spans:,} spans, at most {MOST_SPANS:,} are taken", cure="Send fewer at once.")
+        raise InputError(
+            f"holds {spans:,} spans, at most {MOST_SPANS:,} are taken", cure="Send fewer at once."
+        )
 
 
 def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
@@ -145,14 +175,18 @@ def _case(spans: list[dict[str, Any]]) -> Case:
         readings.append(("openinference", _as_phoenix(spans)))
     if any(_OPERATION in span["attributes"] for span in spans):
         readings.append(("otel-genai", spans))
-    problem = InputError("has no attributes of OpenInference or GenAI", cure="Instrument what answers.")
+    problem = InputError(
+        "has no attributes of OpenInference or GenAI", cure="Instrument what answers."
+    )
     for profile, rows in readings:
         try:
             (row,) = read_any(rows, profile, name="trace")
             if row.case is None:
                 raise row.problems[0]
             if not (row.case.answer or "").strip() and row.case.unanswered is None:
-                raise InputError("is missing or empty", cure="Export the span that answers.", field="answer")
+                raise InputError(
+                    "is missing or empty", cure="Export the span that answers.", field="answer"
+                )
             return row.case
         except InputError as error:
             problem = error
@@ -160,7 +194,9 @@ def _case(spans: list[dict[str, Any]]) -> Case:
 
 
 def _as_phoenix(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return spans as Phoenix exports them. Where no span is the root, the only one is whose parent is elsewhere."""
+    """Return spans as Phoenix exports them. Where no span is the root, the only one is whose parent
+    is elsewhere.
+    """
     ids = {span["spanId"] for span in spans}
     outer = [span["spanId"] for span in spans if span["parentSpanId"] not in ids]
     found = {span["spanId"] for span in spans if span["parentSpanId"] is None}

@@ -1,11 +1,14 @@
-"""Whether what a lenient parser read is what a text says: nothing filled in, nothing lost, nothing run together.
+"""Whether what a lenient parser read is what a text says: nothing filled in, nothing lost, nothing
+run together.
 
-A parser that repairs JSON guesses, and a guess may drop an item, swallow the fields after a missing quote or close what
-was cut off. So its reading is only a proposal: it is walked along the text, token by token, and refused at the first
-thing that does not stand there. What the walk had to overlook is the list of repairs.
+A parser that repairs JSON guesses, and a guess may drop an item, swallow the fields after a missing
+quote or close what was cut off. So its reading is only a proposal: it is walked along the text,
+token by token, and refused at the first thing that does not stand there. What the walk had to
+overlook is the list of repairs.
 
-Overlooked: quotes of another kind or none, commas too many or missing, comments, ``True`` and ``None``, line breaks and
-unescaped quotes inside a text, and a last brace missing behind a closed list or object. No value is ever invented.
+Overlooked: quotes of another kind or none, commas too many or missing, comments, ``True`` and
+``None``, line breaks and unescaped quotes inside a text, and a last brace missing behind a closed
+list or object. No value is ever invented.
 """
 
 from __future__ import annotations
@@ -21,7 +24,18 @@ _OPENING = re.compile(r'"""|"|\'|`')
 _BARE = re.compile(r"[\w%+\-][\w.%+\- /]{0,79}")
 _BARE_KEY = re.compile(r"\w{1,80}")
 _RUN_TOGETHER = re.compile(r"[\"'`][\s,:{}\[\]]{0,50}[\"'`{\[]|\A\s{0,500}[\"'`]|[\"'`]\s{0,500}\Z")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
+_ESCAPES = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "/": "/",
+    "\\": "\\",
+    '"': '"',
+    "'": "'",
+    "`": "`",
+}
 _WORDS: dict[str, Any] = {
     "true": True,
     "false": False,
@@ -39,7 +53,9 @@ class RepairRefused(ValueError):
 
 
 class VerifiedRepair(NamedTuple):
-    """The value with the types that the text gives it, where it ends there, and what had to be overlooked."""
+    """The value with the types that the text gives it, where it ends there, and what had to be
+    overlooked.
+    """
 
     value: dict[str, Any]
     end: int
@@ -47,13 +63,18 @@ class VerifiedRepair(NamedTuple):
 
 
 def verify_repair(
-    proposed: dict[str, Any], text: str, start: int, names: Iterable[str] = (), words: Iterable[str] = ()
+    proposed: dict[str, Any],
+    text: str,
+    start: int,
+    names: Iterable[str] = (),
+    words: Iterable[str] = (),
 ) -> VerifiedRepair:
     """What ``text[start:]`` says, where it is what was proposed. Raises RepairRefused.
 
-    ``names`` are the fields of the record and of those in it: a text value that seems to hold one of them, with a
-    colon, after a quote that nothing escapes, may have swallowed the field. ``words`` are those that may stand without
-    quotes: the closed sets of the record; any other may be a literal that is misspelt.
+    ``names`` are the fields of the record and of those in it: a text value that seems to hold one
+    of them, with a colon, after a quote that nothing escapes, may have swallowed the field.
+    ``words`` are those that may stand without quotes: the closed sets of the record; any other may
+    be a literal that is misspelt.
     """
     walk = _Walk(text, start, names, words)
     value = walk.object(proposed, outermost=True)
@@ -67,7 +88,9 @@ class _Walk:
         self.text, self.at, self.words = text, start, frozenset(words)
         self.repairs: list[str] = []
         known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-        self.field = re.compile(rf"(?<!\w)(?:{known})[\"'`]?\s{{0,50}}:", re.IGNORECASE) if known else None
+        self.field = (
+            re.compile(rf"(?<!\w)(?:{known})[\"'`]?\s{{0,50}}:", re.IGNORECASE) if known else None
+        )
         self.closed = -1
         """Behind the last list or object that the text closes."""
 
@@ -97,8 +120,12 @@ class _Walk:
         self._quoted(proposed, opened.group())
         return proposed
 
-    def _members(self, opening: str, closing: str, members: Iterable[M], outermost: bool = False) -> Iterator[M]:
-        """Yield what stands between two signs, walking over these and the commas; the members are for the caller."""
+    def _members(
+        self, opening: str, closing: str, members: Iterable[M], outermost: bool = False
+    ) -> Iterator[M]:
+        """Yield what stands between two signs, walking over these and the commas; the members are
+        for the caller.
+        """
         self._take(opening)
         number = 0
         for number, each in enumerate(members, 1):
@@ -109,7 +136,12 @@ class _Walk:
             self.repairs.append("a comma too many")
         if self._taken(closing):
             self.closed = self.at
-        elif outermost and not self.text[self.closed : self.at].strip() and self.closed > 0 and not self._rest():
+        elif (
+            outermost
+            and not self.text[self.closed : self.at].strip()
+            and self.closed > 0
+            and not self._rest()
+        ):
             self.repairs.append("a missing last brace")
         else:
             raise RepairRefused(f"there is no {closing!r} where one was read")
@@ -148,7 +180,9 @@ class _Walk:
         self._quoted(key, opened.group())
 
     def _quoted(self, proposed: str, quote: str) -> None:
-        """A text in quotes, escapes resolved; one with a quote in it that nothing escapes must be one text alone."""
+        """A text in quotes, escapes resolved; one with a quote in it that nothing escapes must be
+        one text alone.
+        """
         self.at += len(quote)
         unescaped, broken = 0, False
         for sign in proposed:
@@ -194,7 +228,9 @@ class _Walk:
             raise RepairRefused("a text may have swallowed what follows it")
 
     def _bare(self, proposed: str) -> Any:
-        """A word without quotes, up to the next sign of the form: a literal, or one that the record has to know."""
+        """A word without quotes, up to the next sign of the form: a literal, or one that the record
+        has to know.
+        """
         found = _BARE.match(self.text, self.at)
         if found is None or found.group().strip() != proposed:
             raise RepairRefused("a word is not where it was read")
@@ -215,7 +251,11 @@ class _Walk:
         found = (_BARE_KEY if word else _NUMBER).match(self.text, self.at)
         written = found.group() if found else ""
         try:
-            same = _WORDS.get(written.lower(), self) is proposed if word else float(written) == float(proposed or 0)
+            same = (
+                _WORDS.get(written.lower(), self) is proposed
+                if word
+                else float(written) == float(proposed or 0)
+            )
         except (OverflowError, ValueError, TypeError):
             same = False
         if not same:

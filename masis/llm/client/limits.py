@@ -1,4 +1,6 @@
-"""How many calls may be under way at one address, in the whole process; first come, first served."""
+"""How many calls may be under way at one address, in the whole process; first come,
+first served.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +13,32 @@ from statistics import median
 LOOK_AGAIN_S = 0.1
 """How often a waiting call asks whether it should still wait."""
 LONGEST_HOLD_S = 10.0
-"""For how long a server that has too many calls may keep all others waiting, whatever it asks for."""
+"""For how long a server that has too many calls may keep all others waiting, whatever
+it asks for.
+"""
 
 
 SLOWER = 1.5
-"""A server has no room for more at once where replies take so many times as long as the same kind of call alone."""
+"""A server has no room for more at once where replies take so many times as long as the same kind
+of call alone.
+"""
 SAMPLES_LEAST = 3
-"""Replies at one limit that are timed before the limit moves; twice the limit where that is more."""
+"""Replies at one limit that are timed before the limit moves; twice the limit where
+that is more.
+"""
 REMEMBERED = 50
 """Replies after which a limit that was too high is tried again."""
 
 
 class Limiter:
-    """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while in use.
+    """A limit on calls under way. Safe to use from several threads; ``most`` may be changed while
+    in use.
 
-    With ``adapts`` it begins with one call at a time and finds out how many the server serves side by side: it doubles
-    while replies take no longer than alone, goes back to what it was where they do, from then on grows by one, and
-    halves after a timeout; ``most`` is never passed. Every limiter halves after a timeout and grows back, since a
-    server that queues calls lets them all run out of time.
+    With ``adapts`` it begins with one call at a time and finds out how many the server serves side
+    by side: it doubles while replies take no longer than alone, goes back to what it was where they
+    do, from then on grows by one, and halves after a timeout; ``most`` is never passed. Every
+    limiter halves after a timeout and grows back, since a server that queues calls lets them all
+    run out of time.
     """
 
     def __init__(self, most: int, *, adapts: bool = False) -> None:
@@ -59,7 +69,9 @@ class Limiter:
             self._wake()
 
     def answered(self, seconds: float, kind: str = "") -> None:
-        """Note how long a reply took that came; replies are held against those of the same kind alone."""
+        """Note how long a reply took that came; replies are held against those of the same kind
+        alone.
+        """
         with self._lock:
             self._until_next_try -= 1
             if self._until_next_try <= 0:
@@ -84,7 +96,9 @@ class Limiter:
             for kind, seconds in self._took:
                 took[kind].append(seconds)
             self._alone_s |= {kind: median(each) for kind, each in took.items()}
-        slower = [seconds / self._alone_s[kind] for kind, seconds in self._took if self._alone_s.get(kind)]
+        slower = [
+            seconds / self._alone_s[kind] for kind, seconds in self._took if self._alone_s.get(kind)
+        ]
         if self.now > 1 and slower and median(slower) > SLOWER:
             back = self._before if self._doubles else self.now - 1
             self._doubles = False
@@ -100,14 +114,18 @@ class Limiter:
             self._ceiling, self._until_next_try = now, REMEMBERED
 
     def take_at_once(self) -> bool:
-        """A place, if one is free (which it is not while somebody waits); to be handed back with ``give``."""
+        """A place, if one is free (which it is not while somebody waits); to be handed back with
+        ``give``.
+        """
         with self._lock:
             free = self._free()
             self._under_way += free
             return free
 
     def take(self, still: Callable[[], bool]) -> bool:
-        """Wait for a place, as long as ``still`` says so; whether there is one, to be handed back with ``give``."""
+        """Wait for a place, as long as ``still`` says so; whether there is one, to be handed back
+        with ``give``.
+        """
         if self.take_at_once():
             return True
         turn = threading.Event()
@@ -135,9 +153,13 @@ class Limiter:
             self._wake()
 
     def hold(self, seconds: float) -> None:
-        """Let no further call begin for so long: the server has too many, and said how long it wants to have fewer."""
+        """Let no further call begin for so long: the server has too many, and said how long it
+        wants to have fewer.
+        """
         with self._lock:
-            self._held_until = max(self._held_until, time.monotonic() + min(seconds, LONGEST_HOLD_S))
+            self._held_until = max(
+                self._held_until, time.monotonic() + min(seconds, LONGEST_HOLD_S)
+            )
 
     @property
     def held(self) -> bool:
@@ -158,7 +180,9 @@ _limiters: dict[str, Limiter] = {}
 
 
 def limiter(address: str, most: int, *, adapts: bool = False) -> Limiter:
-    """The limiter of an address, the same for all that call it; the last ``most`` asked for holds."""
+    """The limiter of an address, the same for all that call it; the last ``most`` asked
+    for holds.
+    """
     with _lock:
         found = _limiters.get(address)
         if found is None:

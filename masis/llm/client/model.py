@@ -1,7 +1,7 @@
 """A model in a role: asks until there is a reply that can be read, or no more to be done.
 
-The only place that waits for a turn, tries again, asks in another form, keeps to deadlines and counts
-(REQ-CRITIC-032). A provider makes one try; its ``RunControl`` says what a run allows.
+The only place that waits for a turn, tries again, asks in another form, keeps to deadlines and
+counts (REQ-CRITIC-032). A provider makes one try; its ``RunControl`` says what a run allows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ from masis.llm.client.reply_parsing import Unreadable, parse, validated
 from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
-from masis.llm.providers.base import Call, Provider, Reply, Tokens, Trouble, TryFailed, whole_characters
+from masis.llm.providers.base import (
+    Call,
+    Provider,
+    Reply,
+    Tokens,
+    Trouble,
+    TryFailed,
+    whole_characters,
+)
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.recordings import OUTCOMES as RECORDED_OUTCOMES
 from masis.llm.recordings import Asked, Outcome, RecordedReply, Replies, shown_name
@@ -79,7 +87,9 @@ class Model:
     record: Callable[[Sequence[RecordedReply]], None] | None = None
     """Writes down the replies to a question. Raises OSError where they can't be."""
     log_texts: bool = False
-    """Whether what is asked and replied goes to the log at DEBUG; at INFO it never does (REQ-CRITIC-SEC-003)."""
+    """Whether what is asked and replied goes to the log at DEBUG; at INFO it never does
+    (REQ-CRITIC-SEC-003).
+    """
 
     _times_asked: Counter[tuple[str, int]] = field(default_factory=Counter)
     _counting: threading.Lock = field(default_factory=threading.Lock)
@@ -87,12 +97,16 @@ class Model:
     def asked(self, prompt: Prompt, temperature: float | None) -> Asked:
         """What identifies the reply to a prompt that is put now.
 
-        A judge's samples have numbers of their own; where a run asks the same once more, as for an answer that came
-        back, counting goes on.
+        A judge's samples have numbers of their own; where a run asks the same once more, as for an
+        answer that came back, counting goes on.
         """
-        # A prompt that was made elsewhere, as by DSPy, is its text without the run's mark, which is always another.
+        # A prompt that was made elsewhere, as by DSPy, is its text without the run's mark, which is
+        # always another.
         digest = (
-            prompt.asked or hashlib.sha256("\0".join(prompt[:3]).replace(self.control.fence, "").encode()).hexdigest()
+            prompt.asked
+            or hashlib.sha256(
+                "\0".join(prompt[:3]).replace(self.control.fence, "").encode()
+            ).hexdigest()
         )
         sample = SAMPLE.get()
         with self._counting:
@@ -107,16 +121,21 @@ class Model:
             temperature=temperature,
         )
 
-    def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
+    def ask(
+        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+    ) -> R:
         """The model's reply in the form of ``shape``.
 
-        Raises ProviderFailed where the model could not be reached, refused to work or had no time left, and BadReply
-        where it replied with something else; either way the call is on record with all its tries.
+        Raises ProviderFailed where the model could not be reached, refused to work or had no time
+        left, and BadReply where it replied with something else; either way the call is on record
+        with all its tries.
         """
         return _Asking(self, prompt, shape, max_tokens, temperature).run()
 
     def say(self, prompt: Prompt, *, max_tokens: int, temperature: float | None = None) -> str:
-        """The model's reply as it comes, in words, for a prompt that asks for no record. Raises as ``ask`` does."""
+        """The model's reply as it comes, in words, for a prompt that asks for no record. Raises as
+        ``ask`` does.
+        """
         return _Asking(self, prompt, Words, max_tokens, temperature).run().text
 
 
@@ -126,7 +145,11 @@ class Words(BaseModel):
     text: str
 
 
-_WHENCE: dict[ReplySource, str] = {"model": "", "cache": "from the cache", "replay": "from recorded replies"}
+_WHENCE: dict[ReplySource, str] = {
+    "model": "",
+    "cache": "from the cache",
+    "replay": "from recorded replies",
+}
 
 
 class _Stop(Exception):
@@ -142,7 +165,12 @@ class _Asking(Generic[R]):
     """One question under way."""
 
     def __init__(
-        self, model: Model, prompt: Prompt, shape: type[R], max_tokens: int, temperature: float | None
+        self,
+        model: Model,
+        prompt: Prompt,
+        shape: type[R],
+        max_tokens: int,
+        temperature: float | None,
     ) -> None:
         self.model, self.control, self.shape = model, model.control, shape
         self.prompt = Prompt(*(whole_characters(part) for part in prompt))
@@ -205,13 +233,18 @@ class _Asking(Generic[R]):
             return answer
         if outcome == "out_of_time":
             limit = self.limit or self.control.budget.limit()
-            why = f"{why}. The limit was {limit} s: raise it in masis.toml or with --set {limit.partition(' ')[0]}=..."
+            why = (
+                f"{why}. The limit was {limit} s: raise it in masis.toml or with --set"
+                f" {limit.partition(' ')[0]}=..."
+            )
         why = why if self.tries < 2 else f"{why} (after {self.tries} tries)"
         self._record(outcome, why)
         raise self._error(outcome, f"{self.model.name}: {why}") from self.failed
 
     def _attempt(self) -> R:
-        """Ask once, and again in another form while the server refuses the form: that is no retry of the same."""
+        """Ask once, and again in another form while the server refuses the form: that is no retry
+        of the same.
+        """
         while True:
             call = self._next_call()
             try:
@@ -221,16 +254,20 @@ class _Asking(Generic[R]):
                 self._spend(failed.answered_by, failed.tokens)
                 learned = self.model.capabilities.learn(failed, call)
                 if learned is None:
-                    if self.source == "model" and (outcome := RECORDED_OUTCOMES.get(failed.trouble)):
+                    if self.source == "model" and (
+                        outcome := RECORDED_OUTCOMES.get(failed.trouble)
+                    ):
                         self._note(outcome, failed.raw or "")
                     raise
                 if learned:
                     self._report_retry(learned, failed.trouble, 0.0)
 
     def _found(self) -> Reply | None:
-        """Return the recorded reply to this attempt; None where the model is asked, from then on for good.
+        """Return the recorded reply to this attempt; None where the model is asked, from then on
+        for good.
 
-        Raises TryFailed where none was recorded and nobody may be asked, and where the recorded one was a refusal.
+        Raises TryFailed where none was recorded and nobody may be asked, and where the recorded one
+        was a refusal.
         """
         replies, attempt = self.model.replies, len(self.got) + 1
         if replies is None or self.source == "model":
@@ -245,12 +282,15 @@ class _Asking(Generic[R]):
         if found.prompt != self.prompt.version:
             self.control.calls.warn(
                 f"older_prompt {self.prompt.version}",
-                f"{self.model.role}: the recorded reply is to the prompt {shown_name(found.prompt)}; today's is "
-                f"{self.prompt.version}, to which the model might have replied otherwise.",
+                f"{self.model.role}: the recorded reply is to the prompt"
+                f" {shown_name(found.prompt)}; today's is {self.prompt.version}, to which the model"
+                " might have replied otherwise.",
                 once=True,
             )
         if found.outcome != "replied":
-            raise TryFailed(found.outcome, f"recorded as {found.outcome.replace('_', ' ')}", raw=found.reply)
+            raise TryFailed(
+                found.outcome, f"recorded as {found.outcome.replace('_', ' ')}", raw=found.reply
+            )
         return Reply(found.reply, self.answered_by, Tokens())
 
     def _note(self, outcome: Outcome, text: str) -> None:
@@ -260,7 +300,9 @@ class _Asking(Generic[R]):
             self.got.append(RecordedReply(**asked, date=utc_now(), outcome=outcome, reply=text))
 
     def _keep(self, *, answered: bool) -> None:
-        """Store the replies: all where they are recorded, in the cache those to a question that was answered."""
+        """Store the replies: all where they are recorded, in the cache those to a question that was
+        answered.
+        """
         if answered and self.model.replies is not None and self.source == "model":
             self.model.replies.keep(self.got)
         if self.model.record is not None and self.got:
@@ -268,7 +310,9 @@ class _Asking(Generic[R]):
                 self.model.record(self.got)
             except OSError as error:
                 self.control.calls.warn(
-                    "record", f"Replies could not be recorded: {error.strerror or error}.", once=True
+                    "record",
+                    f"Replies could not be recorded: {error.strerror or error}.",
+                    once=True,
                 )
 
     def _again(self, error: BaseException) -> Again | None:
@@ -294,7 +338,10 @@ class _Asking(Generic[R]):
         self.mode = "text" if self.shape is Words else capabilities.mode
         if self.unread:
             self.mode = capabilities.plainer_if_unproven(self.mode)
-            correction = f"A reply before this one could not be read: {self.unread}. Keep to the form asked for."
+            correction = (
+                f"A reply before this one could not be read: {self.unread}. Keep to the form asked"
+                " for."
+            )
         common = (
             self.mode == "json_schema"
             and self.model.provider.schema_in_cache
@@ -320,13 +367,17 @@ class _Asking(Generic[R]):
             if self.control.cancellation.cancelled:
                 raise _Stop("stopped", "stopped before it was asked")
             if self._left_s() <= 0:
-                raise _Stop("out_of_time", self.failed.message if self.failed else "no time was left to ask")
+                raise _Stop(
+                    "out_of_time", self.failed.message if self.failed else "no time was left to ask"
+                )
             if self.until is None:
                 self.limit = self.control.budget.limit()
                 self.until = self.control.budget.seconds() + self.control.budget.left_s()
             self.tries += 1
             if self.model.log_texts:
-                log.debug("%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task())))
+                log.debug(
+                    "%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task()))
+                )
             began = self.control.budget.seconds()
             reply = self.model.provider.answer(call._replace(timeout_s=self._left_s()))
             self.model.limiter.answered(self.control.budget.seconds() - began, self.prompt.version)
@@ -345,17 +396,19 @@ class _Asking(Generic[R]):
         return reply
 
     def _refuse_if_cut(self, call: Call, reply: Reply) -> None:
-        """Raise TryFailed where the server counted fewer tokens than it was sent: a part of the prompt wasn't read.
+        """Raise TryFailed where the server counted fewer tokens than it was sent: a part of the
+        prompt wasn't read.
 
-        Ollama and others cut a prompt to their context and say nothing. A reply to that rests on a part of the evidence
-        or of the instructions, so that nothing in it can be believed.
+        Ollama and others cut a prompt to their context and say nothing. A reply to that rests on a
+        part of the evidence or of the instructions, so that nothing in it can be believed.
         """
         sent = "\n\n".join((call.prompt.system, call.prompt.shared, call.task()))
         if self.model.capabilities.cut_the_prompt(sent, reply.tokens):
             raise TryFailed(
                 "too_long",
-                f"the server read only {reply.tokens.prompt:,} tokens of a question of {len(sent):,} characters: "
-                f"it cut question and evidence to its context. {LARGER_CONTEXT}",
+                f"the server read only {reply.tokens.prompt:,} tokens of a question of"
+                f" {len(sent):,} characters: it cut question and evidence to its context."
+                f" {LARGER_CONTEXT}",
                 raw=reply.text,
                 answered_by=reply.answered_by,
                 tokens=reply.tokens,
@@ -379,7 +432,11 @@ class _Asking(Generic[R]):
             return self.shape(text=reply.text)
         try:
             common = call.schema is schemas.of(shared_schema.CommonReply)
-            parsed = shared_schema.parse_from(reply.text, self.shape) if common else parse(reply.text, self.shape)
+            parsed = (
+                shared_schema.parse_from(reply.text, self.shape)
+                if common
+                else parse(reply.text, self.shape)
+            )
         except Unreadable as error:
             capabilities.read_badly(call.mode)
             if (repaired := self._repaired(reply.text, common)) is not None:
@@ -425,7 +482,11 @@ class _Asking(Generic[R]):
 
     def _left_s(self) -> float:
         """Seconds left for all tries together; they count from the first turn on."""
-        return self.control.budget.left_s() if self.until is None else self.until - self.control.budget.seconds()
+        return (
+            self.control.budget.left_s()
+            if self.until is None
+            else self.until - self.control.budget.seconds()
+        )
 
     def _spend(self, answered_by: str | None, tokens: Tokens) -> None:
         self.answered_by = answered_by or self.answered_by
@@ -435,7 +496,9 @@ class _Asking(Generic[R]):
         model = self.model
         of = {"role": model.role, "model": model.name, "trouble": trouble, "tries": self.tries}
         self._log_trouble(f"try {self.tries}: {trouble}", {"event": "try_failed", **of})
-        self.control.calls.emit("call_retried", f"{model.role}: {message}", **of, wait_s=round(wait_s, 3))
+        self.control.calls.emit(
+            "call_retried", f"{model.role}: {message}", **of, wait_s=round(wait_s, 3)
+        )
 
     def _log_trouble(self, words: str, fields: dict[str, object]) -> None:
         case_id = self.control.calls.case_id
@@ -469,13 +532,26 @@ class _Asking(Generic[R]):
         self.under_way.result = call
         log.info(
             "%s %s, %s: %s after %s, %.0f ms, %d + %d tokens",
-            *(call.role, call.model, call.prompt, outcome, counted(call.tries, "try", "tries"), call.ms),
+            *(
+                call.role,
+                call.model,
+                call.prompt,
+                outcome,
+                counted(call.tries, "try", "tries"),
+                call.ms,
+            ),
             *self.tokens[::3],
-            extra={"fields": {"event": "call_finished", **call.model_dump(mode="json", exclude={"error"})}},
+            extra={
+                "fields": {
+                    "event": "call_finished",
+                    **call.model_dump(mode="json", exclude={"error"}),
+                }
+            },
         )
         self.control.calls.emit(
             "call_finished",
-            f"{model.role}: {outcome.replace('_', ' ')} {_WHENCE[self.source] or f'in {call.ms / 1000:.1f} s'}",
+            f"{model.role}: {outcome.replace('_', ' ')}"
+            f" {_WHENCE[self.source] or f'in {call.ms / 1000:.1f} s'}",
             **call.model_dump(mode="json", exclude={"step", "iteration", "error"}),
         )
 

@@ -1,14 +1,16 @@
 r"""A reply's text, read into the record that was asked for.
 
-Servers that don't enforce a schema send JSON in a code fence, with prose around it, after a stretch of thinking, or
-more than once. The last object binds, since earlier ones may be quoted from the answer under review; and
-where something that begins like the record stands after it, unfinished or out of form, nothing is read at all.
+Servers that don't enforce a schema send JSON in a code fence, with prose around it, after a stretch
+of thinking, or more than once. The last object binds, since earlier ones may be quoted from the
+answer under review; and where something that begins like the record stands after it, unfinished or
+out of form, nothing is read at all.
 
-``NaN`` and ``Infinity`` are read as the numbers they name: what they mean for a score is not decided here.
+``NaN`` and ``Infinity`` are read as the numbers they name: what they mean for a score is not
+decided here.
 
-Read for certain, and recorded as a repair: a backslash that escapes nothing (``\(``), a line break inside a text, a
-comma before a closing bracket, and an object whose one known key holds the record (``{"result": {...}}``). What single
-fields may hold is said in ``masis/llm/roles/tolerances.py``.
+Read for certain, and recorded as a repair: a backslash that escapes nothing (``\(``), a line break
+inside a text, a comma before a closing bracket, and an object whose one known key holds the record
+(``{"result": {...}}``). What single fields may hold is said in ``masis/llm/roles/tolerances.py``.
 """
 
 from __future__ import annotations
@@ -31,9 +33,13 @@ _DECODER = json.JSONDecoder()
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 _OPENING = re.compile(r'\{(?=\s{0,200}(?:\}|"[^"\\]{0,200}"\s{0,200}:))')
-"""A brace with what may follow it in JSON: most braces in prose and code are followed by something else."""
+"""A brace with what may follow it in JSON: most braces in prose and code are followed by something
+else.
+"""
 _PATIENCE = 20
-"""How often, on average, each character may be looked at before a reply counts as no JSON: keeps the time linear."""
+"""How often, on average, each character may be looked at before a reply counts as no JSON: keeps
+the time linear.
+"""
 
 
 class Unreadable(ValueError):
@@ -56,7 +62,9 @@ class Parsed(NamedTuple, Generic[R]):
 def parse(text: str, shape: type[R]) -> Parsed[R]:
     """Return the record in a reply. Raises Unreadable with the reason."""
     if len(text) > LONGEST_REPLY:
-        raise Unreadable(f"the reply has {len(text):,} characters; at most {LONGEST_REPLY:,} are read")
+        raise Unreadable(
+            f"the reply has {len(text):,} characters; at most {LONGEST_REPLY:,} are read"
+        )
     try:
         return _parse(text, shape)
     except Unreadable:
@@ -85,7 +93,8 @@ def _parse(text: str, shape: type[R]) -> Parsed[R]:
         if 0 <= text.find("{", candidate.end, behind) < last_named:
             raise Unreadable("the last JSON object of the reply is not finished")
         fields = len(candidate.value.keys() & names)
-        # With less than half of the fields it is a remark about the record: {"confidence": "high"} was considered.
+        # With less than half of the fields it is a remark about the record: {"confidence": "high"}
+        # was considered.
         if 2 * fields >= len(names) or (not fields and _wrapped(candidate.value, shape)):
             return _record(candidate.value, text, shape)
         last_field, behind = last_field or (candidate if fields else None), candidate.start
@@ -101,22 +110,31 @@ def _record(value: dict[str, Any], text: str, shape: type[R]) -> Parsed[R]:
 
 
 _WRAPPERS = frozenset(
-    "answer arguments content data final json object output parameters properties record reply response result results "
-    "value".split()
+    "answer arguments content data final json object output parameters properties record reply"
+    " response result results value".split()
 )
-"""Keys under which models put the record: names of a reply as such, never of something quoted in it (``example``)."""
+"""Keys under which models put the record: names of a reply as such, never of something quoted in it
+(``example``).
+"""
 _DEEPEST_WRAPPER = 3
 
 
-def _wrapped(value: dict[str, Any], shape: type[BaseModel], depth: int = _DEEPEST_WRAPPER) -> dict[str, Any] | None:
-    """Return the record inside an object that has none of its fields; None where it isn't the only thing there.
+def _wrapped(
+    value: dict[str, Any], shape: type[BaseModel], depth: int = _DEEPEST_WRAPPER
+) -> dict[str, Any] | None:
+    """Return the record inside an object that has none of its fields; None where it isn't the only
+    thing there.
 
-    Beside it there may be texts only, such as the ``type`` and ``title`` of a schema that was echoed: another object or
-    list could be the record as well.
+    Beside it there may be texts only, such as the ``type`` and ``title`` of a schema that was
+    echoed: another object or list could be the record as well.
     """
-    held: list[tuple[str, Any]] = [(key, held) for key, held in value.items() if isinstance(held, dict | list) and held]
+    held: list[tuple[str, Any]] = [
+        (key, held) for key, held in value.items() if isinstance(held, dict | list) and held
+    ]
     # "required" and the definitions of a schema that was echoed list names and forms, never values.
-    held = [(key, inside) for key, inside in held if key not in ("required", "$defs", "definitions")]
+    held = [
+        (key, inside) for key, inside in held if key not in ("required", "$defs", "definitions")
+    ]
     if len(held) != 1 or not depth:
         return None
     key, inside = held[0]
@@ -125,7 +143,9 @@ def _wrapped(value: dict[str, Any], shape: type[BaseModel], depth: int = _DEEPES
     names = {schemas.name_of(shape), shape.__name__.lower(), *_WRAPPERS}
     if key.lower() not in names or not isinstance(inside, dict):
         return None
-    return inside if inside.keys() & shape.model_fields.keys() else _wrapped(inside, shape, depth - 1)
+    return (
+        inside if inside.keys() & shape.model_fields.keys() else _wrapped(inside, shape, depth - 1)
+    )
 
 
 _STRING_OR_COMMA = re.compile(
@@ -139,14 +159,17 @@ _LINE_BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 def _mended(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a reply with what strict JSON refuses and can mean one thing only written as JSON has it."""
+    """Return a reply with what strict JSON refuses and can mean one thing only written as JSON has
+    it.
+    """
     repairs: dict[str, None] = {}
 
     def escaped(found: re.Match[str]) -> str:
         if found["known"]:
             return found[0]
         repairs["a backslash that escapes nothing"] = None
-        return "'" if found["quote"] else "\\\\"  # \' is the quote in JavaScript and Python; JSON has no such escape
+        # \' is the quote in JavaScript and Python; JSON has no such escape
+        return "'" if found["quote"] else "\\\\"
 
     def mend(found: re.Match[str]) -> str:
         if found["comma"]:
@@ -168,10 +191,11 @@ def _mended(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def record_at_the_end(text: str) -> str | None:
-    """Return the JSON object that a text ends with, but for a code fence; None where it ends otherwise.
+    """Return the JSON object that a text ends with, but for a code fence; None where it ends
+    otherwise.
 
-    Some servers file a whole reply under the model's reasoning and leave the content empty. What stands in the middle
-    of a thought is no reply; what the thought ends with is.
+    Some servers file a whole reply under the model's reasoning and leave the content empty. What
+    stands in the middle of a thought is no reply; what the thought ends with is.
     """
     if len(text) > LONGEST_REPLY:
         return None
@@ -199,14 +223,17 @@ def _objects(text: str) -> Iterator[_Found]:
             value, after = _DECODER.raw_decode(text, start)
             yield _Found(value, start, after)
         except json.JSONDecodeError as error:
-            patience -= error.pos - start + len(text) // 100  # the error itself counts lines up to its place
+            # the error itself counts lines up to its place
+            patience -= error.pos - start + len(text) // 100
         except (ValueError, RecursionError):  # a number of too many digits; too deep
             patience -= len(text) - start
         opening = _OPENING.search(text, after)
 
 
 def validated(value: dict[str, Any], text: str, shape: type[R]) -> R:
-    """The record of these fields, which were read from ``text``. Raises Unreadable with the reason."""
+    """The record of these fields, which were read from ``text``. Raises Unreadable with
+    the reason.
+    """
     try:
         if _HALF_CHARACTER.search(text):
             value = _whole_characters(value)
@@ -219,13 +246,18 @@ def validated(value: dict[str, Any], text: str, shape: type[R]) -> R:
 
 def _reason(error: ValidationError) -> str:
     """Which fields are wrong and how, without what they hold."""
-    wrong = [f"{'.'.join(str(part) for part in each['loc'])[:80] or 'reply'}: {each['msg']}" for each in error.errors()]
+    wrong = [
+        f"{'.'.join(str(part) for part in each['loc'])[:80] or 'reply'}: {each['msg']}"
+        for each in error.errors()
+    ]
     more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
     return "; ".join(wrong[:3]) + more
 
 
 def _whole_characters(value: Any) -> Any:
-    """The value with halves of characters replaced: JSON can write one alone, no file and no database takes it."""
+    """The value with halves of characters replaced: JSON can write one alone, no file and no
+    database takes it.
+    """
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):

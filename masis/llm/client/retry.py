@@ -1,9 +1,10 @@
-"""The one policy for trying a failed request again: which failures, after which wait, and until when.
+"""The one policy for trying a failed request again: which failures, after which wait, and until
+when.
 
-Waits double from try to try and half of each is random, so that calls which failed together don't return together. A
-server that asks for a longer wait (``Retry-After``) gets it. No wait is begun that the time left has no room for, and
-every wait ends when the run is cancelled (REQ-CRITIC-032, REQ-CRITIC-NFR-009). Whoever calls says which failures are
-worth another try.
+Waits double from try to try and half of each is random, so that calls which failed together don't
+return together. A server that asks for a longer wait (``Retry-After``) gets it. No wait is begun
+that the time left has no room for, and every wait ends when the run is cancelled (REQ-CRITIC-032,
+REQ-CRITIC-NFR-009). Whoever calls says which failures are worth another try.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ T = TypeVar("T")
 
 
 class Again(NamedTuple):
-    """That a failure is worth another try: after ``asked_s`` seconds where the server asked for so many, or at once."""
+    """That a failure is worth another try: after ``asked_s`` seconds where the server asked for so
+    many, or at once.
+    """
 
     asked_s: float | None = None
     at_once: bool = False
@@ -44,7 +47,8 @@ OnRetry = Callable[[float], None]
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a request is tried again, and the waits before: ``base_s``, twice that ..., at most ``cap_s``.
+    """How often a request is tried again, and the waits before: ``base_s``, twice that ..., at most
+    ``cap_s``.
 
     Args:
         attempt: Makes one try; what it raises last is raised.
@@ -96,9 +100,11 @@ class RetryPolicy:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds a server asks to wait: ``retry-after-ms``, or ``Retry-After`` as a number or a date.
+    """Return the seconds a server asks to wait: ``retry-after-ms``, or ``Retry-After`` as a number
+    or a date.
 
-    A date without a zone is in UTC, as all dates of HTTP are. None where the headers say nothing readable.
+    A date without a zone is in UTC, as all dates of HTTP are. None where the headers say nothing
+    readable.
     """
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:

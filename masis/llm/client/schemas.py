@@ -1,8 +1,9 @@
 """The JSON schema of a reply, in the strict form that providers enforce.
 
-Strict structured output takes a part of JSON Schema only: every property is required, none may be added, a ``$ref``
-stands alone, and keywords that bound a value (``minimum``, ``maxLength``, ``pattern`` ...) are refused. What a keyword
-said is kept as a sentence of the description, so that a model may heed it; our own reading checks it all the same.
+Strict structured output takes a part of JSON Schema only: every property is required, none may be
+added, a ``$ref`` stands alone, and keywords that bound a value (``minimum``, ``maxLength``,
+``pattern`` ...) are refused. What a keyword said is kept as a sentence of the description, so that
+a model may heed it; our own reading checks it all the same.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ DROPPED = ("title", "default", "additionalProperties", "required", "discriminato
 
 
 class ReplySchema(NamedTuple):
-    """What a reply must look like: a name fit for the wire, the schema, and the schema as text for prompts."""
+    """What a reply must look like: a name fit for the wire, the schema, and the schema as text for
+    prompts.
+    """
 
     name: str
     schema: dict[str, Any]
@@ -28,14 +31,18 @@ class ReplySchema(NamedTuple):
 
 @functools.cache
 def of(shape: type[BaseModel]) -> ReplySchema:
-    """The strict schema of a reply model; made once for each. TypeError for what strict mode can't say."""
+    """The strict schema of a reply model; made once for each. TypeError for what strict mode can't
+    say.
+    """
     schema = strict(shape.model_json_schema(), shape.__name__)
     text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
     return ReplySchema(name_of(shape), schema, text)
 
 
 def name_of(shape: type[BaseModel]) -> str:
-    """Return the name of a reply on the wire: letters, digits, underscores, at most 64 (``critique_reply``)."""
+    """Return the name of a reply on the wire: letters, digits, underscores, at most 64
+    (``critique_reply``).
+    """
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", shape.__name__).lower()
     return re.sub(r"[^a-z0-9_]", "_", snake)[:64]
 
@@ -51,15 +58,23 @@ def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
     return made
 
 
-def _inlined(made: dict[str, Any], defined: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The schema with each definition in the place that refers to it, if there is only one: every call pays for it."""
+def _inlined(
+    made: dict[str, Any], defined: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema with each definition in the place that refers to it, if there is only one: every
+    call pays for it.
+    """
     whole = json.dumps([made, defined])
     once = {name for name in defined if whole.count(f'"#/$defs/{name}"') == 1}
 
     def put(part: Any) -> Any:
         if isinstance(part, dict):
             name = str(part.get("$ref", "")).removeprefix("#/$defs/")
-            return put(defined[name]) if name in once else {key: put(each) for key, each in part.items()}
+            return (
+                put(defined[name])
+                if name in once
+                else {key: put(each) for key, each in part.items()}
+            )
         return [put(each) for each in part] if isinstance(part, list) else part
 
     return put(made), {name: put(each) for name, each in defined.items() if name not in once}
@@ -70,7 +85,10 @@ def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
         return {"$ref": schema["$ref"]}  # nothing may stand beside a reference
     left = {key: value for key, value in schema.items() if key not in DROPPED and key != "$defs"}
     if isinstance(schema.get("additionalProperties"), dict):
-        raise TypeError(f"{where}: a mapping with free keys can't be asked for in strict mode; use a list of pairs")
+        raise TypeError(
+            f"{where}: a mapping with free keys can't be asked for in strict mode; use a list of"
+            " pairs"
+        )
     made: dict[str, Any] = {key: left.pop(key) for key in KEPT if key in left}
     if "const" in left:
         made["enum"] = [left.pop("const")]
@@ -78,16 +96,22 @@ def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
         if choice in left:
             made["anyOf"] = [_strict(each, where) for each in left.pop(choice)]
     if "allOf" in left or "prefixItems" in left:
-        raise TypeError(f"{where}: allOf and tuples of fixed length can't be asked for in strict mode")
+        raise TypeError(
+            f"{where}: allOf and tuples of fixed length can't be asked for in strict mode"
+        )
     if made.get("type") == "object":
         properties = left.pop("properties", {})
-        made["properties"] = {name: _strict(each, f"{where}.{name}") for name, each in properties.items()}
+        made["properties"] = {
+            name: _strict(each, f"{where}.{name}") for name, each in properties.items()
+        }
         made["required"] = list(properties)
         made["additionalProperties"] = False
     if made.get("type") == "array":
         made["items"] = _strict(left.pop("items"), f"{where}[]")
     if not made.keys() & {"type", "enum", "anyOf"}:
-        raise TypeError(f"{where}: a value of any kind can't be asked for in strict mode; give it a schema")
+        raise TypeError(
+            f"{where}: a value of any kind can't be asked for in strict mode; give it a schema"
+        )
     if left:
         spoken = ", ".join(f"{key}: {value}" for key, value in left.items())
         made["description"] = " ".join(filter(None, (made.get("description"), f"({spoken})")))

@@ -1,1 +1,3 @@
-"""One try over the wire: ``base`` says what a provider is, ``sdk_provider`` makes the try, one file a vendor."""
+"""One try over the wire: ``base`` says what a provider is, ``sdk_provider`` makes the try, one file
+a vendor.
+"""

@@ -1,8 +1,9 @@
 """Anthropic's Messages API, through its SDK (the extra ``anthropic``).
 
-A typed reply is asked for by ``output_config``; where that is not taken, by a tool that must be called (kept as the
-mode ``json_object``), then by the schema in the prompt. What the calls of a role share, and question and evidence, are
-marked to be cached. There is no temperature in the SDK any more, and current models refuse one: none is sent.
+A typed reply is asked for by ``output_config``; where that is not taken, by a tool that must be
+called (kept as the mode ``json_object``), then by the schema in the prompt. What the calls of a
+role share, and question and evidence, are marked to be cached. There is no temperature in the SDK
+any more, and current models refuse one: none is sent.
 """
 
 from __future__ import annotations
@@ -19,10 +20,16 @@ from masis.llm.providers.sdk_provider import End, Said, SdkProvider
 WORTH_CACHING = 2_000
 """Characters from which a part is marked: Anthropic caches from 512 tokens on, by model."""
 EFFORT = "low"
-"""How long models think that do so before they reply: calls end after 15 s (REQ-CRITIC-NFR-001), thinking included."""
+"""How long models think that do so before they reply: calls end after 15 s (REQ-CRITIC-NFR-001),
+thinking included.
+"""
 
 
-ENDS: dict[str, End] = {"refusal": "declined", "max_tokens": "limit", "model_context_window_exceeded": "context"}
+ENDS: dict[str, End] = {
+    "refusal": "declined",
+    "max_tokens": "limit",
+    "model_context_window_exceeded": "context",
+}
 """What a reason to stop means; any other is the end of a whole reply."""
 
 
@@ -33,7 +40,9 @@ class Anthropic(SdkProvider):
 
     def __init__(self, endpoint: Endpoint) -> None:
         address = endpoint.address.removesuffix("/v1")
-        super().__init__(anthropic, anthropic.AnthropicError, anthropic.AsyncAnthropic, address, endpoint)
+        super().__init__(
+            anthropic, anthropic.AnthropicError, anthropic.AsyncAnthropic, address, endpoint
+        )
 
     @property
     def _resource(self) -> Any:
@@ -41,9 +50,13 @@ class Anthropic(SdkProvider):
 
     def _request(self, call: Call) -> dict[str, Any]:
         prompt = call.prompt
-        parts: list[dict[str, Any]] = [{"type": "text", "text": text} for text in (prompt.system, prompt.shared)]
+        parts: list[dict[str, Any]] = [
+            {"type": "text", "text": text} for text in (prompt.system, prompt.shared)
+        ]
         if "cache_control" not in call.without:
-            for part, size in zip(parts, (len(prompt.system), len(prompt.system) + len(prompt.shared)), strict=True):
+            for part, size in zip(
+                parts, (len(prompt.system), len(prompt.system) + len(prompt.shared)), strict=True
+            ):
                 if size >= WORTH_CACHING:
                     part["cache_control"] = {"type": "ephemeral"}
         system, shared = parts
@@ -53,10 +66,15 @@ class Anthropic(SdkProvider):
             output["effort"] = self._endpoint.effort or EFFORT
         if call.mode == "json_schema":
             output["format"] = {"type": "json_schema", "schema": call.schema.schema}
-        # As ``extra_body``: the SDK walks through typed parameters, a schema above all, for a millisecond a call.
+        # As ``extra_body``: the SDK walks through typed parameters, a schema above all, for a
+        # millisecond a call.
         more: dict[str, Any] = {"output_config": output} if output else {}
         if call.mode == "json_object":
-            tool = {"name": call.schema.name, "description": "Hand in the reply.", "input_schema": call.schema.schema}
+            tool = {
+                "name": call.schema.name,
+                "description": "Hand in the reply.",
+                "input_schema": call.schema.schema,
+            }
             more |= {"tools": [tool], "tool_choice": {"type": "tool", "name": call.schema.name}}
         return {
             "model": call.model,
@@ -81,9 +99,17 @@ class Anthropic(SdkProvider):
                     return {"type": "error", "error": error}
                 case {"type": "message_start", "message": dict(message)}:
                     body |= message
-                case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
+                case {
+                    "type": "content_block_start",
+                    "index": int(index),
+                    "content_block": dict(block),
+                }:
                     blocks[index] = {**block, "input": "", "text": str(block.get("text") or "")}
-                case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in blocks:
+                case {
+                    "type": "content_block_delta",
+                    "index": int(index),
+                    "delta": dict(delta),
+                } if index in blocks:
                     blocks[index]["text"] += str(delta.get("text") or "")
                     blocks[index]["input"] += str(delta.get("partial_json") or "")
                 case {"type": "message_delta", "delta": dict(delta)}:
@@ -98,7 +124,10 @@ class Anthropic(SdkProvider):
         if not isinstance(body.get("content"), list):
             return None
         usage, stop = body.get("usage"), str(body.get("stop_reason"))
-        cached, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
+        cached, written = (
+            count(usage, "cache_read_input_tokens"),
+            count(usage, "cache_creation_input_tokens"),
+        )
         tokens = Tokens(
             prompt=count(usage, "input_tokens") + cached + written,
             cached=cached,

@@ -21,7 +21,9 @@ from masis.schema.calls import ReplyMode
 CONNECT_S = 5.0
 """How long a server may take to accept a connection."""
 LONGEST_BODY = 8_000_000
-"""Bytes of a server's reply that are taken; what goes on beyond is no reply to a question of ours."""
+"""Bytes of a server's reply that are taken; what goes on beyond is no reply to a
+question of ours.
+"""
 
 Trouble = Literal[
     "key",  # the key is missing or wrong
@@ -49,7 +51,8 @@ Trouble = Literal[
 class Tokens(NamedTuple):
     """What a try was billed for.
 
-    ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``; ``thought`` is one of ``completion``.
+    ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``; ``thought`` is one
+    of ``completion``.
     """
 
     prompt: int = 0
@@ -66,8 +69,8 @@ class Tokens(NamedTuple):
 class Call(NamedTuple):
     """One try: what to ask, and how.
 
-    ``max_tokens`` is for the reply alone; times ``room``, for what the model thinks before it as well. ``without``
-    names what this server is known to refuse.
+    ``max_tokens`` is for the reply alone; times ``room``, for what the model thinks before it as
+    well. ``without`` names what this server is known to refuse.
     """
 
     model: str
@@ -88,8 +91,8 @@ class Call(NamedTuple):
     def task_with_schema(self) -> str:
         """The task with the schema behind it, for where nothing else shows it to the model."""
         return (
-            f"{self.task()}\n\nReply with one JSON object and nothing else: no prose, no code fence. It satisfies "
-            f"this JSON schema, named {self.schema.name}:\n{self.schema.text}"
+            f"{self.task()}\n\nReply with one JSON object and nothing else: no prose, no code"
+            f" fence. It satisfies this JSON schema, named {self.schema.name}:\n{self.schema.text}"
         )
 
 
@@ -105,8 +108,8 @@ class Reply(NamedTuple):
 class TryFailed(Exception):
     """A try that gave no reply to read.
 
-    The message is fit for a person and free of keys. ``parameter`` names what the server refuses, ``retry_after_s``
-    what it asks to wait, ``raw`` what the model said, as far as it did.
+    The message is fit for a person and free of keys. ``parameter`` names what the server refuses,
+    ``retry_after_s`` what it asks to wait, ``raw`` what the model said, as far as it did.
     """
 
     trouble: Trouble
@@ -129,7 +132,9 @@ class Provider(Protocol):
     """How it may be asked for a typed reply, the strictest first."""
 
     schema_in_cache: bool
-    """Whether its cache of prompts begins with the schema, so that calls with different schemas share nothing."""
+    """Whether its cache of prompts begins with the schema, so that calls with different schemas
+    share nothing.
+    """
 
     def answer(self, call: Call) -> Reply:
         """One try. Raises TryFailed."""
@@ -147,16 +152,20 @@ async def body_of(chunks: AsyncIterable[bytes]) -> bytes:
 
 
 def transport_of(client_class: type) -> Any:
-    """The HTTP library that an SDK is built on: httpx or httpx2, by its release. The SDKs don't wrap all its errors."""
-    home = next(each.__module__ for each in client_class.__mro__ if each.__module__.startswith("httpx"))
+    """The HTTP library that an SDK is built on: httpx or httpx2, by its release. The SDKs don't
+    wrap all its errors.
+    """
+    home = next(
+        each.__module__ for each in client_class.__mro__ if each.__module__.startswith("httpx")
+    )
     return importlib.import_module(home.partition(".")[0])
 
 
 def http_client(default: type, address: str) -> Any:
     """The client under an SDK's, made from the SDK's own default.
 
-    No redirect is followed: it would carry the question, and for some APIs the key, to an address nobody configured. No
-    proxy of the environment stands before this machine's own addresses.
+    No redirect is followed: it would carry the question, and for some APIs the key, to an address
+    nobody configured. No proxy of the environment stands before this machine's own addresses.
     """
     if not is_loopback(urlsplit(address).hostname or ""):
         return default(follow_redirects=False)
@@ -166,7 +175,9 @@ def http_client(default: type, address: str) -> Any:
 
 
 def whole_characters(text: str) -> str:
-    """The text with halves of characters replaced, which JSON can hold and files and databases can't."""
+    """The text with halves of characters replaced, which JSON can hold and files and databases
+    can't.
+    """
     return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
 
 
@@ -178,6 +189,8 @@ def count(usage: Any, *path: str) -> int:
 
 
 def quiet(logger: str) -> None:
-    """Keep an SDK's own DEBUG lines, which may hold what is sent, out of logs unless somebody set its level."""
+    """Keep an SDK's own DEBUG lines, which may hold what is sent, out of logs unless somebody set
+    its level.
+    """
     if logging.getLogger(logger).level == logging.NOTSET:
         logging.getLogger(logger).setLevel(logging.INFO)

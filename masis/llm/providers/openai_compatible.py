@@ -1,7 +1,9 @@
-"""OpenAI's Chat Completions, as OpenAI and most other servers speak it (vLLM, Ollama, llama.cpp, LM Studio).
+"""OpenAI's Chat Completions, as OpenAI and most other servers speak it (vLLM, Ollama, llama.cpp, LM
+Studio).
 
-Only calls that ``openai`` 2.20 and 3 both have. The reply's body is read here, not by the SDK's types: servers that
-are merely compatible leave fields out, and a deadline counts over the whole reply.
+Only calls that ``openai`` 2.20 and 3 both have. The reply's body is read here, not by the SDK's
+types: servers that are merely compatible leave fields out, and a deadline counts over the whole
+reply.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class OpenAICompatible(SdkProvider):
         self.schema_in_cache = self._is_openai or host.endswith(AZURE_HOSTS)
         if not self._is_openai:  # llama-cpp-python and others take a schema in JSON mode only
             self.modes = ("json_schema", "json_object_schema", "json_object", "prompt")
-        if not endpoint.of_vendor:  # what the SDK took from OPENAI_ORG_ID and the like is for OpenAI alone
+        # what the SDK took from OPENAI_ORG_ID and the like is for OpenAI alone
+        if not endpoint.of_vendor:
             self._client.organization = self._client.project = self._client.admin_api_key = None
 
     @property
@@ -52,16 +55,22 @@ class OpenAICompatible(SdkProvider):
         if call.mode in ("json_object_schema", "json_object", "prompt"):
             task = call.task_with_schema()
         if "system" in call.without:
-            messages = [{"role": "user", "content": f"{prompt.system}\n\n{prompt.shared}\n\n{task}"}]
+            messages = [
+                {"role": "user", "content": f"{prompt.system}\n\n{prompt.shared}\n\n{task}"}
+            ]
         else:
             messages = [
                 {"role": "system", "content": prompt.system},
                 {"role": "user", "content": f"{prompt.shared}\n\n{task}"},
             ]
-        # Beside the core all goes as ``extra_body``: the SDK walks through typed parameters, a schema above all, for a
-        # millisecond a call, and its releases differ in what they know.
+        # Beside the core all goes as ``extra_body``: the SDK walks through typed parameters, a
+        # schema above all, for a millisecond a call, and its releases differ in what they know.
         more: dict[str, Any] = {}
-        limits = ("max_completion_tokens", "max_tokens") if self._is_openai else ("max_tokens", "max_completion_tokens")
+        limits = (
+            ("max_completion_tokens", "max_tokens")
+            if self._is_openai
+            else ("max_tokens", "max_completion_tokens")
+        )
         if limit := next((name for name in limits if name not in call.without), None):
             more[limit] = call.max_tokens * call.room
         if call.temperature is not None and "temperature" not in call.without:
@@ -88,14 +97,21 @@ class OpenAICompatible(SdkProvider):
         error = choice.get("error") or (message.get("error") if isinstance(message, dict) else None)
         if error or choice.get("finish_reason") == "error":
             return error or {"message": "the provider ended the reply with an error"}
-        if body.get("object") == "error" or body.get("type") == "error":  # vLLM before 0.10, FastChat
-            return {"message": body.get("message") or "", "code": body.get("code"), "type": body.get("type")}
+        # vLLM before 0.10, FastChat
+        if body.get("object") == "error" or body.get("type") == "error":
+            return {
+                "message": body.get("message") or "",
+                "code": body.get("code"),
+                "type": body.get("type"),
+            }
         # OpenRouter and some proxies leave out the object around code and message.
         bare = "choices" not in body and "code" in body and isinstance(body.get("message"), str)
         return {"message": body["message"], "code": body["code"]} if bare else None
 
     def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
-        """Return the completion that the deltas make up: their texts joined, and what came last of all else."""
+        """Return the completion that the deltas make up: their texts joined, and what came last of
+        all else.
+        """
         joined: dict[str, str] = {}
         body: dict[str, Any] = {}
         finish = None
@@ -120,7 +136,8 @@ class OpenAICompatible(SdkProvider):
         message = message if isinstance(message, dict) else {}
         tokens = Tokens(
             prompt=count(usage, "prompt_tokens"),
-            cached=count(usage, "prompt_tokens_details", "cached_tokens") or count(usage, "prompt_cache_hit_tokens"),
+            cached=count(usage, "prompt_tokens_details", "cached_tokens")
+            or count(usage, "prompt_cache_hit_tokens"),
             written=count(usage, "prompt_tokens_details", "cache_write_tokens"),
             completion=count(usage, "completion_tokens"),
             thought=count(usage, "completion_tokens_details", "reasoning_tokens"),
@@ -137,16 +154,24 @@ class OpenAICompatible(SdkProvider):
 def _first_choice(body: dict[str, Any]) -> dict[str, Any]:
     """Return the first of the choices; empty where there is none."""
     choices = body.get("choices")
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    return (
+        choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    )
 
 
 def _called(message: dict[str, Any]) -> str | None:
-    """Return what the model called a function with, where that is its whole reply; None where it is not.
+    """Return what the model called a function with, where that is its whole reply; None where it is
+    not.
 
-    Some models and servers answer a schema with a call of a function that has its name. Of several calls none is taken.
+    Some models and servers answer a schema with a call of a function that has its name. Of several
+    calls none is taken.
     """
     calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
-    functions = [each.get("function") for each in calls if isinstance(each, dict)] if isinstance(calls, list) else []
+    functions = (
+        [each.get("function") for each in calls if isinstance(each, dict)]
+        if isinstance(calls, list)
+        else []
+    )
     match functions:
         case [{"arguments": str(arguments)}]:
             return arguments
@@ -158,7 +183,8 @@ def _called(message: dict[str, Any]) -> str | None:
 def _filed_as_reasoning(message: dict[str, Any]) -> str | None:
     """Return the record with which the model's reasoning ends, where there is nothing beside it.
 
-    Servers whose reasoning parser finds no end of the thoughts file the whole reply under them (vLLM, Ollama).
+    Servers whose reasoning parser finds no end of the thoughts file the whole reply under them
+    (vLLM, Ollama).
     """
     thoughts = [message[name] for name in REASONING if isinstance(message.get(name), str)]
     return record_at_the_end(thoughts[0]) if thoughts else None
@@ -167,7 +193,11 @@ def _filed_as_reasoning(message: dict[str, Any]) -> str | None:
 def _text(content: Any) -> str:
     """The text of a message, which some servers send in parts."""
     parts = content if isinstance(content, list) else [{"text": content}]
-    texts = (part.get("text") for part in parts if isinstance(part, dict) and part.get("type") not in THOUGHTS)
+    texts = (
+        part.get("text")
+        for part in parts
+        if isinstance(part, dict) and part.get("type") not in THOUGHTS
+    )
     return "".join(text for text in texts if isinstance(text, str))
 
 

@@ -1,6 +1,7 @@
 """What went wrong, read from what a server or a connection says about it.
 
-Servers that speak one API differ in how they refuse: by status, by code, by naming the parameter, or in prose alone.
+Servers that speak one API differ in how they refuse: by status, by code, by naming the parameter,
+or in prose alone.
 """
 
 from __future__ import annotations
@@ -15,28 +16,37 @@ from masis.llm.providers.base import Trouble, TryFailed
 
 LONGEST_MESSAGE = 300
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-"""Control characters, and those that turn a line around or hide a part of it: a terminal or a page would obey them."""
+"""Control characters, and those that turn a line around or hide a part of it: a terminal or a page
+would obey them.
+"""
 LARGER_CONTEXT = (
-    "Start the server with a larger context (llama-server -c 32768, OLLAMA_CONTEXT_LENGTH=32768, Context Length in LM "
-    "Studio), or choose a model that has one."
+    "Start the server with a larger context (llama-server -c 32768, OLLAMA_CONTEXT_LENGTH=32768,"
+    " Context Length in LM Studio), or choose a model that has one."
 )
 _KEY = re.compile(r"\b(?:sk|key|pk|gsk|xai|hf|AIza)[-_][\w*.\-]{6,400}", re.IGNORECASE)
 _FORMAT = re.compile(
-    r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|output[_ ](?:config|format)|structured[_ ]output"
+    r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|output[_ ](?:config|format)|structured[_"
+    r" ]output"
     r"|guided[_ ](?:json|decoding)|grammar|tool_choice|\btools?\b.{0,40}support",
     re.IGNORECASE,
 )
 _NAMES_FORMAT = re.compile(r"response[_ ]?format|json[_ ]?schema", re.IGNORECASE)
-"""What a failing server names that can't do as it was asked, and says so with a status of 500 (llama-cpp-python)."""
+"""What a failing server names that can't do as it was asked, and says so with a status of 500
+(llama-cpp-python).
+"""
 _NO_KEY_STORE = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
-"""What LiteLLM's proxy says of a key that is not its master key, where it has no database of further keys."""
+"""What LiteLLM's proxy says of a key that is not its master key, where it has no database of
+further keys.
+"""
 _TOO_LONG = re.compile(
-    r"context[_ ](?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens"
+    r"context[_ ](?:length|window|size)|maximum context|prompt is too long|too many (?:input"
+    r" )?tokens"
     r"|exceeds? the (?:available )?context",
     re.IGNORECASE,
 )
 _UNSUPPORTED = re.compile(
-    r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted|not allowed|deprecated"
+    r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted|not"
+    r" allowed|deprecated"
     r"|extra inputs|unavailable|only the default",
     re.IGNORECASE,
 )
@@ -46,10 +56,18 @@ _NO_MODEL = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SYSTEM = re.compile(
-    r"system.{0,20}(?:role|message|prompt).{0,40}support|(?:role|message).{0,10}.system.{0,40}support", re.I
+    r"system.{0,20}(?:role|message|prompt).{0,40}support|(?:role|message).{0,10}.system.{0,40}support",
+    re.I,
 )
 _WRONG_KEY = re.compile(r"invalid.{0,10}api.?key|incorrect api key", re.IGNORECASE)
-PARAMETERS = ("effort", "max_completion_tokens", "max_tokens", "temperature", "prompt_cache_key", "cache_control")
+PARAMETERS = (
+    "effort",
+    "max_completion_tokens",
+    "max_tokens",
+    "temperature",
+    "prompt_cache_key",
+    "cache_control",
+)
 """What may be left out or renamed where a server refuses it."""
 
 
@@ -74,12 +92,16 @@ def from_status(
     """The failure behind a status of 300 or more, with a message that says what to do."""
     said = refusal(body)
     words = f"{said.code} {said.parameter} {said.message}"
-    trouble: Trouble = next((trouble for trouble, fits in _RULES if fits(status, said, words)), "request")
+    trouble: Trouble = next(
+        (trouble for trouble, fits in _RULES if fits(status, said, words)), "request"
+    )
     if trouble == "key" and key_name:
         message = f"the key was not accepted ({status}). Check {key_name}."
     elif trouble == "key":
         where = f"[providers.{provider}] of masis.toml"
-        message = f"a key is needed ({status}). Name the variable that holds it: key_env in {where}."
+        message = (
+            f"a key is needed ({status}). Name the variable that holds it: key_env in {where}."
+        )
     else:
         own = scrubbed(said.message, key)
         message = _MESSAGES.get(trouble, "refused as asked ({status}){quoted}").format(
@@ -102,17 +124,23 @@ _STATUS_OF: dict[str, int] = {
     **dict.fromkeys(("invalid_request_error", "content_filter"), 400),
     "request_too_large": 413,
 }
-"""What an error's own code or type means, where a server sends it with a status of 200 and no number."""
+"""What an error's own code or type means, where a server sends it with a status of 200 and no
+number.
+"""
 
 
 def status_within(body: Any) -> int:
-    """Return the status that an error body names, as a number or by its code; 500 where it names none."""
+    """Return the status that an error body names, as a number or by its code; 500 where it names
+    none.
+    """
     error = body.get("error") if isinstance(body, Mapping) else None
     for held in (each for each in (error, body) if isinstance(each, Mapping)):
         for name in ("code", "status", "status_code", "type"):
             given = held.get(name)
             if isinstance(given, str):
-                given = int(given) if given.isdecimal() and len(given) == 3 else _STATUS_OF.get(given)
+                given = (
+                    int(given) if given.isdecimal() and len(given) == 3 else _STATUS_OF.get(given)
+                )
             if isinstance(given, int) and 400 <= given < 600:
                 return given
     return 500
@@ -132,12 +160,16 @@ def from_connection(error: BaseException, address: str) -> TryFailed:
     if any("Timeout" in name for name in names):
         return TryFailed("timeout", "no answer in the time given")
     if "ConnectError" in names or "gaierror" in names or "UnsupportedProtocol" in names:
-        return TryFailed("unreachable", f"{address} can't be reached ({scrubbed(cause)}). Is the server running?")
+        return TryFailed(
+            "unreachable", f"{address} can't be reached ({scrubbed(cause)}). Is the server running?"
+        )
     return TryFailed("reset", "the connection ended before the reply did")
 
 
 def refusal(body: Any) -> Refusal:
-    """Message, code and parameter in an error body of any shape seen; its other values may echo what was sent."""
+    """Message, code and parameter in an error body of any shape seen; its other values may echo
+    what was sent.
+    """
     if isinstance(body, str | bytes):
         try:
             body = json.loads(body)
@@ -173,14 +205,33 @@ def scrubbed(text: str, key: str = "") -> str:
 
 
 _RULES: tuple[tuple[Trouble, Callable[[int, Refusal, str], object]], ...] = (
-    ("malformed", lambda status, said, words: "json_validate_failed" in words),  # Groq: it did not keep to the schema
-    ("refused", lambda status, said, words: "content_filter" in said.code or "content management policy" in words),
-    ("quota", lambda status, said, words: status == 429 and re.search("insufficient_quota|credit balance", words)),
+    # Groq: it did not keep to the schema
+    ("malformed", lambda status, said, words: "json_validate_failed" in words),
+    (
+        "refused",
+        lambda status, said, words: (
+            "content_filter" in said.code or "content management policy" in words
+        ),
+    ),
+    (
+        "quota",
+        lambda status, said, words: (
+            status == 429 and re.search("insufficient_quota|credit balance", words)
+        ),
+    ),
     ("rate", lambda status, said, words: status == 429),
     ("key", lambda status, said, words: _NO_KEY_STORE.search(words)),
-    ("format", lambda status, said, words: status >= 500 and _NAMES_FORMAT.search(f"{said.parameter} {said.message}")),
+    (
+        "format",
+        lambda status, said, words: (
+            status >= 500 and _NAMES_FORMAT.search(f"{said.parameter} {said.message}")
+        ),
+    ),
     ("too_long", lambda status, said, words: status >= 500 and _TOO_LONG.search(said.message)),
-    ("server", lambda status, said, words: status in (408, 409) or (status >= 500 and status != 501)),
+    (
+        "server",
+        lambda status, said, words: status in (408, 409) or (status >= 500 and status != 501),
+    ),
     ("key", lambda status, said, words: status == 401),
     ("quota", lambda status, said, words: status == 402),
     ("forbidden", lambda status, said, words: status == 403),
@@ -189,7 +240,10 @@ _RULES: tuple[tuple[Trouble, Callable[[int, Refusal, str], object]], ...] = (
     ("too_long", lambda status, said, words: status == 413 or _TOO_LONG.search(words)),
     ("quota", lambda status, said, words: "credit balance" in words),
     ("parameter", lambda status, said, words: "effort" in words and _UNSUPPORTED.search(words)),
-    ("format", lambda status, said, words: _FORMAT.search(said.parameter if status == 404 else words)),
+    (
+        "format",
+        lambda status, said, words: _FORMAT.search(said.parameter if status == 404 else words),
+    ),
     ("parameter", lambda status, said, words: _parameter(said) and _UNSUPPORTED.search(words)),
     ("parameter", lambda status, said, words: _parameter(said) == "system"),
     ("model", lambda status, said, words: _NO_MODEL.search(words) or said.parameter == "model"),
@@ -210,9 +264,13 @@ def _parameter(said: Refusal) -> str | None:
 _MESSAGES: dict[Trouble, str] = {
     "forbidden": "the key may not do this ({status}){quoted}",
     "model": "there is no model {model!r} there, or the key may not use it ({status}){quoted}",
-    "address": "the address answers, but not as this API does ({status}). Check it, up to the /v1{quoted}",
+    "address": (
+        "the address answers, but not as this API does ({status}). Check it, up to the /v1{quoted}"
+    ),
     "format": "this form of structured output is not supported ({status}){quoted}",
-    "too_long": "question and evidence do not fit the model's context ({status}){quoted}. " + LARGER_CONTEXT,
+    "too_long": (
+        "question and evidence do not fit the model's context ({status}){quoted}. " + LARGER_CONTEXT
+    ),
     "quota": "the account is out of credit or over its quota ({status}){quoted}",
     "rate": "too many calls at the moment ({status}){quoted}",
     "server": "the server failed or is overloaded ({status}){quoted}",

@@ -1,4 +1,6 @@
-"""What providers share whose SDKs are generated alike (OpenAI's, Anthropic's): one try and its failures."""
+"""What providers share whose SDKs are generated alike (OpenAI's, Anthropic's): one try and its
+failures.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,20 @@ from masis.schema.calls import ReplyMode
 RAW_MOST = 2000
 """Bytes that are kept of a body that is no reply."""
 FULL_BELOW = 0.9
-"""A reply cut off below this share of its limit ended with the model's context, not with the limit."""
+"""A reply cut off below this share of its limit ended with the model's context, not
+with the limit.
+"""
 
 End = Literal["whole", "declined", "filtered", "limit", "context"]
-"""How a reply ended: as the model wanted; declined by the model or a filter; at the limit of tokens or the context."""
+"""How a reply ended: as the model wanted; declined by the model or a filter; at the limit of tokens
+or the context.
+"""
 
 
 class Said(NamedTuple):
-    """What a server's body says, whichever API it is of; ``text`` is what was said instead where the model declined."""
+    """What a server's body says, whichever API it is of; ``text`` is what was said instead where
+    the model declined.
+    """
 
     text: str
     answered_by: Any
@@ -54,7 +62,14 @@ class SdkProvider(ABC):
     reply_name: str
     """What a reply is called in this API."""
 
-    def __init__(self, sdk: ModuleType, sdk_error: type[Exception], client: type, base_url: str, endpoint: Endpoint):
+    def __init__(
+        self,
+        sdk: ModuleType,
+        sdk_error: type[Exception],
+        client: type,
+        base_url: str,
+        endpoint: Endpoint,
+    ):
         quiet(sdk.__name__)
         self._sdk, self._sdk_error, self._endpoint = sdk, sdk_error, endpoint
         self._http = transport_of(sdk.DefaultAsyncHttpxClient)
@@ -65,7 +80,8 @@ class SdkProvider(ABC):
             max_retries=0,
             http_client=http_client(sdk.DefaultAsyncHttpxClient, endpoint.address),
         )
-        if not endpoint.of_vendor:  # headers that the SDK took from the environment are for its vendor alone
+        # headers that the SDK took from the environment are for its vendor alone
+        if not endpoint.of_vendor:
             self._client._custom_headers = {}
 
     @property
@@ -87,13 +103,16 @@ class SdkProvider(ABC):
 
     @abstractmethod
     def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
-        """Return the body that the events of a stream make up; None where it broke off: ``done`` says it did not."""
+        """Return the body that the events of a stream make up; None where it broke off: ``done``
+        says it did not.
+        """
 
     def answer(self, call: Call) -> Reply:
         """Make one try. Raises TryFailed."""
         content = awaited(self._body(call))
         body = self._parsed(content)
-        # OpenRouter and others send an error with status 200, also beside choices that are null or empty.
+        # OpenRouter and others send an error with status 200, also beside choices that are null or
+        # empty.
         if error := self._error_in(body):
             held = {"error": error}
             raise self._refused(provider_errors.status_within(held), {}, held, call)
@@ -107,7 +126,9 @@ class SdkProvider(ABC):
         return Reply(text, answered_by, said.tokens)
 
     def _parsed(self, content: bytes) -> dict[str, Any]:
-        """Return the object that a server sent; empty where it sent none. Raises TryFailed for half a stream."""
+        """Return the object that a server sent; empty where it sent none. Raises TryFailed for half
+        a stream.
+        """
         if content.lstrip()[:6] in (b"data: ", b"event:"):  # though no stream was asked for
             if (body := self._of_events(*_events(content))) is None:
                 raise TryFailed("reset", "the stream ended before the reply did")
@@ -116,7 +137,8 @@ class SdkProvider(ABC):
             parsed = json.loads(content)
         except (ValueError, RecursionError):
             return {}
-        if isinstance(parsed, list) and len(parsed) == 1:  # so Gemini's compatible API sends its errors
+        # so Gemini's compatible API sends its errors
+        if isinstance(parsed, list) and len(parsed) == 1:
             parsed = parsed[0]
         return parsed if isinstance(parsed, dict) else {}
 
@@ -124,7 +146,9 @@ class SdkProvider(ABC):
         """Return the failure behind a body that holds neither a reply nor an error by its name."""
         message = f"the server's reply is no {self.reply_name}"
         if content.lstrip()[:1] == b"<":
-            message = f"{message} but a web page: check the address, and whether a proxy wants a sign-in"
+            message = (
+                f"{message} but a web page: check the address, and whether a proxy wants a sign-in"
+            )
         elif own := provider_errors.scrubbed(provider_errors.refusal(body).message, self._key):
             message = f"{message}: {own}"
         return TryFailed("malformed", message, raw=content[:RAW_MOST].decode("utf-8", "replace"))
@@ -132,12 +156,14 @@ class SdkProvider(ABC):
     async def _body(self, call: Call) -> bytes:
         """Return what the server sends, within the time that the call has. Raises TryFailed.
 
-        A client's own timeout restarts with every byte that comes; the one around it does not, so that a server which
-        keeps a connection open with blanks can't hold a call past its deadline.
+        A client's own timeout restarts with every byte that comes; the one around it does not, so
+        that a server which keeps a connection open with blanks can't hold a call past its deadline.
         """
         failed: TryFailed
         timeout = self._sdk.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
-        asked = self._resource.with_streaming_response.create(**self._request(call), timeout=timeout)
+        asked = self._resource.with_streaming_response.create(
+            **self._request(call), timeout=timeout
+        )
         try:
             async with asyncio.timeout(call.timeout_s), asked as response:
                 return await body_of(response.iter_bytes())
@@ -181,7 +207,9 @@ def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
 
 
 def _failure(said: Said, text: str, limit: int) -> tuple[Trouble, str] | None:
-    """Return why a reply can't be read, if so, and what to do; ``limit`` is how many tokens it could take."""
+    """Return why a reply can't be read, if so, and what to do; ``limit`` is how many tokens it
+    could take.
+    """
     tokens = said.tokens
     match said.end:
         case "declined":
@@ -191,8 +219,12 @@ def _failure(said: Said, text: str, limit: int) -> tuple[Trouble, str] | None:
         case "limit" if not 0 < tokens.completion < FULL_BELOW * limit:
             return "cut_off", f"the reply was cut off at {limit} tokens"
         case "limit" | "context":
-            return "too_long", (
-                f"the model's context is full: {tokens.prompt:,} tokens of question and evidence left room for "
-                f"{tokens.completion:,} of the {limit:,} that the reply may take. {LARGER_CONTEXT}"
+            return (
+                "too_long",
+                (
+                    f"the model's context is full: {tokens.prompt:,} tokens of question and"
+                    f" evidence left room for {tokens.completion:,} of the {limit:,} that the reply"
+                    f" may take. {LARGER_CONTEXT}"
+                ),
             )
     return None if text.strip() else ("empty", "the reply is empty")

@@ -1,8 +1,9 @@
 """Where the claims that a model lists stand in the answer, and what of the answer no claim covers.
 
-Nothing that a model listed is dropped: words that the answer doesn't have fall back to the sentence that the row
-names, or to the one most like them. Nothing that the answer asserts is passed over: a sentence in which no claim
-stands becomes one, and so do words of a sentence that none of its claims says.
+Nothing that a model listed is dropped: words that the answer doesn't have fall back to the sentence
+that the row names, or to the one most like them. Nothing that the answer asserts is passed over: a
+sentence in which no claim stands becomes one, and so do words of a sentence that none of its claims
+says.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ from masis.llm.roles.verdicts import number_of
 from masis.schema.audit import CitationAudit, Claim, Sentence
 
 ALIKE_FROM = 0.5
-"""The share of a row's content words that a sentence must have, so that the row is taken to speak of it."""
+"""The share of a row's content words that a sentence must have, so that the row is taken to speak
+of it.
+"""
 STRETCH_LEAST = 3
-"""Words that an uncovered stretch must have to be judged by itself; a shorter one is judged with its sentence."""
+"""Words that an uncovered stretch must have to be judged by itself; a shorter one is judged with
+its sentence.
+"""
 
 _LEAD = re.compile(r"\W*\d{0,3}\W*")
 """What opens a list item and says nothing."""
@@ -44,8 +49,9 @@ _EDGES = " \t\n,;:.!?()[]–—-，、；：。"
 def place_claims(found: Sequence[ListedClaim], answer: str, audit: CitationAudit) -> list[Claim]:
     """Return a claim for each row of a model's list, in the order of the list.
 
-    A row whose words the answer has gives these words; one whose words it doesn't have gives the whole sentence, with
-    the row's own words as its statement; one that fits no sentence gives a claim without a place.
+    A row whose words the answer has gives these words; one whose words it doesn't have gives the
+    whole sentence, with the row's own words as its statement; one that fits no sentence gives a
+    claim without a place.
     """
     places = _Places(answer, audit)
     return [places.claim(row) for row in found]
@@ -63,9 +69,10 @@ def in_order(claims: Iterable[Claim]) -> tuple[Claim, ...]:
 def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
     """Return what the answer asserts and none of these claims says.
 
-    A sentence that asserts something and in which no claim stands is returned whole. Of a sentence in which some
-    stand, the words are returned that lie outside of them and that none of them has in its statement either. Words
-    that assert nothing by themselves (function words, a single article between two claims) are no gap.
+    A sentence that asserts something and in which no claim stands is returned whole. Of a sentence
+    in which some stand, the words are returned that lie outside of them and that none of them has
+    in its statement either. Words that assert nothing by themselves (function words, a single
+    article between two claims) are no gap.
     """
     inside, by_sentence = citations_by_sentence(audit), _by_sentence(claims, audit.sentences)
     said_by: dict[tuple[Claim, ...], _Said] = {}  # a claim over many sentences is read once
@@ -85,12 +92,18 @@ def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
             text = sentence.text[start:end]
             if len(_WORD.findall(text)) < STRETCH_LEAST and not _WIDE.search(text):
                 gaps.append(whole)
-                break  # a word or two say nothing alone: the sentence is judged whole, which covers all gaps
-            gaps.append(claim_within(number, text, sentence.start + start, inside[number], statement))
+                # a word or two say nothing alone: the sentence is judged whole, which covers all
+                # gaps
+                break
+            gaps.append(
+                claim_within(number, text, sentence.start + start, inside[number], statement)
+            )
     return gaps
 
 
-def _by_sentence(claims: Iterable[Claim], sentences: Sequence[Sentence]) -> Mapping[int, list[Claim]]:
+def _by_sentence(
+    claims: Iterable[Claim], sentences: Sequence[Sentence]
+) -> Mapping[int, list[Claim]]:
     """Return the claims that stand in each sentence or reach into it, by the sentence's number."""
     found: dict[int, list[Claim]] = defaultdict(list)
     for claim in claims:
@@ -101,7 +114,9 @@ def _by_sentence(claims: Iterable[Claim], sentences: Sequence[Sentence]) -> Mapp
 
 
 def _overlapped(sentences: Sequence[Sentence], start: int, end: int) -> range:
-    """Return the numbers of the sentences that a stretch of the answer overlaps; they stand in order."""
+    """Return the numbers of the sentences that a stretch of the answer overlaps; they stand in
+    order.
+    """
     first = bisect_right(sentences, start, key=lambda each: each.end)
     return range(first, bisect_left(sentences, end, lo=first, key=lambda each: each.start))
 
@@ -119,10 +134,14 @@ class _Places:
     def claim(self, row: ListedClaim) -> Claim:
         """Return the row as a claim with its place, sentence, markers and citations."""
         number = number_of(row.sentence)
-        named = number - 1 if number is not None and 1 <= number <= len(self._audit.sentences) else None
+        named = (
+            number - 1 if number is not None and 1 <= number <= len(self._audit.sentences) else None
+        )
         statement, words = row.meaning.strip(), row.words.strip()
         if not words and not statement and named is None and isinstance(row, JudgedClaim):
-            words = next(filter(None, (passage.claim_words.strip() for passage in row.evidence)), "")
+            words = next(
+                filter(None, (passage.claim_words.strip() for passage in row.evidence)), ""
+            )
         place = self._of_words(words, named)
         if place is None:
             named = self._most_like(f"{words} {statement}") if named is None else named
@@ -141,7 +160,9 @@ class _Places:
         return claim_within(numbers[0], text, place.start, cited, alone)
 
     def _of_words(self, words: str, named: int | None) -> Located | None:
-        """Return where the words stand: in the sentence that was named, else anywhere; the sentence without words."""
+        """Return where the words stand: in the sentence that was named, else anywhere; the sentence
+        without words.
+        """
         if not words:
             return None if named is None else self._of_sentence(named)
         if named is not None:
@@ -176,7 +197,9 @@ class _Places:
         return list(_overlapped(self._audit.sentences, place.start, place.end))
 
     def _widened(self, place: Located, sentences: Sequence[Sentence]) -> Located:
-        """Return the whole sentence where all of it is quoted but markers, stops and the number of a list item."""
+        """Return the whole sentence where all of it is quoted but markers, stops and the number of
+        a list item.
+        """
         start, end = sentences[0].start, sentences[-1].end
         before, behind = self._unmarked[start : place.start], self._unmarked[place.end : end]
         whole = _LEAD.fullmatch(before) is not None and not any(map(str.isalnum, behind))
@@ -194,7 +217,9 @@ def _unmarked(answer: str, audit: CitationAudit) -> str:
 
 
 class _Said(NamedTuple):
-    """What the claims of a sentence say: their words by stem, whether one negates, and pairs of wide characters."""
+    """What the claims of a sentence say: their words by stem, whether one negates, and pairs of
+    wide characters.
+    """
 
     stems: frozenset[str]
     negates: bool
@@ -218,10 +243,13 @@ def _tells(word: str, said: _Said) -> bool:
 
 
 def _uncovered(sentence: Claim, claims: Sequence[Claim], said: _Said) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of a sentence's text that none of the claims says, from one claim to the next."""
+    """Yield the stretches of a sentence's text that none of the claims says, from one claim to the
+    next.
+    """
     first, text = sentence.start or 0, sentence.text
     covered = sorted(
-        [(max(0, (claim.start or 0) - first), (claim.end or 0) - first) for claim in claims] + list(sentence.markers)
+        [(max(0, (claim.start or 0) - first), (claim.end or 0) - first) for claim in claims]
+        + list(sentence.markers)
     )
     at = 0
     for (_, before), (start, _) in pairwise([(0, 0), *covered, (len(text), len(text))]):
@@ -239,7 +267,11 @@ def _words_of_gap(text: str) -> list[str]:
 
 
 def _wide_pairs(text: str) -> list[str]:
-    return [text[at : at + 2] for at in range(len(text) - 1) if _WIDE.match(text[at]) and _WIDE.match(text[at + 1])]
+    return [
+        text[at : at + 2]
+        for at in range(len(text) - 1)
+        if _WIDE.match(text[at]) and _WIDE.match(text[at + 1])
+    ]
 
 
 def _wide_gap(gap: str, said: _Said) -> bool:

@@ -1,7 +1,8 @@
 """The critic with a model: one call that gives the fields of both critic specs.
 
-It sees question, evidence, answer and reasoning steps, and nothing of what code found in citations and claims: its
-reading is its own, and the penalties are laid on afterwards (MASIS-CRITIC-P1, MASIS-CRITIC-P6).
+It sees question, evidence, answer and reasoning steps, and nothing of what code found in citations
+and claims: its reading is its own, and the penalties are laid on afterwards (MASIS-CRITIC-P1,
+MASIS-CRITIC-P6).
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.audit.text.quotes import located
 from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
-from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows
+from masis.llm.roles.prompting import (
+    Asker,
+    Prompt,
+    answer,
+    compose,
+    load,
+    question_and_evidence,
+    rows,
+)
 from masis.llm.roles.replies import CritiqueReply, RaisedIssue
 from masis.llm.roles.verdicts import Chunks
 from masis.schema.audit import IssueType, JudgedBy
@@ -27,7 +36,9 @@ GAPS: frozenset[IssueType] = frozenset({"logical", "incomplete_reasoning"})
 
 @dataclass(frozen=True)
 class ModelCritic:
-    """Audits an answer strictly by the evidence. ``version`` is recorded; the prompt's where it is empty."""
+    """Audits an answer strictly by the evidence. ``version`` is recorded; the prompt's where it is
+    empty.
+    """
 
     asker: Asker
     temperature: float = 0.0
@@ -41,8 +52,8 @@ class ModelCritic:
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """The judgement as the model gave it.
 
-        Unscored where there is none: CRITIC-ERR-003 where the provider failed, 001 where the model refused, 005 where
-        its reply is no critique.
+        Unscored where there is none: CRITIC-ERR-003 where the provider failed, 001 where the model
+        refused, 005 where its reply is no critique.
         """
         most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer) // 2)
         try:
@@ -70,9 +81,14 @@ def prompt(context: AuditContext, mark: str) -> Prompt:
 
 
 def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
-    """The reply as a judgement: numbers as given, quotes as the answer has them, chunks by their ids."""
+    """The reply as a judgement: numbers as given, quotes as the answer has them, chunks by their
+    ids.
+    """
     chunks = Chunks(context.evidence)
-    markers = [(citation.marker_start, citation.marker_end) for citation in context.citation_audit.citations]
+    markers = [
+        (citation.marker_start, citation.marker_end)
+        for citation in context.citation_audit.citations
+    ]
     named = dict.fromkeys(name for raised in reply.issues for name in raised.evidence_ids)
     unknown = [name for name in named if chunks.id_of(name) is None]
     return CritiqueJudgement(
@@ -82,20 +98,36 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
         overall_quality_score=reply.overall_quality_score,
         critique_confidence=reply.critique_confidence,
         critique_reasoning=reply.critique_reasoning,
-        objections=tuple(dict.fromkeys(_objection(raised, context.answer, markers, chunks) for raised in reply.issues)),
-        unsupported_claims=_of(reply, UNSUPPORTED, lambda issue: issue.location or issue.description),
+        objections=tuple(
+            dict.fromkeys(
+                _objection(raised, context.answer, markers, chunks) for raised in reply.issues
+            )
+        ),
+        unsupported_claims=_of(
+            reply, UNSUPPORTED, lambda issue: issue.location or issue.description
+        ),
         logical_gaps=_of(reply, GAPS, lambda issue: issue.description),
         conflicting_evidence=tuple(reply.conflicting_evidence),
-        notes=(f"The critic names evidence that this case does not have: {', '.join(unknown)}",) if unknown else (),
+        notes=(
+            (f"The critic names evidence that this case does not have: {', '.join(unknown)}",)
+            if unknown
+            else ()
+        ),
     )
 
 
-def _of(reply: CritiqueReply, types: frozenset[IssueType], words: Callable[[RaisedIssue], str]) -> tuple[str, ...]:
-    """What the issues of these types say: fields of MASIS-CRITIC-P2 that a model need not write a second time."""
+def _of(
+    reply: CritiqueReply, types: frozenset[IssueType], words: Callable[[RaisedIssue], str]
+) -> tuple[str, ...]:
+    """What the issues of these types say: fields of MASIS-CRITIC-P2 that a model need not write a
+    second time.
+    """
     return tuple(dict.fromkeys(words(issue) for issue in reply.issues if issue.type in types))
 
 
-def _objection(raised: RaisedIssue, text: str, markers: list[tuple[int, int]], chunks: Chunks) -> Objection:
+def _objection(
+    raised: RaisedIssue, text: str, markers: list[tuple[int, int]], chunks: Chunks
+) -> Objection:
     quote = raised.location or None
     if quote and (place := located(quote, text, markers)):
         quote = text[place.start : place.end]

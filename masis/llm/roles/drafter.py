@@ -1,4 +1,6 @@
-"""The drafter with a model: an answer from the evidence, each assertion cited, with the steps that led to it."""
+"""The drafter with a model: an answer from the evidence, each assertion cited, with the steps that
+led to it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from masis.errors import BadReply
-from masis.llm.roles.prompting import Asker, Prompt, compose, load, question_and_evidence, without_fences
+from masis.llm.roles.prompting import (
+    Asker,
+    Prompt,
+    compose,
+    load,
+    question_and_evidence,
+    without_fences,
+)
 from masis.llm.roles.replies import DraftReply
 from masis.schema.audit import Draft, JudgedBy
 from masis.schema.case import Evidence
@@ -30,15 +39,22 @@ class ModelDrafter:
     def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
         """An answer that cites the evidence.
 
-        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no answer came.
+        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no answer
+        came.
         """
         asked = prompt(query, evidence, self.asker.control.fence)
-        reply = self.asker.ask(asked, DraftReply, max_tokens=TOKENS_MOST, temperature=self.temperature)
+        reply = self.asker.ask(
+            asked, DraftReply, max_tokens=TOKENS_MOST, temperature=self.temperature
+        )
         text = without_fences(reply.answer)
         if not text:
             raise BadReply("the drafter wrote no answer", kind="empty", raw=reply.model_dump_json())
         steps = (step.strip() for step in reply.reasoning_steps)
-        return Draft(answer=text, reasoning_steps=tuple(step for step in steps if step), judged_by=self.judged_by)
+        return Draft(
+            answer=text,
+            reasoning_steps=tuple(step for step in steps if step),
+            judged_by=self.judged_by,
+        )
 
 
 def prompt(query: str, evidence: Sequence[Evidence], mark: str) -> Prompt:

@@ -1,8 +1,10 @@
-"""The judge with a model: four scores by a rubric with anchors, and a reason for each (MASIS-EVAL-P1, MASIS-EVAL-P3).
+"""The judge with a model: four scores by a rubric with anchors, and a reason for each
+(MASIS-EVAL-P1, MASIS-EVAL-P3).
 
-Question first, then the answer, then the findings of the citation audit. Question and evidence stand before the answer,
-where all calls of a run share them. The bounds that the findings set are laid on in code afterwards
-(``masis/audit/evaluation.py``); the prompt has none, because a judge that knows them argues about them.
+Question first, then the answer, then the findings of the citation audit. Question and evidence
+stand before the answer, where all calls of a run share them. The bounds that the findings set are
+laid on in code afterwards (``masis/audit/evaluation.py``); the prompt has none, because a judge
+that knows them argues about them.
 """
 
 from __future__ import annotations
@@ -13,7 +15,15 @@ from masis.audit.context import AuditContext
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement
 from masis.audit.measures.scores import normalised
 from masis.errors import StepError
-from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows
+from masis.llm.roles.prompting import (
+    Asker,
+    Prompt,
+    answer,
+    compose,
+    load,
+    question_and_evidence,
+    rows,
+)
 from masis.llm.roles.replies import EvaluationReply
 from masis.schema.audit import Critique, JudgedBy, Measurement
 from masis.schema.base import Unscored
@@ -83,5 +93,12 @@ def judgement(reply: EvaluationReply) -> EvaluationJudgement:
 
 def _reason(reply: EvaluationReply, name: str) -> tuple[Measurement, ...]:
     """What the judge says for a score, beside the score as it is read."""
-    value, said = normalised(name, getattr(reply, name)).value, getattr(reply, f"{name}_reason").strip()
-    return (Measurement(name="the judge", value=value, meaning=said),) if said and value is not None else ()
+    value, said = (
+        normalised(name, getattr(reply, name)).value,
+        getattr(reply, f"{name}_reason").strip(),
+    )
+    return (
+        (Measurement(name="the judge", value=value, meaning=said),)
+        if said and value is not None
+        else ()
+    )

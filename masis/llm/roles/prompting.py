@@ -1,13 +1,14 @@
 """Prompts: versioned files, and fences around every text from outside.
 
-A prompt has four parts, what changes least first, so that providers serve it from their caches: ``frame`` (the same
-for all roles), ``instructions`` (the same for all cases of a role), ``shared`` (question and evidence) and ``task``
-(the answer and what else is to be judged, then a reminder).
+A prompt has four parts, what changes least first, so that providers serve it from their caches:
+``frame`` (the same for all roles), ``instructions`` (the same for all cases of a role), ``shared``
+(question and evidence) and ``task`` (the answer and what else is to be judged, then a reminder).
 
-In a prompt file in ``prompts/`` a line ``{{sections}}`` says where the fenced texts stand, and a line
-``{{include NAME}}`` stands for rules that several prompts have (``prompts/parts/``). Our words never hold a text from
-outside, so that they are the same, byte for byte, whatever such texts say. All files together have one version
-(``prompts_version``): the instructions of the roles rest on each other, and a model is examined with all of them.
+In a prompt file in ``prompts/`` a line ``{{sections}}`` says where the fenced texts stand, and a
+line ``{{include NAME}}`` stands for rules that several prompts have (``prompts/parts/``). Our words
+never hold a text from outside, so that they are the same, byte for byte, whatever such texts say.
+All files together have one version (``prompts_version``): the instructions of the roles rest on
+each other, and a model is examined with all of them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ _CONTROL_WORD = re.compile(
     )""",
     re.VERBOSE,
 )
-"""Words by which chat templates of local models tell whose turn it is: ``<|im_start|>``, ``[INST]``, ``</s>``."""
+"""Words by which chat templates of local models tell whose turn it is: ``<|im_start|>``,
+``[INST]``, ``</s>``.
+"""
 _DISARMED = re.compile(rf"([<\[]){_JOINER}")
 _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
@@ -55,8 +58,8 @@ _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": 
 class Prompt(NamedTuple):
     """What a model is sent; ``version`` names the prompt file and the version of all prompts.
 
-    ``asked`` is the digest of what the prompt is about, whatever words of ours and fences stand around it: the texts
-    from outside. Empty where nobody took them apart.
+    ``asked`` is the digest of what the prompt is about, whatever words of ours and fences stand
+    around it: the texts from outside. Empty where nobody took them apart.
     """
 
     frame: str
@@ -68,12 +71,16 @@ class Prompt(NamedTuple):
 
     @property
     def system(self) -> str:
-        """What is the same, byte for byte, in every call of a role: what a cache of prompts can serve in a batch."""
+        """What is the same, byte for byte, in every call of a role: what a cache of prompts can
+        serve in a batch.
+        """
         return f"{self.frame}\n\n{self.instructions}" if self.instructions else self.frame
 
     @property
     def cached(self) -> str:
-        """The beginning that calls to come have as well: of the role's, or of the run's where roles share a form."""
+        """The beginning that calls to come have as well: of the role's, or of the run's where roles
+        share a form.
+        """
         return self.system if self.instructions else f"{self.frame}\0{self.shared}"
 
 
@@ -88,8 +95,12 @@ class Asker(Protocol):
     def control(self) -> RunControl:
         """The run's limits; its ``fence`` is the mark of all fences."""
 
-    def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
-        """The reply as a record. Raises ProviderFailed (API, deadline, stop) or BadReply (no such record came)."""
+    def ask(
+        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+    ) -> R:
+        """The reply as a record. Raises ProviderFailed (API, deadline, stop) or BadReply (no such
+        record came).
+        """
 
 
 class PromptFile(NamedTuple):
@@ -110,12 +121,17 @@ class Section(NamedTuple):
 
 @cache
 def prompts_version() -> str:
-    """Return the version of all prompts, ``5+3f2a9c1b``: the number, and what all files together digest to.
+    """Return the version of all prompts, ``5+3f2a9c1b``: the number, and what all files together
+    digest to.
 
-    The grader of abstracts judges nothing of an answer; its file counts all the same, so that there is one version.
+    The grader of abstracts judges nothing of an answer; its file counts all the same, so that there
+    is one version.
     """
     files = sorted(FOLDER.rglob("*.md"))
-    texts = [f"{file.relative_to(FOLDER).as_posix()}\0{file.read_text(encoding='utf-8')}" for file in files]
+    texts = [
+        f"{file.relative_to(FOLDER).as_posix()}\0{file.read_text(encoding='utf-8')}"
+        for file in files
+    ]
     digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
     return f"{VERSION}+{digest}"
 
@@ -138,7 +154,8 @@ def compose(name: str, mark: str, shared: Sequence[Section], judged: Sequence[Se
     ``mark`` closes the fences; it is replaced by another where a text holds it.
     """
     file = load(name)
-    asked = json.dumps([name, shared, judged, {}], sort_keys=True)  # {}: what earlier recordings have there
+    # {}: what earlier recordings have there
+    asked = json.dumps([name, shared, judged, {}], sort_keys=True)
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
     opening = f"The mark of all fences below: {mark}"
     return Prompt(
@@ -152,7 +169,8 @@ def compose(name: str, mark: str, shared: Sequence[Section], judged: Sequence[Se
 
 
 def unforgeable(mark: str, texts: Sequence[str]) -> str:
-    """The mark, or one made from it that stands in none of the texts, whatever the case of its letters.
+    """The mark, or one made from it that stands in none of the texts, whatever the case of its
+    letters.
 
     A run's mark is not to be guessed, but a model that was sent it can write it into an answer.
     """
@@ -172,8 +190,9 @@ def fenced(section: Section, mark: str) -> str:
 def disarmed(text: str) -> str:
     """The text with an invisible joiner in each control word of a chat template.
 
-    A server that fills its template first and tokenises then would take such a word for the end of our message and the
-    beginning of somebody else's. Quotes are found with the joiner as without (``masis/audit/text/quotes.py``).
+    A server that fills its template first and tokenises then would take such a word for the end of
+    our message and the beginning of somebody else's. Quotes are found with the joiner as without
+    (``masis/audit/text/quotes.py``).
     """
     return _CONTROL_WORD.sub(lambda found: found.group() + _JOINER, text)
 
@@ -194,9 +213,15 @@ def chunks(evidence: Iterable[Evidence]) -> tuple[Section, ...]:
 
 
 def _origin(chunk: Evidence) -> dict[str, Any]:
-    """What a reader must know of a chunk to understand it: who speaks, of what, when; nothing of how it was found."""
+    """What a reader must know of a chunk to understand it: who speaks, of what, when; nothing of
+    how it was found.
+    """
     known = chunk.model_extra or {}
-    origin = {name: known[name] for name in ORIGIN if isinstance(known.get(name), str | int) and known[name] != ""}
+    origin = {
+        name: known[name]
+        for name in ORIGIN
+        if isinstance(known.get(name), str | int) and known[name] != ""
+    }
     cut = {name: str(value)[:ORIGIN_MOST] for name, value in origin.items()}
     return {"id": chunk.id, "source": chunk.source, **cut}
 
@@ -220,7 +245,9 @@ def _row(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
-_ECHOED_FENCE = re.compile(r"^[ \t]*<<<(?:END )?[A-Z_]{1,40} [0-9a-f]{16,64}>>>[ \t]*(?:\n|\Z)", re.MULTILINE)
+_ECHOED_FENCE = re.compile(
+    r"^[ \t]*<<<(?:END )?[A-Z_]{1,40} [0-9a-f]{16,64}>>>[ \t]*(?:\n|\Z)", re.MULTILINE
+)
 
 
 def without_fences(text: str) -> str:

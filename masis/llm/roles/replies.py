@@ -1,9 +1,10 @@
 """What a model is asked to answer: one record a prompt.
 
-Fields stand in the order in which they are to be written: reasons before the verdicts that rest on them. Each has a
-kind (``Number``, ``ChunkName``, ``VerdictWord``), and ``tolerances.py`` says what may be written for it. Scores are let
-through as they come (0.85, 85, "high", NaN): the rules in code read them (``masis/audit/measures/scores.py``), and what
-is no number is unscored. Anything else of a wrong type makes the reply malformed; unknown fields are ignored.
+Fields stand in the order in which they are to be written: reasons before the verdicts that rest on
+them. Each has a kind (``Number``, ``ChunkName``, ``VerdictWord``), and ``tolerances.py`` says what
+may be written for it. Scores are let through as they come (0.85, 85, "high", NaN): the rules in
+code read them (``masis/audit/measures/scores.py``), and what is no number is unscored. Anything
+else of a wrong type makes the reply malformed; unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -37,16 +38,24 @@ def _one_of(*words: str) -> WithJsonSchema:
 
 
 Number = Annotated[
-    Any, BeforeValidator(_storable), BeforeValidator(tolerant("score")), WithJsonSchema({"type": "number"})
+    Any,
+    BeforeValidator(_storable),
+    BeforeValidator(tolerant("score")),
+    WithJsonSchema({"type": "number"}),
 ]
 """A score as the model gave it; nothing is promised."""
 Count = Annotated[
-    Any, BeforeValidator(_storable), BeforeValidator(tolerant("row")), WithJsonSchema({"type": "integer"})
+    Any,
+    BeforeValidator(_storable),
+    BeforeValidator(tolerant("row")),
+    WithJsonSchema({"type": "integer"}),
 ]
 """The number of a row, as the model gave it."""
 Text = Annotated[str, BeforeValidator(_storable)]
 """Text that a database and a file can keep."""
-TextOrEmpty = Annotated[str, BeforeValidator(lambda value: "" if value is None else _storable(value))]
+TextOrEmpty = Annotated[
+    str, BeforeValidator(lambda value: "" if value is None else _storable(value))
+]
 """Text that may be empty; null means the same."""
 ChunkName = Annotated[Text, BeforeValidator(tolerant("chunk"))]
 """What a model calls a chunk of evidence."""
@@ -54,10 +63,14 @@ ChunkNameOrEmpty = Annotated[TextOrEmpty, BeforeValidator(tolerant("chunk"))]
 Flag = Annotated[bool, BeforeValidator(tolerant("flag"))]
 """Yes or no. There is no default: a reply that leaves it open hasn't said it."""
 ListOrEmpty = Annotated[list[Item], BeforeValidator(tolerant("list"))]
-"""A list that may be empty; null and no field mean the same. One that a reply is asked for is a plain list."""
+"""A list that may be empty; null and no field mean the same. One that a reply is asked for is a
+plain list.
+"""
 
 Stance = Literal["supports", "supports_together", "contradicts", "leaves_open"]
-"""What one chunk says on a claim: all of it, a part of it together with others, that it is wrong, or nothing."""
+"""What one chunk says on a claim: all of it, a part of it together with others, that it is wrong,
+or nothing.
+"""
 StanceWord = Annotated[
     Any,
     BeforeValidator(_storable),
@@ -76,7 +89,8 @@ VerdictWord = Annotated[
 class Reply(BaseModel):
     """A model's answer to one prompt.
 
-    What the fields mean is said in the prompt, which is versioned; so the schema carries no words of its own.
+    What the fields mean is said in the prompt, which is versioned; so the schema carries no words
+    of its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", json_schema_extra=_without_words)
@@ -95,14 +109,17 @@ class RaisedIssue(Reply):
 
 
 CONTENT_FROM = 0.8
-"""A critic's scores that say that nothing is wrong which matters: the anchors of its scales below are for faults."""
+"""A critic's scores that say that nothing is wrong which matters: the anchors of its scales below
+are for faults.
+"""
 
 
 class CritiqueReply(Reply):
-    """What the critic is asked for; the rest of both critic specs' fields follows from it (``roles/critic.py``).
+    """What the critic is asked for; the rest of both critic specs' fields follows from it
+    (``roles/critic.py``).
 
-    ``hallucination_detected`` and ``needs_retry`` follow from the issues in code and aren't asked for; in a reply that
-    has them all the same, they are read.
+    ``hallucination_detected`` and ``needs_retry`` follow from the issues in code and aren't asked
+    for; in a reply that has them all the same, they are read.
     """
 
     critique_reasoning: TextOrEmpty
@@ -116,12 +133,15 @@ class CritiqueReply(Reply):
 
     @model_validator(mode="after")
     def _has_the_issues_it_speaks_of(self) -> Self:
-        """No list of issues means that there is none only where the rest of the reply says so: some models leave out
-        lists that are empty.
+        """No list of issues means that there is none only where the rest of the reply says so: some
+        models leave out lists that are empty.
         """
         if "issues" in self.model_fields_set:
             return self
-        scores = [normalised("score", value).value for value in (self.confidence, self.overall_quality_score)]
+        scores = [
+            normalised("score", value).value
+            for value in (self.confidence, self.overall_quality_score)
+        ]
         content = all(score is not None and score >= CONTENT_FROM for score in scores)
         if self.hallucination_detected or self.needs_retry or not content:
             raise ValueError("no issues are given, and a flag or a score says that there are some")
@@ -143,7 +163,9 @@ class EvaluationReply(Reply):
 
 
 class ListedClaim(Reply):
-    """One assertion: a sentence of the answer by its number, or ``words`` of it; ``meaning`` stands alone."""
+    """One assertion: a sentence of the answer by its number, or ``words`` of it; ``meaning`` stands
+    alone.
+    """
 
     sentence: Count
     words: TextOrEmpty = ""
@@ -157,7 +179,9 @@ class ClaimsReply(Reply):
 
 
 class Passage(Reply):
-    """What one chunk says on a claim, with its words; ``claim_words`` are those of the claim that it denies."""
+    """What one chunk says on a claim, with its words; ``claim_words`` are those of the claim that
+    it denies.
+    """
 
     evidence_id: ChunkName
     stance: StanceWord
@@ -166,7 +190,9 @@ class Passage(Reply):
 
 
 class Verdict(Reply):
-    """What the evidence says of a claim; ``calculation`` is how a figure follows from those that are quoted."""
+    """What the evidence says of a claim; ``calculation`` is how a figure follows from those that
+    are quoted.
+    """
 
     evidence: ListOrEmpty[Passage] = []
     calculation: TextOrEmpty = ""
@@ -176,7 +202,9 @@ class Verdict(Reply):
 
 
 class JudgedClaim(Verdict, ListedClaim):
-    """A claim and the verdict on it, in one: there is no number by which the two could be mixed up."""
+    """A claim and the verdict on it, in one: there is no number by which the two could
+    be mixed up.
+    """
 
 
 class _Numbered(Reply):
@@ -233,7 +261,9 @@ class ChangeMade(Reply):
 
 
 class RevisionReply(Reply):
-    """A better answer and what was changed (CRITIC-LOOP-REVISER-OUTPUT); code derives what was kept and addressed."""
+    """A better answer and what was changed (CRITIC-LOOP-REVISER-OUTPUT); code derives what was kept
+    and addressed.
+    """
 
     rejected: ListOrEmpty[Rejected] = []
     changes: ListOrEmpty[ChangeMade] = []

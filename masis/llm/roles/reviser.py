@@ -1,7 +1,9 @@
-"""The reviser with a model: a better answer, with what it changed, what it kept and which issues it took up.
+"""The reviser with a model: a better answer, with what it changed, what it kept and which issues it
+took up.
 
-Nothing it says of its own work is trusted: changes, kept passages and issue ids that the texts don't confirm are left
-out of the record, and the loop audits the revised answer from the start (REQ-CRITIC-008 to REQ-CRITIC-012).
+Nothing it says of its own work is trusted: changes, kept passages and issue ids that the texts
+don't confirm are left out of the record, and the loop audits the revised answer from the start
+(REQ-CRITIC-008 to REQ-CRITIC-012).
 """
 
 from __future__ import annotations
@@ -16,22 +18,43 @@ from masis.audit.measures.scores import normalised
 from masis.audit.text.assertions import asserts
 from masis.audit.text.quotes import located
 from masis.errors import BadReply, InvalidRevision, ReviserFailed
-from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows, without_fences
+from masis.llm.roles.prompting import (
+    Asker,
+    Prompt,
+    answer,
+    compose,
+    load,
+    question_and_evidence,
+    rows,
+    without_fences,
+)
 from masis.llm.roles.replies import ChangeMade, RevisionReply
-from masis.schema.audit import Change, ClaimCheck, Critique, Issue, JudgedBy, RejectedIssue, Revision
+from masis.schema.audit import (
+    Change,
+    ClaimCheck,
+    Critique,
+    Issue,
+    JudgedBy,
+    RejectedIssue,
+    Revision,
+)
 from masis.schema.case import Severity
 
 PROMPT = "reviser"
 TOKENS_LEAST, TOKENS_MOST = 2_000, 12_000
 ISSUES_MOST = 60
-"""Issues that one revision is asked to take up, the most serious; the re-audit finds what is left."""
+"""Issues that one revision is asked to take up, the most serious; the re-audit finds
+what is left.
+"""
 PRESERVED_MOST = 10
 _GRAVITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 
 @dataclass(frozen=True)
 class ModelReviser:
-    """Improves an answer on the issues found. ``version`` is recorded; the prompt's where it is empty."""
+    """Improves an answer on the issues found. ``version`` is recorded; the prompt's where it is
+    empty.
+    """
 
     asker: Asker
     temperature: float = 0.3
@@ -42,10 +65,13 @@ class ModelReviser:
         """The model, and the version of the prompt."""
         return JudgedBy(model=self.asker.name, version=self.version or load(PROMPT).version)
 
-    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+    def revise(
+        self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
+    ) -> Revision:
         """A revision; equal to the answer where the model found nothing to improve.
 
-        Raises ProviderFailed (CRITIC-ERR-003), ReviserFailed (002, refused) or InvalidRevision (006, no revision).
+        Raises ProviderFailed (CRITIC-ERR-003), ReviserFailed (002, refused) or InvalidRevision
+        (006, no revision).
         """
         most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer))
         try:
@@ -75,7 +101,9 @@ def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], m
 def briefing(
     context: AuditContext, critique: Critique, issues: Sequence[Issue]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the most serious issues, a row for each place and cause, and the critic's view of the whole."""
+    """Return the most serious issues, a row for each place and cause, and the critic's view of the
+    whole.
+    """
     most_serious = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
     found = [_row(group, context.claims) for group in _by_place_and_cause(most_serious)]
     raised = {text for issue in issues for text in (issue.quote, issue.description)}
@@ -89,7 +117,9 @@ def briefing(
 
 
 def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
-    """The issues in groups: citations, claims and critic often find the same fault in the same words."""
+    """The issues in groups: citations, claims and critic often find the same fault in the same
+    words.
+    """
     groups: list[list[Issue]] = []
     for issue in issues:
         for group in groups:
@@ -104,14 +134,20 @@ def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
 def _same(one: Issue, other: Issue) -> bool:
     """Whether both say that the same words lack ground, or both that the same thing is missing."""
     if None in (one.start, one.end, other.start, other.end):
-        return one.start == other.start and one.type == other.type and one.description == other.description
+        return (
+            one.start == other.start
+            and one.type == other.type
+            and one.description == other.description
+        )
     overlap = (one.start or 0) < (other.end or 0) and (other.start or 0) < (one.end or 0)
     groundless = {one.type in GROUNDLESS, other.type in GROUNDLESS}
     return overlap and (groundless == {True} or one.type == other.type)
 
 
 def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]:
-    """One fault: the most serious of the issues first, and the words of both sides where a claim is denied."""
+    """One fault: the most serious of the issues first, and the words of both sides where a claim is
+    denied.
+    """
     first = group[0]
     row: dict[str, Any] = {
         "ids": [issue.id for issue in group],
@@ -119,9 +155,12 @@ def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]
         "types": _each_once(issue.type for issue in group),
         "descriptions": _each_once(issue.description for issue in group),
         "reasons": _each_once(issue.reason for issue in group if issue.reason),
-        # A claim's own suggestion is made from words that were matched, not understood: the words go instead.
+        # A claim's own suggestion is made from words that were matched, not understood: the words
+        # go instead.
         "suggestions": _each_once(
-            issue.suggestion for issue in group if issue.suggestion and issue.rule != "contradicted_claim"
+            issue.suggestion
+            for issue in group
+            if issue.suggestion and issue.rule != "contradicted_claim"
         ),
         "quote": first.quote,
         "evidence_ids": _each_once(name for issue in group for name in issue.evidence_ids),
@@ -143,7 +182,9 @@ def _each_once(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def revision(reply: RevisionReply, context: AuditContext, issues: Sequence[Issue], judged_by: JudgedBy) -> Revision:
+def revision(
+    reply: RevisionReply, context: AuditContext, issues: Sequence[Issue], judged_by: JudgedBy
+) -> Revision:
     """The reply as a revision. Raises InvalidRevision where it holds no answer."""
     old, new = context.answer, without_fences(reply.revised_answer)
     if not new:
@@ -156,31 +197,42 @@ def revision(reply: RevisionReply, context: AuditContext, issues: Sequence[Issue
     note = f" ({lost} of the changes it named are not in the texts.)" if lost else ""
     reasons = [(name, each.reason.strip()) for each in reply.rejected for name in each.issue_ids]
     rejected = {name: reason for name, reason in reasons if name in ids and reason}
-    addressed = dict.fromkeys(name for change in changes for name in change.issue_ids if name not in rejected)
+    addressed = dict.fromkeys(
+        name for change in changes for name in change.issue_ids if name not in rejected
+    )
     return Revision(
         revised_answer=new,
-        changes_explanation=" ".join(filter(None, (change.why.strip() for change in changes))) + note,
+        changes_explanation=" ".join(filter(None, (change.why.strip() for change in changes)))
+        + note,
         updated_confidence=normalised("updated_confidence", reply.updated_confidence).value,
         issues_addressed=tuple(addressed),
         preserved_content=_preserved(context, new),
         changes=changes,
-        rejected=tuple(RejectedIssue(issue_id=name, reason=reason) for name, reason in rejected.items()),
+        rejected=tuple(
+            RejectedIssue(issue_id=name, reason=reason) for name, reason in rejected.items()
+        ),
         judged_by=judged_by,
     )
 
 
 def _preserved(context: AuditContext, new: str) -> tuple[str, ...]:
-    """The sentences of the old answer that say something and stand in the new one, word for word."""
+    """The sentences of the old answer that say something and stand in the new one, word
+    for word.
+    """
     kept = (each.text.strip() for each in context.citation_audit.sentences if asserts(each))
     return tuple(dict.fromkeys(text for text in kept if text in new))[:PRESERVED_MOST]
 
 
 def _visible(made: ChangeMade, old: str, new: str) -> bool:
-    """Whether the change can be seen: what it replaced stood in the old answer, what it put in stands in the new."""
+    """Whether the change can be seen: what it replaced stood in the old answer, what it put in
+    stands in the new.
+    """
     before, after = made.before.strip(), made.after.strip()
     if before == after:
         return False
-    return (not before or located(before, old) is not None) and (not after or located(after, new) is not None)
+    return (not before or located(before, old) is not None) and (
+        not after or located(after, new) is not None
+    )
 
 
 def _change(made: ChangeMade, ids: set[str]) -> Change:

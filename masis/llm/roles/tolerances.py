@@ -1,12 +1,13 @@
 """What a model's reply may say in another form than it was asked for, and is read all the same.
 
-``TOLERANCES`` is the one list: by the kind of a field, what is written, and why it can mean one thing only. The fields
-of ``replies.py`` are declared by these kinds, so that every role, every way of asking and every provider read alike.
-What isn't on the list is left as it is. A score that is no number is then unscored, a verdict that is no verdict costs
-its own claim the verdict, and anything else makes the reply malformed.
+``TOLERANCES`` is the one list: by the kind of a field, what is written, and why it can mean one
+thing only. The fields of ``replies.py`` are declared by these kinds, so that every role, every way
+of asking and every provider read alike. What isn't on the list is left as it is. A score that is no
+number is then unscored, a verdict that is no verdict costs its own claim the verdict, and anything
+else makes the reply malformed.
 
-No tolerance may add belief: ``not supported``, ``supported?`` and ``mostly supported`` are never ``supported``, and an
-8 without a scale is what the rule of its field says, not 0.8.
+No tolerance may add belief: ``not supported``, ``supported?`` and ``mostly supported`` are never
+``supported``, and an 8 without a scale is what the rule of its field says, not 0.8.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 Kind = Literal["score", "row", "chunk", "word", "list", "flag"]
-"""Kinds of fields: a score; the number of a row; the name of a chunk; a word of a closed set; a list; yes or no."""
+"""Kinds of fields: a score; the number of a row; the name of a chunk; a word of a closed set; a
+list; yes or no.
+"""
 
 _LONGEST = 80
 """Characters of a text that may be a number, a word or a name; longer ones are left as they are."""
@@ -48,8 +51,8 @@ _NOUN_BEFORE_A_NAME = re.compile(
 def chunk_names(written: str) -> Iterator[str]:
     """Yield what a model may mean by the name of a chunk, what it wrote first.
 
-    The name to the letter, without brackets around it, and without a word that only says that it is a chunk: a case
-    whose chunk is called ``Evidence 1`` is asked for that first.
+    The name to the letter, without brackets around it, and without a word that only says that it is
+    a chunk: a case whose chunk is called ``Evidence 1`` is asked for that first.
     """
     yield written
     bare = written.strip(_BRACKETS)
@@ -67,12 +70,20 @@ UNREAD = _Unread()
 
 
 def short_text(value: Any) -> str:
-    """Return a short text without blanks, quotes and emphasis around it; empty for anything else."""
-    return value.strip().strip("*`\"'").strip() if isinstance(value, str) and len(value) <= _LONGEST else ""
+    """Return a short text without blanks, quotes and emphasis around it; empty for
+    anything else.
+    """
+    return (
+        value.strip().strip("*`\"'").strip()
+        if isinstance(value, str) and len(value) <= _LONGEST
+        else ""
+    )
 
 
 def word(value: Any) -> str:
-    """Return ``Missing info.`` as ``missing_info``. A question mark stays: it takes back what the word says."""
+    """Return ``Missing info.`` as ``missing_info``. A question mark stays: it takes back what the
+    word says.
+    """
     return _BETWEEN_WORDS.sub("_", short_text(value).rstrip(".!").strip()).lower()
 
 
@@ -121,7 +132,11 @@ def _null_list(value: Any) -> Any:
 
 
 def _list_without_nulls(value: Any) -> Any:
-    return [item for item in value if item is not None] if isinstance(value, list) and None in value else UNREAD
+    return (
+        [item for item in value if item is not None]
+        if isinstance(value, list) and None in value
+        else UNREAD
+    )
 
 
 def _one_for_a_list(value: Any) -> Any:
@@ -150,7 +165,9 @@ def _plain_word(value: Any) -> Any:
 
 
 class Tolerance(NamedTuple):
-    """One way of writing a kind of field that is read, and why that is certain; UNREAD from ``read``: another one."""
+    """One way of writing a kind of field that is read, and why that is certain; UNREAD from
+    ``read``: another one.
+    """
 
     kind: Kind
     written: str
@@ -160,52 +177,97 @@ class Tolerance(NamedTuple):
 
 TOLERANCES: tuple[Tolerance, ...] = (
     Tolerance("score", '"0.95"', "a number in quotes is that number", _number_in_text),
-    Tolerance("score", '"0,95"', "a comma before other than three digits, or behind 0, is decimal", _decimal_comma),
+    Tolerance(
+        "score",
+        '"0,95"',
+        "a comma before other than three digits, or behind 0, is decimal",
+        _decimal_comma,
+    ),
     Tolerance("score", '"95%"', "the text names the scale itself", _percentage),
-    Tolerance("score", '"4/5", "8 out of 10"', "the text names the scale itself, and lies within it", _share),
-    Tolerance("row", '"2", "Claim 2", "[2]"', "one whole number, and words that only say what is counted", _row_number),
-    Tolerance("chunk", "2", "ids are texts; a number can only be the id that is written alike", _number_as_name),
+    Tolerance(
+        "score",
+        '"4/5", "8 out of 10"',
+        "the text names the scale itself, and lies within it",
+        _share,
+    ),
+    Tolerance(
+        "row",
+        '"2", "Claim 2", "[2]"',
+        "one whole number, and words that only say what is counted",
+        _row_number,
+    ),
+    Tolerance(
+        "chunk",
+        "2",
+        "ids are texts; a number can only be the id that is written alike",
+        _number_as_name,
+    ),
     Tolerance("list", "null, or no field", "a list of nothing", _null_list),
     Tolerance("list", "[null]", "an item that is nothing is none", _list_without_nulls),
-    Tolerance("list", '{...} or "one" for a list', "one item without the list around it", _one_for_a_list),
-    Tolerance("word", '"Missing info."', "the same word in other case, with a stop or in quotes", _plain_word),
-    Tolerance("flag", '"Yes."', "the same word in other case, with a stop or in quotes", _plain_word),
+    Tolerance(
+        "list", '{...} or "one" for a list', "one item without the list around it", _one_for_a_list
+    ),
+    Tolerance(
+        "word",
+        '"Missing info."',
+        "the same word in other case, with a stop or in quotes",
+        _plain_word,
+    ),
+    Tolerance(
+        "flag", '"Yes."', "the same word in other case, with a stop or in quotes", _plain_word
+    ),
 )
 """The first of a kind that reads a value counts."""
 
 SYNONYMS: dict[str, dict[str, str]] = {
     "severity": {
         **dict.fromkeys(("blocker", "fatal"), "critical"),
-        **dict.fromkeys(("major", "severe", "serious"), "high"),  # the loop and a reviewer treat critical alike
+        # the loop and a reviewer treat critical alike
+        **dict.fromkeys(("major", "severe", "serious"), "high"),
         **dict.fromkeys(("moderate", "med"), "medium"),
-        **dict.fromkeys(("minor", "info", "informational", "trivial", "negligible", "cosmetic"), "low"),
+        **dict.fromkeys(
+            ("minor", "info", "informational", "trivial", "negligible", "cosmetic"), "low"
+        ),
     },
     "issue type": {
-        **dict.fromkeys(("logic", "logical_error", "logical_flaw", "logical_gap", "logical_issue"), "logical"),
+        **dict.fromkeys(
+            ("logic", "logical_error", "logical_flaw", "logical_gap", "logical_issue"), "logical"
+        ),
         **dict.fromkeys(("factual_error", "factual_inaccuracy", "factual_issue"), "factual"),
         **dict.fromkeys(("safety_issue", "safety_concern", "harmful"), "safety"),
         **dict.fromkeys(("ambiguous", "ambiguous_statement"), "ambiguity"),
         **dict.fromkeys(("missing_information", "missing", "omission"), "missing_info"),
-        **dict.fromkeys(("hallucinated", "hallucinations", "fabrication", "fabricated"), "hallucination"),
-        **dict.fromkeys(("unsupported_claim", "unsupported_statement", "not_supported"), "unsupported"),
+        **dict.fromkeys(
+            ("hallucinated", "hallucinations", "fabrication", "fabricated"), "hallucination"
+        ),
+        **dict.fromkeys(
+            ("unsupported_claim", "unsupported_statement", "not_supported"), "unsupported"
+        ),
         **dict.fromkeys(("incompleteness", "incomplete_answer"), "incomplete"),
         **dict.fromkeys(("contradicted", "contradicts", "contradictory"), "contradiction"),
         **dict.fromkeys(("outdated_information", "outdated_info"), "outdated"),
     },
     "verdict": {
-        **dict.fromkeys(("fully_supported", "completely_supported", "entirely_supported", "supports"), "supported"),
         **dict.fromkeys(
-            ("partially_supported", "partly_supported", "partial_support", "partially", "partly"), "partial"
+            ("fully_supported", "completely_supported", "entirely_supported", "supports"),
+            "supported",
+        ),
+        **dict.fromkeys(
+            ("partially_supported", "partly_supported", "partial_support", "partially", "partly"),
+            "partial",
         ),
         **dict.fromkeys(("contradicts", "refuted"), "contradicted"),
         **dict.fromkeys(("not_supported",), "unsupported"),
-        **dict.fromkeys(("not_verifiable", "cannot_be_verified", "can't_be_verified"), "unverifiable"),
+        **dict.fromkeys(
+            ("not_verifiable", "cannot_be_verified", "can't_be_verified"), "unverifiable"
+        ),
         **dict.fromkeys(("ambiguous", "can_be_read_either_way", "undecided"), "either_way"),
     },
     "stance": {
         **dict.fromkeys(("support", "supported", "fully_supports"), "supports"),
         **dict.fromkeys(
-            ("partly", "partial", "partially", "partially_supports", "partly_supports"), "supports_together"
+            ("partly", "partial", "partially", "partially_supports", "partly_supports"),
+            "supports_together",
         ),
         **dict.fromkeys(("contradict", "contradicted", "refutes"), "contradicts"),
         **dict.fromkeys(("silent", "says_nothing", "not_mentioned", "neutral"), "leaves_open"),
@@ -217,11 +279,15 @@ SYNONYMS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("inserted", "addition"), "added"),
     },
 }
-"""Other words for the words of a closed set, in the form that ``word`` gives. A word on no list stays what it is."""
+"""Other words for the words of a closed set, in the form that ``word`` gives. A word on no list
+stays what it is.
+"""
 
 
 def tolerant(kind: Kind, words: str = "") -> Callable[[Any], Any]:
-    """Return the function that reads a value of this kind; ``words`` names the closed set of a word."""
+    """Return the function that reads a value of this kind; ``words`` names the closed set of a
+    word.
+    """
     known, synonyms = [each for each in TOLERANCES if each.kind == kind], SYNONYMS.get(words, {})
 
     def read(value: Any) -> Any:

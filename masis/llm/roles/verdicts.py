@@ -1,9 +1,9 @@
 """A model's verdicts on claims, held against the evidence that they name.
 
-A verdict counts only as far as code can follow it: "supported" and "contradicted" need words that stand in the chunk
-they are quoted from, a calculation must come to what it says, and a verdict that the model itself is not sure of is
-none. What can't be followed says so in ``Judged.doubt``, is asked for once more by the verifier, and stays "not
-confirmed" if nothing better comes.
+A verdict counts only as far as code can follow it: "supported" and "contradicted" need words that
+stand in the chunk they are quoted from, a calculation must come to what it says, and a verdict that
+the model itself is not sure of is none. What can't be followed says so in ``Judged.doubt``, is
+asked for once more by the verifier, and stays "not confirmed" if nothing better comes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,29 @@ from masis.errors import StepError
 from masis.llm.roles.prompting import rearmed
 from masis.llm.roles.replies import NumberedVerdict, Passage, Stance, Verdict
 from masis.llm.roles.tolerances import chunk_names
-from masis.schema.audit import Claim, ClaimCheck, Contradiction, Quote, ReferenceCheck, ReferenceFinding
+from masis.schema.audit import (
+    Claim,
+    ClaimCheck,
+    Contradiction,
+    Quote,
+    ReferenceCheck,
+    ReferenceFinding,
+)
 from masis.schema.base import Unscored
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.wording import in_a_row
 
 SURE_FROM = 0.65
-"""The confidence from which a verdict counts: between "it can be read either way" (0.5) and "it follows" (0.8)."""
+"""The confidence from which a verdict counts: between "it can be read either way" (0.5) and "it
+follows" (0.8).
+"""
 SILENT_FROM = 0.35
 """The same for "unsupported" and "partial", which say of the evidence only that it is silent."""
 RAW_MOST = 4_000
 WORDS_LEAST, CHARACTERS_LEAST = 2, 8
-"""What a quotation must have of either, or a figure, to say anything: "the" stands in every chunk."""
+"""What a quotation must have of either, or a figure, to say anything: "the" stands in
+every chunk.
+"""
 _NONE = Unscored(reason="the verifier gave no verdict on this claim", code=StepError.code)
 _SUPPORT: dict[ClaimVerdict, float | None] = {
     "supported": 1.0,
@@ -55,12 +66,16 @@ _VERDICTS: dict[str, ClaimVerdict] = {
 
 
 class Chunks:
-    """The evidence of a case, by what a model calls it: an id that names none, and words that none has, don't count."""
+    """The evidence of a case, by what a model calls it: an id that names none, and words that none
+    has, don't count.
+    """
 
     def __init__(self, evidence: Sequence[Evidence]) -> None:
         self.texts = {chunk.id: chunk.text for chunk in evidence}
         self.sources = {chunk.id: chunk.source or "" for chunk in evidence}
-        self._index = index_of(tuple(chunk.id for chunk in evidence), tuple(chunk.source for chunk in evidence))
+        self._index = index_of(
+            tuple(chunk.id for chunk in evidence), tuple(chunk.source for chunk in evidence)
+        )
 
     @property
     def readable(self) -> bool:
@@ -68,16 +83,22 @@ class Chunks:
         return any(text.strip() for text in self.texts.values())
 
     def id_of(self, name: str) -> str | None:
-        """The id that a model means: to the letter, in brackets, in other case, by its number; None for no chunk."""
+        """The id that a model means: to the letter, in brackets, in other case, by its number; None
+        for no chunk.
+        """
         found = (self._index.resolve(written).evidence_id for written in chunk_names(rearmed(name)))
         return next(filter(None, found), None)
 
     def ids_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """The ids that these names mean, each once, without those that mean none."""
-        return tuple(dict.fromkeys(found for name in names if (found := self.id_of(name)) is not None))
+        return tuple(
+            dict.fromkeys(found for name in names if (found := self.id_of(name)) is not None)
+        )
 
     def quotes(self, evidence_id: str, words: str, score: float) -> tuple[Quote, ...]:
-        """Where the chunk says these words, a record for each part of a quote with dots; empty where it does not."""
+        """Where the chunk says these words, a record for each part of a quote with dots; empty
+        where it does not.
+        """
         text = self.texts[evidence_id]
         return tuple(
             Quote(evidence_id=evidence_id, start=start, end=end, text=text[start:end], score=score)
@@ -88,8 +109,9 @@ class Chunks:
 class Judged(NamedTuple):
     """A claim's check, and what the verifier said of each chunk it spoke of.
 
-    ``doubt`` says why the verdict can't count, in a sentence for whoever judges the claim again; empty where it does.
-    ``denies`` says that the verifier spoke against the claim, whether that counts or not.
+    ``doubt`` says why the verdict can't count, in a sentence for whoever judges the claim again;
+    empty where it does. ``denies`` says that the verifier spoke against the claim, whether that
+    counts or not.
     """
 
     check: ClaimCheck
@@ -108,7 +130,8 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
         judged_by: The model.
 
     Returns:
-        The check. With a ``doubt`` its verdict is ``unverifiable``, or ``unscored`` where the word is no verdict.
+        The check. With a ``doubt`` its verdict is ``unverifiable``, or ``unscored`` where the word
+        is no verdict.
 
     """
     word = _VERDICTS.get(str(given.verdict))
@@ -126,8 +149,15 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
     stances = _stances(word, passages)
     if word != "unverifiable" and not _sure(word, given):
         return Judged(_either_way(claim, given, judged_by), stances, denies=denies)
-    against = [found for each in denied if (found := _contradiction(claim, each, chunks, given)) is not None]
-    places = {(each.evidence_id, each.evidence_start, each.evidence_end): each for each in reversed(against)}
+    against = [
+        found
+        for each in denied
+        if (found := _contradiction(claim, each, chunks, given)) is not None
+    ]
+    places = {
+        (each.evidence_id, each.evidence_start, each.evidence_end): each
+        for each in reversed(against)
+    }
     contradictions = tuple(reversed(places.values()))  # the first of each place
     supporting = any(each.credits and each.found for each in passages)
     check = ClaimCheck(
@@ -135,7 +165,9 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
         verdict=word,
         support=_SUPPORT.get(word),
         confidence=normalised("confidence", given.confidence).value,
-        sources=tuple(chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())),
+        sources=tuple(
+            chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())
+        ),
         quotes=_quotes(passages),
         contradictions=contradictions if word in ("contradicted", "supported") else (),
         issue=_issue(word, given, passages),
@@ -150,8 +182,8 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
 def judged_again(first: Judged | None, second: Judged) -> Judged:
     """Return what holds after a claim was judged again: the second verdict, unless there is none.
 
-    A model that spoke against a claim, and calls it supported when it is asked for the words, has said two things:
-    the claim is not confirmed.
+    A model that spoke against a claim, and calls it supported when it is asked for the words, has
+    said two things: the claim is not confirmed.
     """
     if first is None:
         return second
@@ -160,12 +192,16 @@ def judged_again(first: Judged | None, second: Judged) -> Judged:
     if first.denies and second.check.verdict == "supported":
         issue = f"The verifier first spoke against this and then called it supported. {first.doubt}".strip()
         undecided = _undecided(second.check.claim, "unverifiable", issue, second.check.judged_by)
-        return first._replace(check=undecided.model_copy(update={"abstained": "either_way"}), stances=second.stances)
+        return first._replace(
+            check=undecided.model_copy(update={"abstained": "either_way"}), stances=second.stances
+        )
     return second
 
 
 def worse(first: Judged | None, second: Judged) -> Judged:
-    """Return the graver of two verdicts on the same words: what a model said against them is not taken back."""
+    """Return the graver of two verdicts on the same words: what a model said against them is not
+    taken back.
+    """
     if first is None:
         return second
     return min(first, second, key=lambda each: _GRAVITY.index(each.check.verdict))
@@ -186,8 +222,8 @@ def judge_by_number(
 ) -> tuple[Judged, ...]:
     """Return one for each claim, in their order; the verdicts name them by number, counted from 1.
 
-    Of several verdicts on a number the graver counts. One on a number that was not given is left out, and a claim
-    without one is unscored.
+    Of several verdicts on a number the graver counts. One on a number that was not given is left
+    out, and a claim without one is unscored.
     """
     by_number = _by_number(verdicts, len(claims))
     found = []
@@ -202,9 +238,10 @@ def judge_by_number(
 def _by_number(verdicts: Sequence[NumberedVerdict], count: int) -> dict[int, list[NumberedVerdict]]:
     """Return the verdicts by the numbers of their claims.
 
-    A model that counts from 0 numbers as many verdicts as there are claims, each one lower: read as such. Where there
-    is a verdict on 0 and not all claims have one, nothing says which claim a number means, and none is believed: a
-    verdict on the claim before it would confirm what nobody judged.
+    A model that counts from 0 numbers as many verdicts as there are claims, each one lower: read as
+    such. Where there is a verdict on 0 and not all claims have one, nothing says which claim a
+    number means, and none is believed: a verdict on the claim before it would confirm what nobody
+    judged.
     """
     found: dict[int, list[NumberedVerdict]] = defaultdict(list)
     for verdict in verdicts:
@@ -224,12 +261,16 @@ def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Ju
 
 
 def of_passages(found: Judged, share: float) -> Judged:
-    """What holds where the verifier read that share of the evidence: its silence says nothing of the rest."""
+    """What holds where the verifier read that share of the evidence: its silence says nothing of
+    the rest.
+    """
     stances = {chunk: stance for chunk, stance in found.stances.items() if stance != "leaves_open"}
     check = found.check
     if check.verdict == "unsupported":
         issue = f"None of the passages that were read supports this ({share:.0%} of the evidence)."
-        check = check.model_copy(update={"verdict": "unverifiable", "support": None, "issue": issue})
+        check = check.model_copy(
+            update={"verdict": "unverifiable", "support": None, "issue": issue}
+        )
     return found._replace(check=check, stances=stances)
 
 
@@ -263,7 +304,13 @@ def _undecided(
     claim: Claim, verdict: ClaimVerdict, issue: str, judged_by: str, why: Unscored | None = None
 ) -> ClaimCheck:
     return ClaimCheck(
-        claim=claim, verdict=verdict, support=None, confidence=None, issue=issue, judged_by=judged_by, unscored=why
+        claim=claim,
+        verdict=verdict,
+        support=None,
+        confidence=None,
+        issue=issue,
+        judged_by=judged_by,
+        unscored=why,
     )
 
 
@@ -307,25 +354,34 @@ class _Placed(NamedTuple):
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]{3}")
-"""Three characters of a script that sets no blanks, or of Korean: about a word with its particle."""
+"""Three characters of a script that sets no blanks, or of Korean: about a word with its
+particle.
+"""
 
 
 def _says_anything(quote: str, text: str) -> bool:
-    """Return whether a quotation says something: it has a figure, or is all of a short chunk, or has words enough.
+    """Return whether a quotation says something: it has a figure, or is all of a short chunk, or
+    has words enough.
 
-    Words enough are two words, a long one or some characters of a script without blanks; not all of them may be
-    function words: "of the" stands in every chunk.
+    Words enough are two words, a long one or some characters of a script without blanks; not all of
+    them may be function words: "of the" stands in every chunk.
     """
     words = _WORD.findall(quote.casefold())
     if any(any(map(str.isdigit, word)) for word in words):
         return True
     if words and quote.strip(" .\"'") == text.strip(" .\"'"):
         return True
-    enough = len(words) >= WORDS_LEAST or sum(map(len, words)) >= CHARACTERS_LEAST or _WIDE.search(quote) is not None
+    enough = (
+        len(words) >= WORDS_LEAST
+        or sum(map(len, words)) >= CHARACTERS_LEAST
+        or _WIDE.search(quote) is not None
+    )
     return enough and not all(map(is_function_word, words))
 
 
-def _doubt(word: ClaimVerdict, claim: Claim, given: Verdict, passages: Sequence[_Placed], chunks: Chunks) -> str:
+def _doubt(
+    word: ClaimVerdict, claim: Claim, given: Verdict, passages: Sequence[_Placed], chunks: Chunks
+) -> str:
     """Return why a verdict can't count though its word is one; empty where it can."""
     if word == "contradicted":
         denying = [each for each in passages if each.stance == "contradicts"]
@@ -363,9 +419,13 @@ _SOURCE_WORD = re.compile(rf"(?<!\w)(?:{SOURCE_WORD}|{RESULT_WORD})(?!\w)", re.I
 
 
 def _says_nothing_is_said(claim: Claim) -> bool:
-    """Return whether a claim only says what the sources don't tell: no words of theirs can be quoted for that."""
+    """Return whether a claim only says what the sources don't tell: no words of theirs can be
+    quoted for that.
+    """
     texts = filter(None, (claim.text, claim.statement))
-    return any(hedges(text) or (negates(text) and _SOURCE_WORD.search(text) is not None) for text in texts)
+    return any(
+        hedges(text) or (negates(text) and _SOURCE_WORD.search(text) is not None) for text in texts
+    )
 
 
 def _wrong_calculation(given: Verdict, chunks: Chunks) -> str:
@@ -391,14 +451,20 @@ def _without(given: Verdict, reason: str) -> Unscored:
 def _stances(word: ClaimVerdict, passages: Sequence[_Placed]) -> dict[str, Stance]:
     """What the verdict says of each chunk; where it speaks of one twice, the later word binds.
 
-    What is credited without words that the chunk has is not said. A chunk whose passages each support a part supports
-    the claim, if no other is needed for a claim that is supported.
+    What is credited without words that the chunk has is not said. A chunk whose passages each
+    support a part supports the claim, if no other is needed for a claim that is supported.
     """
     found: dict[str, Stance] = {}
     for each in passages:
-        if each.chunk is not None and each.stance is not None and (each.found or each.stance == "leaves_open"):
+        if (
+            each.chunk is not None
+            and each.stance is not None
+            and (each.found or each.stance == "leaves_open")
+        ):
             found[each.chunk] = each.stance
-    crediting = [chunk for chunk, stance in found.items() if stance in ("supports", "supports_together")]
+    crediting = [
+        chunk for chunk, stance in found.items() if stance in ("supports", "supports_together")
+    ]
     if word == "supported" and len(crediting) == 1:
         found[crediting[0]] = "supports"
     return found
@@ -407,13 +473,19 @@ def _stances(word: ClaimVerdict, passages: Sequence[_Placed]) -> dict[str, Stanc
 def _quotes(passages: Sequence[_Placed]) -> tuple[Quote, ...]:
     """The quotations that stand in their chunks, each place once."""
     found = {
-        (quote.evidence_id, quote.start, quote.end): quote for each in passages if each.found for quote in each.quotes
+        (quote.evidence_id, quote.start, quote.end): quote
+        for each in passages
+        if each.found
+        for quote in each.quotes
     }
     return tuple(found.values())
 
 
-def _contradiction(claim: Claim, placed: _Placed, chunks: Chunks, given: Verdict) -> Contradiction | None:
-    """The two places that contradict each other; all of the claim where its words at fault aren't in it.
+def _contradiction(
+    claim: Claim, placed: _Placed, chunks: Chunks, given: Verdict
+) -> Contradiction | None:
+    """The two places that contradict each other; all of the claim where its words at fault aren't
+    in it.
 
     A model is shown the line that names a chunk's source, and may find the contradiction there.
     """
@@ -448,8 +520,9 @@ _NAME = re.compile(r"[^\W\d_][\w'’-]{2,}|\d+")
 def _in_source(claim: Claim, passage: Passage, chunk: str, chunks: Chunks, given: Verdict) -> bool:
     """Return whether what contradicts a claim stands in the line that names the chunk's source.
 
-    It does where the model quotes that line, or where the words quoted from the text have nothing of the claim nor of
-    the model's reason, and the reason has a name of that line that neither the text nor the claim has.
+    It does where the model quotes that line, or where the words quoted from the text have nothing
+    of the claim nor of the model's reason, and the reason has a name of that line that neither the
+    text nor the claim has.
     """
     text, source = chunks.texts[chunk], chunks.sources[chunk]
     if located(passage.quote, text) is None:
@@ -459,7 +532,9 @@ def _in_source(claim: Claim, passage: Passage, chunk: str, chunks: Chunks, given
         return False
     named = {each for each in _NAME.findall(source) if each[0].isupper() or each[0].isdigit()}
     elsewhere = f"{text} {claim.text}".casefold()
-    return any(each.casefold() not in elsewhere for each in named & set(_NAME.findall(given.reasoning)))
+    return any(
+        each.casefold() not in elsewhere for each in named & set(_NAME.findall(given.reasoning))
+    )
 
 
 _SOURCES: dict[ClaimVerdict, tuple[Stance, ...]] = {
@@ -472,14 +547,18 @@ _SOURCES: dict[ClaimVerdict, tuple[Stance, ...]] = {
 def _issue(word: ClaimVerdict, given: Verdict, passages: Sequence[_Placed]) -> str | None:
     parts = []
     if word != "supported":
-        parts.append(given.reasoning.strip() or (_READ_IN_TWO_WAYS if given.verdict == _EITHER_WAY else ""))
+        parts.append(
+            given.reasoning.strip() or (_READ_IN_TWO_WAYS if given.verdict == _EITHER_WAY else "")
+        )
     unquoted = [
         each.chunk
         for each in passages
         if each.chunk and each.stance in _SCORE and each.passage.quote.strip() and not each.found
     ]
     if unquoted:
-        parts.append(f"The words quoted from {in_a_row(list(dict.fromkeys(unquoted)))} are not there.")
+        parts.append(
+            f"The words quoted from {in_a_row(list(dict.fromkeys(unquoted)))} are not there."
+        )
     return " ".join(filter(None, parts)) or None
 
 
@@ -489,8 +568,9 @@ def _steps(given: Verdict) -> str:
 
 # Whether each reference of a sentence supports it, from what the verifier said about the chunks.
 #
-# A sentence may be judged in several claims: one chunk then supports one of them, another chunk another, and neither is
-# redundant. So each reference is judged once a sentence, and recorded with the claim it has most to do with.
+# A sentence may be judged in several claims: one chunk then supports one of them, another chunk
+# another, and neither is redundant. So each reference is judged once a sentence, and recorded with
+# the claim it has most to do with.
 
 _CLOSEST: tuple[Stance | None, ...] = (
     "supports",
@@ -514,7 +594,11 @@ def with_references(judged: Sequence[Judged], chunks: Chunks) -> tuple[ClaimChec
         for cited in dict.fromkeys(chunk for each in group for chunk in each.check.claim.cited):
             found[members[_owner(cited, group)]].append(_reference(cited, group, chunks))
     return tuple(
-        each.check.model_copy(update={"references": tuple(found[at])}) if at in found else each.check
+        (
+            each.check.model_copy(update={"references": tuple(found[at])})
+            if at in found
+            else each.check
+        )
         for at, each in enumerate(judged)
     )
 
@@ -529,7 +613,9 @@ def _reference(cited: str, group: Sequence[Judged], chunks: Chunks) -> Reference
     def finding(
         name: ReferenceFinding, support: float | None, reason: str, better: str | None = None
     ) -> ReferenceCheck:
-        return ReferenceCheck(evidence_id=cited, finding=name, support=support, reason=reason, better=better)
+        return ReferenceCheck(
+            evidence_id=cited, finding=name, support=support, reason=reason, better=better
+        )
 
     if not chunks.texts.get(cited, "").strip():
         return finding("unchecked", None, "This chunk has no text to check against.")
@@ -546,15 +632,21 @@ def _reference(cited: str, group: Sequence[Judged], chunks: Chunks) -> Reference
     if stances == {None} or any(each.check.verdict == "unscored" for each in group):
         return finding("unchecked", None, "The verifier did not say whether it supports this.")
     if better := _better(group):
-        return finding("misattributed", 0.0, f"{cited} does not support this; {better} does.", better)
+        return finding(
+            "misattributed", 0.0, f"{cited} does not support this; {better} does.", better
+        )
     return finding("unsupported", 0.0, "It does not support this.")
 
 
 def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:
-    """Return the other cited chunks that support every claim of the sentence whole; empty where they don't."""
+    """Return the other cited chunks that support every claim of the sentence whole; empty where
+    they don't.
+    """
     bearing: list[str] = []
     for each in group:
-        others = [c for c in each.check.claim.cited if c != cited and each.stances.get(c) == "supports"]
+        others = [
+            c for c in each.check.claim.cited if c != cited and each.stances.get(c) == "supports"
+        ]
         if not others:
             return ()
         bearing.extend(others[:1])
@@ -562,7 +654,9 @@ def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:
 
 
 def _better(group: Sequence[Judged]) -> str | None:
-    """Return a chunk that the sentence doesn't cite and that supports a claim of it that nothing cited supports."""
+    """Return a chunk that the sentence doesn't cite and that supports a claim of it that nothing
+    cited supports.
+    """
     for each in group:
         cited = each.check.claim.cited
         if each.check.verdict != "supported" or any(

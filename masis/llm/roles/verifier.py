@@ -1,13 +1,13 @@
 """The verifier with a model: what an answer asserts, a verdict on each claim, and what is missing.
 
-One call does all three where the answer is short enough: the reply is one list of claims, each with its verdict.
-In steps, it is a call for the claims, one for each batch of verdicts and one for what is missing, side by side: that
-is how draft critique asks (DRAFT-CRITIQUE-EXTRACT, DRAFT-CRITIQUE-VERIFY, DRAFT-CRITIQUE-COMPLETENESS; extractions are
-cached, DRAFT-CRITIQUE-CACHE; DRAFT-CRITIQUE-TEMPERATURES), and how long answers and evidence beyond a model's context
-are judged.
+One call does all three where the answer is short enough: the reply is one list of claims, each with
+its verdict. In steps, it is a call for the claims, one for each batch of verdicts and one for what
+is missing, side by side: that is how draft critique asks (DRAFT-CRITIQUE-EXTRACT,
+DRAFT-CRITIQUE-VERIFY, DRAFT-CRITIQUE-COMPLETENESS; extractions are cached, DRAFT-CRITIQUE-CACHE;
+DRAFT-CRITIQUE-TEMPERATURES), and how long answers and evidence beyond a model's context are judged.
 
-Whatever the list leaves out and whatever verdict can't be followed is asked for once more, and stays "not confirmed"
-if nothing better comes.
+Whatever the list leaves out and whatever verdict can't be followed is asked for once more, and
+stays "not confirmed" if nothing better comes.
 """
 
 from __future__ import annotations
@@ -62,14 +62,22 @@ from masis.llm.roles.verdicts import (
     with_references,
     worse,
 )
-from masis.schema.audit import AbsentFigure, CitationAudit, Claim, ClaimCheck, JudgedBy, MissingPoint
+from masis.schema.audit import (
+    AbsentFigure,
+    CitationAudit,
+    Claim,
+    ClaimCheck,
+    JudgedBy,
+    MissingPoint,
+)
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence
 from masis.settings import Settings
 
 
 class Extractions:
-    """Extractions by answer, question, model and prompt, the latest ``most`` of them; safe to use from several threads.
+    """Extractions by answer, question, model and prompt, the latest ``most`` of them; safe to use
+    from several threads.
 
     DRAFT-CRITIQUE-CACHE: an answer that comes again is not asked about again.
     """
@@ -82,7 +90,9 @@ class Extractions:
     @staticmethod
     def key(*parts: str) -> str:
         """The key for these texts."""
-        return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
+        return hashlib.sha256(
+            "\0".join(f"{len(part)}:{part}" for part in parts).encode()
+        ).hexdigest()
 
     def get(self, key: str) -> Sequence[ListedClaim] | None:
         """What was extracted before, or None."""
@@ -99,7 +109,9 @@ class Extractions:
                 del self._kept[next(iter(self._kept))]
 
 
-def located_claims(found: Sequence[ListedClaim], answer: str, audit: CitationAudit) -> tuple[Claim, ...]:
+def located_claims(
+    found: Sequence[ListedClaim], answer: str, audit: CitationAudit
+) -> tuple[Claim, ...]:
     """The claims in the order of the answer, and what the answer asserts beside them, as claims."""
     placed = place_claims(found, answer, audit)
     return in_order([*placed, *passed_over(placed, audit)])
@@ -139,10 +151,10 @@ class _Part(NamedTuple):
 class ModelVerifier:
     """Finds what an answer asserts and judges each assertion by the evidence.
 
-    ``claims_batch`` of the settings go into one call; without ``check_factual`` no claim is looked for. With
-    ``in_steps`` claims, verdicts and what is missing are always asked for in calls of their own. ``absent_figures``
-    finds the figures of claims that the evidence lacks: those of a claim that the model calls supported without a
-    calculation are marked.
+    ``claims_batch`` of the settings go into one call; without ``check_factual`` no claim is looked
+    for. With ``in_steps`` claims, verdicts and what is missing are always asked for in calls of
+    their own. ``absent_figures`` finds the figures of claims that the evidence lacks: those of a
+    claim that the model calls supported without a calculation are marked.
     """
 
     asker: Asker
@@ -154,20 +166,31 @@ class ModelVerifier:
     @property
     def judged_by(self) -> JudgedBy:
         """The model, and the version of the prompts."""
-        return JudgedBy(model=self.asker.name, version=load(VERIFY if self.in_steps else CLAIMS).version)
+        return JudgedBy(
+            model=self.asker.name, version=load(VERIFY if self.in_steps else CLAIMS).version
+        )
 
     def check_answer(
-        self, answer: str, audit: CitationAudit, query: str, evidence: Sequence[Evidence], *, completeness: bool
+        self,
+        answer: str,
+        audit: CitationAudit,
+        query: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
     ) -> tuple[tuple[Claim, ...], Checked]:
-        """The claims of the answer, each judged, and if asked for what is left out: in one call where that is enough.
+        """The claims of the answer, each judged, and if asked for what is left out: in one call
+        where that is enough.
 
-        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no list of claims came.
+        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no list of
+        claims came.
         """
         known = Chunks(evidence)
         sentences = sum(map(asserts, audit.sentences))
         fits = 0 < sentences <= self.settings.claims_batch
         if fits and known.readable and self.settings.check_factual and not self.in_steps:
-            with suppress(ContextFull):  # in steps, each claim goes with as much of the evidence as fits
+            # in steps, each claim goes with as much of the evidence as fits
+            with suppress(ContextFull):
                 return self._at_once(answer, audit, query, evidence, known, completeness)
         found = self.extract(answer, audit, query)
         return found, self.check(found, query, answer, evidence, completeness=completeness)
@@ -190,11 +213,13 @@ class ModelVerifier:
         given: dict[Claim, Judged] = {}
         for claim, row in zip(place_claims(reply.claims, text, audit), reply.claims, strict=True):
             judged = judge(claim, row, known, self.asker.name)
-            if claim.text or judged.denies:  # a row that names nothing of the answer confirms nothing of it
+            # a row that names nothing of the answer confirms nothing of it
+            if claim.text or judged.denies:
                 given[claim] = worse(given.get(claim), judged)
         found = in_order([*given, *passed_over(given, audit)])
-        # What the list passed over, or judged in a way that can't be followed, is asked about on its own: neither a
-        # careless reply nor an answer that tells the model what to skip keeps it from being judged.
+        # What the list passed over, or judged in a way that can't be followed, is asked about on
+        # its own: neither a careless reply nor an answer that tells the model what to skip keeps it
+        # from being judged.
         left = [claim for claim in found if claim not in given or given[claim].doubt]
         doubts = {claim: each.doubt for claim, each in given.items() if each.doubt}
         parts = run_concurrently(self._batches(left, query, evidence, known, doubts))
@@ -207,27 +232,36 @@ class ModelVerifier:
         checks = with_references([given[claim] for claim in found], known)
         return found, Checked(self._with_figures(checks, evidence), missing)
 
-    def _with_figures(self, checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
-        """Return the checks; a figure of a supported claim that no chunk has is marked unless it was calculated.
+    def _with_figures(
+        self, checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
+    ) -> tuple[ClaimCheck, ...]:
+        """Return the checks; a figure of a supported claim that no chunk has is marked unless it
+        was calculated.
 
-        Numbers in words are left out: "twelve years old" says in other words what a chunk says of an age.
+        Numbers in words are left out: "twelve years old" says in other words what a chunk says of
+        an age.
         """
         if self.absent_figures is None:
             return tuple(checks)
-        plain = [check for check in checks if check.verdict == "supported" and not computes(check.steps)]
+        plain = [
+            check for check in checks if check.verdict == "supported" and not computes(check.steps)
+        ]
         found = self.absent_figures([check.claim for check in plain], evidence) if plain else ()
         marked = dict(zip([check.claim for check in plain], found, strict=True))
         return tuple(
-            check.model_copy(update={"figures": figures})
-            if (figures := in_digits(marked.get(check.claim, ())))
-            else check
+            (
+                check.model_copy(update={"figures": figures})
+                if (figures := in_digits(marked.get(check.claim, ())))
+                else check
+            )
             for check in checks
         )
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """What the answer asserts, in its order.
 
-        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no list of claims came.
+        Raises ProviderFailed where the provider failed, BadReply (CRITIC-ERR-001) where no list of
+        claims came.
         """
         if not self.settings.check_factual or not answer.strip():
             return ()
@@ -243,7 +277,9 @@ class ModelVerifier:
             self.extractions.keep(key, found)
         return located_claims(found, answer, audit)
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence]
+    ) -> tuple[ClaimCheck, ...]:
         """One check for each claim, in order; those of a batch that failed are unscored."""
         return self.check(claims, None, "", evidence, completeness=False).checks
 
@@ -256,13 +292,17 @@ class ModelVerifier:
         *,
         completeness: bool,
     ) -> Checked:
-        """Each claim judged, without a question by itself, and, if asked for, what is left out; all side by side."""
+        """Each claim judged, without a question by itself, and, if asked for, what is left out; all
+        side by side.
+        """
         known = Chunks(evidence)
         if not known.readable:
             return Checked(tuple(each.check for each in unverifiable(claims, self.asker.name)))
         tasks = self._batches(claims, query, evidence, known)
         if completeness:
-            tasks.append(partial(self._missing, question_and_evidence(query or "", evidence), answer, known))
+            tasks.append(
+                partial(self._missing, question_and_evidence(query or "", evidence), answer, known)
+            )
         parts = run_concurrently(tasks)
         judged = [each for part in parts if isinstance(part, _Part) for each in part.judged]
         checks = self._with_figures(with_references(judged, known), evidence)
@@ -279,11 +319,14 @@ class ModelVerifier:
         known: Chunks,
         doubts: Mapping[Claim, str] | None = None,
     ) -> list[Callable[[], _Part]]:
-        """Return a task for each batch of claims. With ``doubts``, they have been asked about before."""
+        """Return a task for each batch of claims. With ``doubts``, they have been asked about
+        before.
+        """
         size = self.settings.claims_batch
         ask = self._verdicts if doubts is None else partial(self._ask, doubts=doubts)
         return [
-            partial(ask, claims[first : first + size], query, evidence, known) for first in range(0, len(claims), size)
+            partial(ask, claims[first : first + size], query, evidence, known)
+            for first in range(0, len(claims), size)
         ]
 
     def _verdicts(
@@ -331,9 +374,10 @@ class ModelVerifier:
             return _Part(found)
         self.asker.control.calls.warn(
             "evidence_cut",
-            f"The evidence does not fit the context of {self.asker.name}: each claim was judged by the passages that "
-            f"share most words with it, {fitted.share:.0%} of the evidence for the first. What no passage supports is "
-            f"not confirmed rather than unsupported. {LARGER_CONTEXT}",
+            f"The evidence does not fit the context of {self.asker.name}: each claim was judged by"
+            f" the passages that share most words with it, {fitted.share:.0%} of the evidence for"
+            " the first. What no passage supports is not confirmed rather than unsupported."
+            f" {LARGER_CONTEXT}",
         )
         return _Part(tuple(of_passages(each, fitted.share) for each in found))
 
@@ -352,12 +396,16 @@ class ModelVerifier:
 
 
 def claims_prompt(audit: CitationAudit, shared: Sequence[Section], mark: str) -> Prompt:
-    """What is sent to have an answer's claims found and judged, and what it leaves out, in one reply."""
+    """What is sent to have an answer's claims found and judged, and what it leaves out, in one
+    reply.
+    """
     return compose(CLAIMS, mark, shared, [sentence_rows(audit, cites=True)])
 
 
 def extract_prompt(audit: CitationAudit, query: str, mark: str) -> Prompt:
-    """What is sent to find the claims: question and answer; what the evidence says must not colour them."""
+    """What is sent to find the claims: question and answer; what the evidence says must not colour
+    them.
+    """
     return compose(EXTRACT, mark, [question(query)], [sentence_rows(audit, cites=False)])
 
 
@@ -373,7 +421,10 @@ def sentence_rows(audit: CitationAudit, *, cites: bool) -> Section:
 
 
 def verify_prompt(
-    batch: Sequence[Claim], shared: Sequence[Section], mark: str, doubts: Mapping[Claim, str] | None = None
+    batch: Sequence[Claim],
+    shared: Sequence[Section],
+    mark: str,
+    doubts: Mapping[Claim, str] | None = None,
 ) -> Prompt:
     """What is sent to verify claims, numbered from 1, their markers left out.
 
@@ -381,7 +432,12 @@ def verify_prompt(
     """
     listed = []
     for number, claim in enumerate(batch, 1):
-        row = {"number": number, "claim": unmarked(claim), "meaning": claim.statement or None, "cites": claim.cited}
+        row = {
+            "number": number,
+            "claim": unmarked(claim),
+            "meaning": claim.statement or None,
+            "cites": claim.cited,
+        }
         if doubt := (doubts or {}).get(claim):
             row["returned"] = doubt
         listed.append(row)

@@ -1,1 +1,3 @@
-"""What the offline screen decides by itself: copies of the evidence, figures and quotations that no evidence has."""
+"""What the offline screen decides by itself: copies of the evidence, figures and quotations that no
+evidence has.
+"""

@@ -1,11 +1,14 @@
-"""Copies: what a claim says in the words of one or two neighbouring sentences of the evidence, in their order.
+"""Copies: what a claim says in the words of one or two neighbouring sentences of the evidence, in
+their order.
 
-A claim is a copy where it is equal to the sentence in the comparison form (``masis.audit.text.comparison``), but for a
-short list of things that a copy may leave out: citation markers, a leading "However,", a reference or an abbreviation
-in brackets, a second predicate behind "and was". Everything else that is added, left out, put elsewhere or written
-otherwise makes it no copy, however alike the two look: a sign, a superscript, the case of a unit. A copy is confirmed
-only where the evidence asserts the sentence: not as a quotation, under "The draft said:", in a sentence cut off, before
-"This is false.", or beside a passage that says the same with another figure or another turn.
+A claim is a copy where it is equal to the sentence in the comparison form
+(``masis.audit.text.comparison``), but for a short list of things that a copy may leave out:
+citation markers, a leading "However,", a reference or an abbreviation in brackets, a second
+predicate behind "and was". Everything else that is added, left out, put elsewhere or written
+otherwise makes it no copy, however alike the two look: a sign, a superscript, the case of a unit. A
+copy is confirmed only where the evidence asserts the sentence: not as a quotation, under "The draft
+said:", in a sentence cut off, before "This is false.", or beside a passage that says the same with
+another figure or another turn.
 """
 
 from __future__ import annotations
@@ -31,13 +34,22 @@ ONE_STRETCH = 2
 _QUOTES = frozenset('"“”„«»‹›')
 _BULLET = re.compile(r"\s*(?:#{1,6}|[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
 _CONNECTIVE = re.compile(
-    r"[\s\"“]*(?:however|moreover|furthermore|additionally|in addition|besides|notably|in fact),\s+", re.IGNORECASE
+    r"[\s\"“]*(?:however|moreover|furthermore|additionally|in addition|besides|notably|in"
+    r" fact),\s+",
+    re.IGNORECASE,
 )
-"""Words at the start of a sentence, with a comma behind them, that join it to the one before and assert nothing."""
-_DRAWN = re.compile(r"[\s\"“]*(?:therefore|thus|hence|consequently|as a result|for example|for instance),\s+", re.I)
-"""The same for words that assert how the sentence follows: a copy may leave them out, and may not add them."""
+"""Words at the start of a sentence, with a comma behind them, that join it to the one before and
+assert nothing.
+"""
+_DRAWN = re.compile(
+    r"[\s\"“]*(?:therefore|thus|hence|consequently|as a result|for example|for instance),\s+", re.I
+)
+"""The same for words that assert how the sentence follows: a copy may leave them out, and may not
+add them.
+"""
 _REFERENCE = (
-    r"(?:(?:see |cf\. |e\.g\.,? )?(?-i:[A-Z])[\w’'-]+(?:,? (?:et al\.?|(?:and|&) (?-i:[A-Z])[\w’'-]+))?"
+    r"(?:(?:see |cf\. |e\.g\.,? )?(?-i:[A-Z])[\w’'-]+(?:,? (?:et al\.?|(?:and|&)"
+    r" (?-i:[A-Z])[\w’'-]+))?"
     r",? (?:19|20)\d\d[a-z]?(?:[;,] ?)?)+"
 )
 _ASIDE = re.compile(
@@ -45,57 +57,75 @@ _ASIDE = re.compile(
     r"|(?P<short>(?-i:[A-Z])[A-Za-z]{1,7}s?))[)\]]",
     re.IGNORECASE,
 )
-"""What stands in brackets and can go: a reference, a figure's number, the abbreviation of the words before it."""
+"""What stands in brackets and can go: a reference, a figure's number, the abbreviation of the words
+before it.
+"""
 _FINITE = frozenset("is are was were has had have will did does".split())
 _PAIRED = frozenset("both either neither nor whether only".split())
 _LIMITS = frozenset(
-    """not no never none nor neither cannot without only just merely solely except excepting excluding including but
-    however though although unless if until till when whenever while whereas where provided providing assuming supposing
-    should may might could would can before after since because so then than as rather instead otherwise else unlike
-    despite respectively alone alleged allegedly claimed claims claim reported reportedly said says say according
-    supposedly apparently possibly perhaps probably likely unlikely proposed planned pending subject depending theory
-    paper false untrue wrong incorrect denied disputed doubtful doubted retracted withdrawn repealed revoked
-    overturned reversed cancelled canceled corrected superseded amended hardly barely scarcely almost nearly which who
-    whose that once first second last final most least more less fewer best worst some all any every each few many
-    several both either under over above below within outside or""".split()
+    """
+        not no never none nor neither cannot without only just merely solely except excepting
+        excluding including but however though although unless if until till when whenever while
+        whereas where provided providing assuming supposing should may might could would can before
+        after since because so then than as rather instead otherwise else unlike despite
+        respectively alone alleged allegedly claimed claims claim reported reportedly said says say
+        according supposedly apparently possibly perhaps probably likely unlikely proposed planned
+        pending subject depending theory paper false untrue wrong incorrect denied disputed doubtful
+        doubted retracted withdrawn repealed revoked overturned reversed cancelled canceled
+        corrected superseded amended hardly barely scarcely almost nearly which who whose that once
+        first second last final most least more less fewer best worst some all any every each few
+        many several both either under over above below within outside or
+    """.split()
 )
 """Words that may limit what stands before them: a second predicate that has one is not left out."""
 _TURNS = _LIMITS | frozenset(
-    """will shall must always often sometimes usually rarely up down up in out on off to from by for against with
-    largest smallest highest lowest greatest third fourth fifth next previous former latter earlier later increase
-    increased increases decrease decreased decreases rise rose fall fell higher lower larger smaller better worse
-    adopted rejected approved accepted refused allowed forbidden prohibited required optional mandatory voluntary won
-    lost gained opened closed east west north south left right before after open shut""".split()
+    """
+        will shall must always often sometimes usually rarely up down up in out on off to from by
+        for against with largest smallest highest lowest greatest third fourth fifth next previous
+        former latter earlier later increase increased increases decrease decreased decreases rise
+        rose fall fell higher lower larger smaller better worse adopted rejected approved accepted
+        refused allowed forbidden prohibited required optional mandatory voluntary won lost gained
+        opened closed east west north south left right before after open shut
+    """.split()
 )
 _FALSE = (
     r"(?:false|untrue|wrong|incorrect|mistaken|inaccurate|misleading|myths?|fiction\w*|fabricated|invented|hoax|lies?"
     r"|disprove[dn]|refuted|rejected|denied|disputed|retracted|withdrawn|repealed|revoked|overturned|reversed"
-    r"|superseded|corrected|quashed|annulled|outdated|hypothetical|alleged\w*|unproven|unconfirmed|no longer"
+    r"|superseded|corrected|quashed|annulled|outdated|hypothetical|alleged\w*|unproven|unconfirmed|no"
+    r" longer"
     r"|not (?:the case|true|correct|so))"
 )
 _QUALIFIES = re.compile(
-    r"[\s\"“'(\[]*(?:(?:however|but|yet|still|nevertheless|nonetheless|instead|rather|except|unless|only|not so|in fact"
-    r"|in reality|actually|in truth|correction|erratum|conversely|or so|so (?:said|claimed|wrote))\b"
+    r"[\s\"“'(\[]*(?:(?:however|but|yet|still|nevertheless|nonetheless|instead|rather|except|unless|only|not"
+    r" so|in fact"
+    r"|in reality|actually|in truth|correction|erratum|conversely|or so|so"
+    r" (?:said|claimed|wrote))\b"
     rf"|(?:this|that|these|those|it|they|both|such|the) (?:[\w’-]+ ){{0,9}}?{_FALSE}\b"
-    r"|(?:this|that|these|those|the) (?:[\w’-]+ ){0,4}?(?:do(?:es)? not|did not|don['’]t|doesn['’]t|didn['’]t)"
+    r"|(?:this|that|these|those|the) (?:[\w’-]+ ){0,4}?(?:do(?:es)? not|did"
+    r" not|don['’]t|doesn['’]t|didn['’]t)"
     r" (?:apply|hold|count)"
     r"|(?:this|that|it) (?:only )?(?:appli|h[oe]ld|count)\w* only"
-    r"|(?:it|this|that|they|these|today|now|since then) (?:[\w’-]+ ){0,9}?(?:today|now|nowadays|currently|any ?more)\b"
+    r"|(?:it|this|that|they|these|today|now|since then) (?:[\w’-]+"
+    r" ){0,9}?(?:today|now|nowadays|currently|any ?more)\b"
     r"|(?:an |one |the |some )?exceptions?\b|later (?:work|studies|tests|analys))",
     re.IGNORECASE,
 )
 """How a sentence begins that takes back or limits the one before it."""
 _HEADS = re.compile(
     r"\b(?:false|untrue|wrong|incorrect|myths?|fiction\w*|hypothetical\w*|drafts?|propos\w+|alleg\w+|rumou?rs?|hoax|parody"
-    r"|satir\w*|advertis\w+|slogans?|scenarios?|not (?:covered|allowed|included|permitted)|excluded|rejected|withdrawn"
+    r"|satir\w*|advertis\w+|slogans?|scenarios?|not"
+    r" (?:covered|allowed|included|permitted)|excluded|rejected|withdrawn"
     r"|repealed)\b",
     re.IGNORECASE,
 )
 """Headings under which a sentence may not be what the evidence asserts."""
 _ANNOUNCES = re.compile(
-    r"\b(?:the following (?:\w+ ){0,2}(?:statements?|claims?|sentences?|passages?|versions?|words|wording)|as follows"
-    r"|suppose that|imagine|thought experiment|myths?|legends?|drafts?|proposals?|allegations?|alleged|rumou?rs?|hoax"
-    rf"|parody|(?:is|are|was|were) (?:\w+ )?{_FALSE}|(?:fictional|false|untrue|hypothetical|invented)"
+    r"\b(?:the following (?:\w+"
+    r" ){0,2}(?:statements?|claims?|sentences?|passages?|versions?|words|wording)|as follows"
+    r"|suppose that|imagine|thought"
+    r" experiment|myths?|legends?|drafts?|proposals?|allegations?|alleged|rumou?rs?|hoax"
+    r"|parody|(?:is|are|was|were) (?:\w+"
+    rf" )?{_FALSE}|(?:fictional|false|untrue|hypothetical|invented)"
     r" (?:statement|claim|belief|stor|example|scenario|report)\w*)\b",
     re.IGNORECASE,
 )
@@ -104,7 +134,9 @@ _STOPS = frozenset(".!?…。！？।؟")
 
 
 class Place(NamedTuple):
-    """A sentence of the evidence, or two neighbouring ones: the position of the chunk and offsets into its text."""
+    """A sentence of the evidence, or two neighbouring ones: the position of the chunk and offsets
+    into its text.
+    """
 
     document: int
     start: int
@@ -112,7 +144,9 @@ class Place(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """Where the evidence has a claim word for word; `objection` is a code of what keeps it from being confirmed."""
+    """Where the evidence has a claim word for word; `objection` is a code of what keeps it from
+    being confirmed.
+    """
 
     places: tuple[Place, ...]
     objection: str = ""
@@ -122,14 +156,18 @@ _BESIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
 
 
 class Change(NamedTuple):
-    """The words in which a claim and a sentence of the evidence differ, here and there; either may be empty."""
+    """The words in which a claim and a sentence of the evidence differ, here and there; either may
+    be empty.
+    """
 
     here: tuple[str, ...]
     there: tuple[str, ...]
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The words on both sides as they are written, brackets and punctuation beside their words."""
+        """The words on both sides as they are written, brackets and punctuation beside
+        their words.
+        """
         here, there = (_BESIDE.sub("", " ".join(words)) for words in self)
         return here, there
 
@@ -173,9 +211,12 @@ class CopyIndex:
     def find(self, claim: str, allowed: Collection[int] | None = None) -> Copied | None:
         """Return where the evidence says the claim in its words and order; None where it does not.
 
-        The claim is one sentence, without citation markers; ``allowed`` are the positions of the chunks that count.
+        The claim is one sentence, without citation markers; ``allowed`` are the positions of the
+        chunks that count.
         """
-        forms = list(dict.fromkeys([words_of(claim), words_of(_CONNECTIVE.sub("", claim, count=1))]))
+        forms = list(
+            dict.fromkeys([words_of(claim), words_of(_CONNECTIVE.sub("", claim, count=1))])
+        )
         objection, objected = "", []
         for words in forms:
             if _counted(words) < LEAST_WORDS:
@@ -189,7 +230,8 @@ class CopyIndex:
         return Copied(tuple(objected), objection) if objected else None
 
     def changes(self, claim: str, near: Iterable[tuple[int, int]]) -> Iterator[Change]:
-        """Yield how sentences differ from a claim, itself one sentence, where all else is the same: near-copies.
+        """Yield how sentences differ from a claim, itself one sentence, where all else is the same:
+        near-copies.
 
         ``near`` names them by the position of the chunk and an offset into its text.
         """
@@ -203,7 +245,9 @@ class CopyIndex:
             if (change := one_change(mine, theirs)) is not None:
                 yield change
 
-    def _runs(self, words: tuple[str, ...], allowed: Collection[int] | None) -> Iterator[tuple[_Sentence, ...]]:
+    def _runs(
+        self, words: tuple[str, ...], allowed: Collection[int] | None
+    ) -> Iterator[tuple[_Sentence, ...]]:
         """Yield the sentences, or pairs of neighbours, whose words these are."""
         for table in (self._full, self._variants):
             for found in table.get(words, ()):
@@ -225,7 +269,8 @@ class CopyIndex:
         return Place(run[0].document, units[run[0].number].start, units[run[-1].number].end)
 
     def _objection(self, run: Sequence[_Sentence], claim: str) -> str:
-        """Return why the evidence may not assert this sentence; empty where nothing speaks against it.
+        """Return why the evidence may not assert this sentence; empty where nothing speaks against
+        it.
 
         `cut` (the sentence may go on, or begin earlier), `quoted`, `introduced`, `qualified`.
         """
@@ -239,7 +284,9 @@ class CopyIndex:
         if run[0].number and _announces(text, units, run[0].number):
             return "introduced"
         after = units[run[-1].number + 1 : run[-1].number + 2]
-        return "qualified" if after and _QUALIFIES.match(text[after[0].start : after[0].end]) else ""
+        return (
+            "qualified" if after and _QUALIFIES.match(text[after[0].start : after[0].end]) else ""
+        )
 
 
 def _counted(words: Sequence[str]) -> int:
@@ -248,7 +295,9 @@ def _counted(words: Sequence[str]) -> int:
 
 
 def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
-    """Return the one stretch in which two sentences differ; None where there is none, or more. Linear."""
+    """Return the one stretch in which two sentences differ; None where there is none, or more.
+    Linear.
+    """
     start, least = 0, min(len(mine), len(theirs))
     while start < least and mine[start] == theirs[start]:
         start += 1
@@ -286,15 +335,18 @@ _WIDE_PART = re.compile(r"[^,;:.!?、。]+|.")
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a sentence in the form in which copies are compared; punctuation is words of its own.
+    """Return the words of a sentence in the form in which copies are compared; punctuation is words
+    of its own.
 
-    The words are equal only where the comparison forms of the sentences are (``masis.audit.text.comparison``).
+    The words are equal only where the comparison forms of the sentences are
+    (``masis.audit.text.comparison``).
     """
     return tuple(_split(sentence_form(text)))
 
 
 def _split(form: str) -> Iterator[str]:
-    """Yield the stretches between blanks, the brackets in front and the punctuation behind them for themselves.
+    """Yield the stretches between blanks, the brackets in front and the punctuation behind them for
+    themselves.
 
     So a sign stays with what it belongs to: A*, C++, -V, !ready, 10[6], 5:30.
     """
@@ -311,7 +363,9 @@ def _split(form: str) -> Iterator[str]:
 
 
 def _behind_join(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a second sentence without what joins it to the first: "and", ", and" or ";"."""
+    """Return the words of a second sentence without what joins it to the first: "and", ", and" or
+    ";".
+    """
     start = next((len(join) for join in _JOINS if tuple(words[: len(join)]) == join), 0)
     rest = tuple(words[start:])
     return (without_capital(*rest[:2]), *rest[1:]) if rest else ()
@@ -331,17 +385,22 @@ _STOPS_BESIDE_MARKERS = ".,;:!?()"
 def text_without_markers(text: str) -> str:
     """Return a sentence of the evidence without what is certainly a marker of its own references.
 
-    What the markers of the evidence point at isn't known here, so a bracket counts as one only beside punctuation or at
-    an end of the sentence: "fell [12].", "fell.[1]", "[2] The dam is safe." Elsewhere it may be a value, as in "a CI of
-    [2, 8] in men" or "10[6]".
+    What the markers of the evidence point at isn't known here, so a bracket counts as one only
+    beside punctuation or at an end of the sentence: "fell [12].", "fell.[1]", "[2] The dam is
+    safe." Elsewhere it may be a value, as in "a CI of [2, 8] in men" or "10[6]".
     """
     groups: list[tuple[int, int]] = []
     for start, end in marker_spans(text):
         if groups and not text[groups[-1][1] : start].strip(" ,"):
-            groups[-1] = (groups[-1][0], end)  # "ten years.[4][5]": what stands beside the first counts for both
+            # "ten years.[4][5]": what stands beside the first counts for both
+            groups[-1] = (groups[-1][0], end)
         else:
             groups.append((start, end))
-    return without_spans(text, [group for group in groups if _is_beside_stop(text, *group)]) if groups else text
+    return (
+        without_spans(text, [group for group in groups if _is_beside_stop(text, *group)])
+        if groups
+        else text
+    )
 
 
 def _is_beside_stop(text: str, start: int, end: int) -> bool:
@@ -362,7 +421,9 @@ def _without_bullet(text: str) -> str:
 
 
 def _shortened(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the words of a sentence of the evidence without its markers, its leading connective and its asides."""
+    """Yield the words of a sentence of the evidence without its markers, its leading connective and
+    its asides.
+    """
     for rest in dict.fromkeys((text, text_without_markers(text))):
         if rest != text:
             yield words_of(rest)
@@ -380,7 +441,9 @@ def _kept_aside(match: re.Match[str]) -> str:
         return ""
     letters = [c for c in match["short"].rstrip("s") if c.isupper()]
     words = re.findall(r"[^\W\d_]+", match.string[max(0, match.start() - 120) : match.start()])
-    abbreviates = len(letters) >= 2 and [word[0].upper() for word in words[-len(letters) :]] == letters
+    abbreviates = (
+        len(letters) >= 2 and [word[0].upper() for word in words[-len(letters) :]] == letters
+    )
     return "" if abbreviates else match.group()
 
 
@@ -391,7 +454,11 @@ def _first_predicate(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             head = words[: at - 1] if words[at - 1] == "," else words[:at]
             tail = " ".join(words[at + 1 :])
             parts = frozenset(_LETTERS.findall(tail.lower()))
-            if _LIMITS.isdisjoint(parts) and _PAIRED.isdisjoint(head) and not re.search("[?…]", tail):
+            if (
+                _LIMITS.isdisjoint(parts)
+                and _PAIRED.isdisjoint(head)
+                and not re.search("[?…]", tail)
+            ):
                 yield head
             return
 
@@ -430,7 +497,9 @@ def _may_be_cut(text: str, units: Sequence[Unit], run: Sequence[_Sentence]) -> b
     if stretch.endswith(("…", "...")):
         return True
     closed = stretch[-1:] in _STOPS
-    return not closed and not (last.kind in ("item", "row", "heading") or (listed and last.end < len(text)))
+    return not closed and not (
+        last.kind in ("item", "row", "heading") or (listed and last.end < len(text))
+    )
 
 
 def _announces(text: str, units: Sequence[Unit], number: int) -> bool:

@@ -1,10 +1,11 @@
 """Values that follow from those of the evidence without standing in it.
 
-Two kinds. A value may be the evidence's in other words (`restates`): rounded, in another unit, five pairs as ten. Or
-it may be calculated from several (`calculated`): sums and differences, products and shares, a change in percent, an
-average, a price per month, the time between two dates, a date some days after another. The first is the same figure.
-The second is a search that finds something by chance among many values, so it is bounded, and what it finds accuses
-and confirms nothing: it only keeps a figure from being called another value of the same thing.
+Two kinds. A value may be the evidence's in other words (`restates`): rounded, in another unit, five
+pairs as ten. Or it may be calculated from several (`calculated`): sums and differences, products
+and shares, a change in percent, an average, a price per month, the time between two dates, a date
+some days after another. The first is the same figure. The second is a search that finds something
+by chance among many values, so it is bounded, and what it finds accuses and confirms nothing: it
+only keeps a figure from being called another value of the same thing.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from masis.offline.parsing.units import TEMPERATURES, unit_of
 MOST_VALUES = 40
 """Values of the passages near that are computed with: among many, some sum fits by chance."""
 FEW_VALUES, VERY_FEW = 8, 3
-"""Values up to which what fits them is taken for a calculation that explains a figure: where the claim's words say
-that something was calculated, and where they don't."""
+"""Values up to which what fits them is taken for a calculation that explains a figure: where the
+claim's words say that something was calculated, and where they don't."""
 MOST_OF_THREE = 12
-"""Values of which every three are added and subtracted: what is left of a whole when two parts are taken."""
+"""Values of which every three are added and subtracted: what is left of a whole when two parts are
+taken.
+"""
 MOST_IN_PASSAGE = 8
 """The same for one passage, where every two are divided by each other."""
 MOST_RATIOS = 20
@@ -35,7 +38,8 @@ _DAY, _MONTH = 86400.0, 30.44
 _ABOUT = 0.1
 """How far off, as a share, a value may be behind "about" or "more than"."""
 _LOOSE = re.compile(
-    r"\b(?:about|around|roughly|approximately|approx|some|circa|ca|close to|well|just|within|half|thirds?|quarters?"
+    r"\b(?:about|around|roughly|approximately|approx|some|circa|ca|close"
+    r" to|well|just|within|half|thirds?|quarters?"
     r"|in \w+|out of \w+|every)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
@@ -45,7 +49,9 @@ _BELOW = re.compile(
     r"\b(?:nearly|almost|under|below|less than|fewer than|short of)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
-"""Words before a figure that make it a bound of one up to half as large again, or smaller. "At most" states a limit."""
+"""Words before a figure that make it a bound of one up to half as large again, or smaller. "At
+most" states a limit.
+"""
 _BOUND = 1.5
 _TIMES = re.compile(r"\s?(?:x\b|[\s-]?(?:times|fold)\b)", re.IGNORECASE)
 """What stands behind a figure that is the ratio of two others."""
@@ -53,23 +59,38 @@ _PARTED = re.compile(
     r"\b(?:half|halves|halved|thirds?|quarters?|fifths?|twice|doubl(?:e[sd]?|ing)|tripl(?:e[sd]?|ing)|tenfold)\b",
     re.IGNORECASE,
 )
-_ONE = re.compile(r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b", re.IGNORECASE)
+_ONE = re.compile(
+    r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b",
+    re.IGNORECASE,
+)
 """A unit of time of which there is one."""
 _PERIODIC = re.compile(
-    r"\b(?:hour|day|week|month|quarter|year)s?\b|\b(?:hour|dai|week|month|quarter|year|annual)ly\b|\bannual\b", re.I
+    r"\b(?:hour|day|week|month|quarter|year)s?\b|\b(?:hour|dai|week|month|quarter|year|annual)ly\b|\bannual\b",
+    re.I,
 )
 _PERIODS = (12.0, 7.0, 4.0, 24.0, 60.0, 52.0, 365.0)
 """How many of one unit of time the next holds: what is paid a month is twelve times that a year."""
 _PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
-_GROUPS = {"pair": 2, "coupl": 2, "brac": 2, "twin": 2, "duo": 2, "trio": 3, "triplet": 3, "quartet": 4, "dozen": 12}
+_GROUPS = {
+    "pair": 2,
+    "coupl": 2,
+    "brac": 2,
+    "twin": 2,
+    "duo": 2,
+    "trio": 3,
+    "triplet": 3,
+    "quartet": 4,
+    "dozen": 12,
+}
 """How many there are in what some nouns count, by their stem: five pairs are ten."""
 
 
 class Near(NamedTuple):
-    """The figures of the passages near a claim, by passage and together, in every way they can be read.
+    """The figures of the passages near a claim, by passage and together, in every way they can be
+    read.
 
-    `ones` are units of time of which there is one ("for a day"); `parted` where the passages speak of halves or
-    thirds, `periodic` where they speak of months and the like.
+    `ones` are units of time of which there is one ("for a day"); `parted` where the passages speak
+    of halves or thirds, `periodic` where they speak of months and the like.
     """
 
     groups: tuple[tuple[Fact, ...], ...]
@@ -80,10 +101,16 @@ class Near(NamedTuple):
     periodic: bool
 
 
-def near_values(passages: Sequence[Passage], others: Sequence[Fact] = (), most: int = MOST_VALUES) -> Near:
-    """Return the figures of these passages, and other figures beside them, as far as they are computed with."""
+def near_values(
+    passages: Sequence[Passage], others: Sequence[Fact] = (), most: int = MOST_VALUES
+) -> Near:
+    """Return the figures of these passages, and other figures beside them, as far as they are
+    computed with.
+    """
     stated = [_readings(passage.facts) for passage in passages] + [_readings(others)]
-    groups = tuple(tuple(fact for fact in facts if fact.kind == "number")[:most] for facts in stated)
+    groups = tuple(
+        tuple(fact for fact in facts if fact.kind == "number")[:most] for facts in stated
+    )
     numbers = dict.fromkeys(fact for group in groups for fact in group)
     days = dict.fromkeys(fact.day for facts in stated for fact in facts if fact.kind == "date")
     words = (unit_of(unit.lower()) for passage in passages for unit in _ONE.findall(passage.text))
@@ -103,30 +130,51 @@ def _readings(facts: Iterable[Fact]) -> list[Fact]:
 
 
 def restates(text: str, fact: Fact, near: Near) -> bool:
-    """Return whether a figure of a claim is one of the evidence in other words: rounded, bounded, in another unit."""
+    """Return whether a figure of a claim is one of the evidence in other words: rounded, bounded,
+    in another unit.
+    """
     return any(_restates(text, reading, near) for reading in fact.readings)
 
 
 def _restates(text: str, fact: Fact, near: Near) -> bool:
     if fact.kind == "date":
-        return fact.dimension == "decade" and any(other.year // 10 == fact.day.year // 10 for other in near.days)
+        return fact.dimension == "decade" and any(
+            other.year // 10 == fact.day.year // 10 for other in near.days
+        )
     value = abs(fact.value)
     loose, least = _looseness(text, fact)
-    same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
-    if any(_rounded(fact, other, loose=loose) or least < abs(other.value) < _BOUND * least for other in same):
+    same = [
+        other
+        for other in near.numbers
+        if not fact.dimension or not other.dimension or _alike(fact, other)
+    ]
+    if any(
+        _rounded(fact, other, loose=loose) or least < abs(other.value) < _BOUND * least
+        for other in same
+    ):
         return True
     for other in near.numbers:
         if _same_digits(fact, other) or _same_warmth(fact, other):
             return True
-        if other.head in _GROUPS and not fact.dimension and value == other.value * _GROUPS[other.head]:
+        if (
+            other.head in _GROUPS
+            and not fact.dimension
+            and value == other.value * _GROUPS[other.head]
+        ):
             return True
-        if fact.head in _GROUPS and not other.dimension and other.value == value * _GROUPS[fact.head]:
+        if (
+            fact.head in _GROUPS
+            and not other.dimension
+            and other.value == value * _GROUPS[fact.head]
+        ):
             return True
     return (fact.dimension, value) in near.ones
 
 
 def _looseness(text: str, fact: Fact) -> tuple[bool, float]:
-    """Return whether words make a figure a rounded one, and the least value of which it is a bound (0 for none)."""
+    """Return whether words make a figure a rounded one, and the least value of which it is a bound
+    (0 for none).
+    """
     before = text[max(0, fact.start - 30) : fact.start]
     value = abs(fact.value)
     least = value if _ABOVE.search(before) else value / _BOUND if _BELOW.search(before) else 0.0
@@ -151,7 +199,9 @@ def _calculated(text: str, fact: Fact, near: Near) -> bool:
     made = _computed(fact, near, parted=parted, periodic=periodic)
     if _TIMES.match(text, fact.end):
         values = [other.value for other in near.numbers if other.value]
-        made = (ratio for one, other in combinations(values, 2) for ratio in (one / other, other / one))
+        made = (
+            ratio for one, other in combinations(values, 2) for ratio in (one / other, other / one)
+        )
     if any(abs(abs(each) - value) <= slack for each in made):
         return True
     return _between_dates(fact, near)
@@ -160,8 +210,9 @@ def _calculated(text: str, fact: Fact, near: Near) -> bool:
 def explained(text: str, fact: Fact, near: Near) -> bool:
     """Return whether a figure surely comes out of a calculation: one that leaves little to chance.
 
-    A date some stated time from another, the time between two dates or times of day, and what two of the few figures
-    of one sentence give as product or share ("5 floors with 8 flats each", "36 of 240 patients").
+    A date some stated time from another, the time between two dates or times of day, and what two
+    of the few figures of one sentence give as product or share ("5 floors with 8 flats each", "36
+    of 240 patients").
     """
     return any(_explained(text, reading, near) for reading in fact.readings)
 
@@ -172,16 +223,22 @@ def _explained(text: str, fact: Fact, near: Near) -> bool:
     value, slack = abs(fact.value), max(1e-6 * abs(fact.value), half_unit(fact)) * (1 + 1e-9)
     if fact.dimension in ("duration", "months", "clock") and len(near.days) <= FEW_DAYS:
         made = _times_and_differences(fact, near)
-        if any(abs(each - value) <= 1e-6 * value for each in made) or _between_dates(fact, near, spare=0.0):
+        if any(abs(each - value) <= 1e-6 * value for each in made) or _between_dates(
+            fact, near, spare=0.0
+        ):
             return True
     for group in near.groups:
-        if len(group) <= FEW_IN_PASSAGE and any(abs(each - value) <= slack for each in _of_two(fact, group)):
+        if len(group) <= FEW_IN_PASSAGE and any(
+            abs(each - value) <= slack for each in _of_two(fact, group)
+        ):
             return True
     return False
 
 
 FEW_DAYS, FEW_IN_PASSAGE = 4, 4
-"""Dates near, and numbers of one sentence, up to which a calculation with two of them is no chance."""
+"""Dates near, and numbers of one sentence, up to which a calculation with two of them
+is no chance.
+"""
 
 
 def _of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
@@ -192,20 +249,32 @@ def _of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
             yield one.value * count
         if one.dimension == fact.dimension and other.dimension == "percent":
             yield one.value * other.value / 100
-        if fact.dimension == "percent" and one.dimension == other.dimension != "percent" and other.value:
+        if (
+            fact.dimension == "percent"
+            and one.dimension == other.dimension != "percent"
+            and other.value
+        ):
             yield 100 * one.value / other.value
 
 
 def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
-    """Return whether a figure is the stated one plus or minus another near: 20 million, and "another 5 million"."""
+    """Return whether a figure is the stated one plus or minus another near: 20 million, and
+    "another 5 million".
+    """
     others = [other.value for other in near.numbers if other.dimension == fact.dimension]
-    others += [stated.value * other.value / 100 for other in near.numbers if other.dimension == "percent"]
+    others += [
+        stated.value * other.value / 100 for other in near.numbers if other.dimension == "percent"
+    ]
     apart = abs(fact.value - stated.value)
-    return fact.kind == "number" and any(abs(apart - abs(other)) <= 1e-6 * apart for other in others)
+    return fact.kind == "number" and any(
+        abs(apart - abs(other)) <= 1e-6 * apart for other in others
+    )
 
 
 def _between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
-    """Return whether a time, or an age, is the one between two dates; ``spare`` is in years, or in days."""
+    """Return whether a time, or an age, is the one between two dates; ``spare`` is in years, or in
+    days.
+    """
     pairs = list(combinations(near.days, 2))
     if fact.dimension == "duration":
         days = fact.value / _DAY
@@ -214,7 +283,10 @@ def _between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
     if fact.dimension not in ("months", "") or (not fact.dimension and not 0 < fact.value <= 120):
         return False
     years = fact.value / 12.0 if fact.dimension else fact.value
-    return any(one.year and other.year and abs(years - abs(one.year - other.year)) <= spare for one, other in pairs)
+    return any(
+        one.year and other.year and abs(years - abs(one.year - other.year)) <= spare
+        for one, other in pairs
+    )
 
 
 def _days_between(one: Day, other: Day) -> int | None:
@@ -244,24 +316,35 @@ def _alike(fact: Fact, other: Fact) -> bool:
 
 
 def _same_digits(fact: Fact, other: Fact) -> bool:
-    """Return whether two figures have the same digits, and one has no unit: 54,000 in a table of thousands is 54
-    million. One digit alone is chance.
+    """Return whether two figures have the same digits, and one has no unit: 54,000 in a table of
+    thousands is 54 million. One digit alone is chance.
     """
     mine, theirs = (re.sub(r"\D", "", each.text).strip("0") for each in (fact, other))
     return len(mine) > 1 and mine == theirs and "" in (fact.dimension, other.dimension)
 
 
 def _same_warmth(fact: Fact, other: Fact) -> bool:
-    """Return whether two temperatures, or differences of temperature, on two scales are the same but for rounding."""
-    if fact.dimension not in TEMPERATURES or other.dimension not in TEMPERATURES or fact.dimension == other.dimension:
+    """Return whether two temperatures, or differences of temperature, on two scales are the same
+    but for rounding.
+    """
+    if (
+        fact.dimension not in TEMPERATURES
+        or other.dimension not in TEMPERATURES
+        or fact.dimension == other.dimension
+    ):
         return False
     mine, theirs = TEMPERATURES[fact.dimension][0], TEMPERATURES[other.dimension][0]
     slack = 0.5 * mine * 10.0**-fact.digits + 0.25
-    return abs(to_celsius(fact) - to_celsius(other)) <= slack or abs(fact.value * mine - other.value * theirs) <= slack
+    return (
+        abs(to_celsius(fact) - to_celsius(other)) <= slack
+        or abs(fact.value * mine - other.value * theirs) <= slack
+    )
 
 
 def half_unit(fact: Fact) -> float:
-    """Return half a unit of the last digit that was written: 50 for "1,200", 0.05 for "14.2", 5e5 for "67 million"."""
+    """Return half a unit of the last digit that was written: 50 for "1,200", 0.05 for "14.2", 5e5
+    for "67 million".
+    """
     if fact.digits:
         return float(0.5 * 10.0**-fact.digits * fact.scale)
     plain = abs(fact.value / fact.scale)
@@ -269,7 +352,10 @@ def half_unit(fact: Fact) -> float:
         return 0.0
     digits = f"{plain:.0f}"
     # 120 is no 100, though one of its digits may have been rounded away.
-    return float(min(0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0"))), max(0.5, 0.05 * plain)) * fact.scale)
+    return float(
+        min(0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0"))), max(0.5, 0.05 * plain))
+        * fact.scale
+    )
 
 
 def _rounded(fact: Fact, stated: Fact, *, loose: bool) -> bool:
@@ -279,22 +365,27 @@ def _rounded(fact: Fact, stated: Fact, *, loose: bool) -> bool:
         return abs(other * factor - value) <= 0.04 * value
     if loose and abs(other - value) <= _ABOUT * max(value, other):
         return True
-    # A converted unit comes with another rounding. In the same unit the evidence may have rounded what the claim has
-    # in full (78.1 of 78.15), but 99.9% is no rounding of 99.99%.
+    # A converted unit comes with another rounding. In the same unit the evidence may have rounded
+    # what the claim has in full (78.1 of 78.15), but 99.9% is no rounding of 99.99%.
     slack = 0.005 * value if fact.dimension else 0.0
     if slack and _unit(fact) == _unit(stated):
         slack = min(slack, half_unit(stated))
-    return other != value and abs(other - value) <= max(half_unit(fact), slack) * (1 + 1e-9)  # 0.05 as floats have it
+    # 0.05 as floats have it
+    return other != value and abs(other - value) <= max(half_unit(fact), slack) * (1 + 1e-9)
 
 
 def may_be_rounded(fact: Fact, stated: Fact) -> bool:
-    """Return whether the evidence may have rounded what the claim has in more digits: 33% of 33.3%."""
+    """Return whether the evidence may have rounded what the claim has in more digits:
+    33% of 33.3%.
+    """
     one = 0.5 * 10.0**-stated.digits * stated.scale * (1 + 1e-9)
     return fact.digits > stated.digits and abs(abs(fact.value) - abs(stated.value)) <= one
 
 
 def _unit(fact: Fact) -> str:
-    """Return what stands beside the digits of a figure, in the singular; percent is written in several ways."""
+    """Return what stands beside the digits of a figure, in the singular; percent is written in
+    several ways.
+    """
     return "%" if fact.dimension == "percent" else re.sub(r"[\d.,\s]|s\b", "", fact.text.casefold())
 
 
@@ -319,8 +410,17 @@ def _computed(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterat
         yield sum(same)
         yield sum(same) / len(same)
     for one, other, third in combinations(same[:MOST_OF_THREE], 3):
-        yield from (one + other + third, abs(one + other - third), abs(one - other + third), abs(one - other - third))
-    points = [other.value for other in near.numbers if other.dimension == "points" or other.head == "point"]
+        yield from (
+            one + other + third,
+            abs(one + other - third),
+            abs(one - other + third),
+            abs(one - other - third),
+        )
+    points = [
+        other.value
+        for other in near.numbers
+        if other.dimension == "points" or other.head == "point"
+    ]
     for value in same:
         yield from (value + point for point in points)
         yield from (value - point for point in points)
@@ -331,16 +431,30 @@ def _computed(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterat
             yield from (value - 1, value + 1)  # "one of 36 failed": 35 did not
     if parted:
         yield from (value * 2**power for value in same for power in range(2, 6))
-        yield from (one * other * part for one, other in combinations(bare[:MOST_IN_PASSAGE], 2) for part in _PARTS)
+        yield from (
+            one * other * part
+            for one, other in combinations(bare[:MOST_IN_PASSAGE], 2)
+            for part in _PARTS
+        )
     if periodic:
-        yield from (made for value in same for times in _PERIODS for made in (value * times, value / times))
+        yield from (
+            made for value in same for times in _PERIODS for made in (value * times, value / times)
+        )
         # five working days and a Saturday
-        yield from (a * times + b for a in same for b in same for times in (5.0, 6.0, 7.0, 12.0) if a != b)
+        yield from (
+            a * times + b for a in same for b in same for times in (5.0, 6.0, 7.0, 12.0) if a != b
+        )
     yield from (one * other for one, other in combinations(bare, 2))
     for group in near.groups:
-        counts = [other.value / other.scale for other in group if other.dimension != fact.dimension or money]
+        counts = [
+            other.value / other.scale
+            for other in group
+            if other.dimension != fact.dimension or money
+        ]
         inside = [abs(count) for count in counts if abs(count) > 1][:MOST_IN_PASSAGE]
-        for value in [other.value for other in group if other.dimension == fact.dimension][:MOST_IN_PASSAGE]:
+        for value in [other.value for other in group if other.dimension == fact.dimension][
+            :MOST_IN_PASSAGE
+        ]:
             yield from (value * count for count in (*inside, *bare[:MOST_IN_PASSAGE]) if count > 1)
             yield from (value / count for count in inside)
             if periodic:  # paid once a year, compared with twelve months
@@ -351,14 +465,18 @@ def _computed(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterat
 
 
 def _times_and_differences(fact: Fact, near: Near) -> Iterator[float]:
-    """Yield times of day some time away from others, the time between two, and points between two shares."""
+    """Yield times of day some time away from others, the time between two, and points between two
+    shares.
+    """
     clock = [60 * other.value for other in near.numbers if other.dimension == "clock"]
     if fact.dimension == "duration":
         yield from (abs(one - other) for one, other in combinations(clock, 2))
         yield from (_DAY - abs(one - other) for one, other in combinations(clock, 2))
     if fact.dimension == "clock":
         spans = [other.value for other in near.numbers if other.dimension == "duration"]
-        yield from ((at + sign * span) % _DAY / 60 for at in clock for span in spans for sign in (1, -1))
+        yield from (
+            (at + sign * span) % _DAY / 60 for at in clock for span in spans for sign in (1, -1)
+        )
     if fact.dimension == "points" or fact.head == "point":
         percents = [other.value for other in near.numbers if other.dimension == "percent"]
         yield from (abs(one - other) for one, other in combinations(percents, 2))
@@ -369,7 +487,9 @@ def _percentages(near: Near) -> Iterator[float]:
     for group in (*near.groups, *few):
         kinds = {other.dimension for other in group}
         for kind in kinds:
-            values = [other.value for other in group if other.dimension == kind and other.value][:MOST_IN_PASSAGE]
+            values = [other.value for other in group if other.dimension == kind and other.value][
+                :MOST_IN_PASSAGE
+            ]
             if kind == "percent":
                 yield from (100 - value for value in (*values, sum(values)))
             for a, b in combinations(values, 2):
@@ -377,15 +497,22 @@ def _percentages(near: Near) -> Iterator[float]:
 
 
 def _date_follows(fact: Fact, near: Near, spare: float = 1.0) -> bool:
-    """Return whether a date lies some time of the evidence away from another: 1968 for "1964, four years before".
+    """Return whether a date lies some time of the evidence away from another: 1968 for "1964, four
+    years before".
 
-    To the day where both dates have one; else in months or years, with ``spare`` of them, which days don't change.
+    To the day where both dates have one; else in months or years, with ``spare`` of them, which
+    days don't change.
     """
     day = fact.day
     days = [span.value / _DAY for span in near.numbers if span.dimension == "duration"]
     for other in near.days:
         if day.day and other.day and (origin := _date(other, day.year or 2001)):
-            reached = (origin + timedelta(days=sign * round(span)) for span in days for sign in (1, -1) if span < 1e5)
+            reached = (
+                origin + timedelta(days=sign * round(span))
+                for span in days
+                for sign in (1, -1)
+                if span < 1e5
+            )
             if any((at.month, at.day) == (day.month, day.day) for at in reached):
                 return True
     base = {"duration": _DAY * _MONTH, "months": 1.0} if day.month else {"months": 1.0}

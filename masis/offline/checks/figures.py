@@ -1,10 +1,11 @@
-"""Numbers, dates and quotations of a claim that the evidence lacks, and figures that it has otherwise.
+"""Numbers, dates and quotations of a claim that the evidence lacks, and figures that it has
+otherwise.
 
-A figure that no evidence has, in whatever way it is written, is marked: it may be calculated, and no search tells a
-calculation from an invention. It is called contradicted only where the evidence states another value of the same
-quantity of the same thing: the claim is a sentence of the evidence but for the figure, or the same words stand around
-both, with the same names and dates beside them, and nothing says that it was calculated. Where that is in doubt, the
-figure is marked.
+A figure that no evidence has, in whatever way it is written, is marked: it may be calculated, and
+no search tells a calculation from an invention. It is called contradicted only where the evidence
+states another value of the same quantity of the same thing: the claim is a sentence of the evidence
+but for the figure, or the same words stand around both, with the same names and dates beside them,
+and nothing says that it was calculated. Where that is in doubt, the figure is marked.
 """
 
 from __future__ import annotations
@@ -54,33 +55,44 @@ _LABELLED = re.compile(
 )
 """What stands before a number that names a place or a kind instead of counting anything."""
 _IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
-"""What stands before a figure of a name ("carbon-14"), a reference ("[3, 14]") or a number torn by blanks."""
+"""What stands before a figure of a name ("carbon-14"), a reference ("[3, 14]") or a number torn by
+blanks.
+"""
 _GOES_ON = re.compile(r"-[^\W\d_]| \d{3}\b")
 """What stands behind one: "2019-nCoV", "132 000"."""
 _COMPUTED = re.compile(
-    r"\b(?:total\w*|sums? of|altogether|combined|together|in all|made up of|overall|came to|comes to|amount\w* to"
+    r"\b(?:total\w*|sums? of|altogether|combined|together|in all|made up of|overall|came to|comes"
+    r" to|amount\w* to"
     r"|averag\w+|(?:f[ae]ll|r[io]se|dropp?\w*|gr[eo]w\w*|increas\w+|decreas\w+|declin\w+|cut|reduc\w+|up|down)"
-    r"(?: by)?(?: only)?|fewer|difference|remain\w+|the rest|left|maximum|minimum|net|each|per (?!cent)|times|ratio"
+    r"(?: by)?(?: only)?|fewer|difference|remain\w+|the rest|left|maximum|minimum|net|each|per"
+    r" (?!cent)|times|ratio"
     r"|extra|another|further)\b",
     re.IGNORECASE,
 )
-"""Words beside a figure that may have been calculated: only a copy of a sentence but for the figure contradicts."""
+"""Words beside a figure that may have been calculated: only a copy of a sentence but for the figure
+contradicts.
+"""
 _BEFORE, _BEHIND = 30, 15
 """Characters before and behind a figure in which such words stand."""
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
 """What stands before the year of a reference: "(Smith et al., 2013)", "Smith (2013)"."""
 QUOTED_WORDS = 4
-"""Words from which words in quotation marks are taken for a quotation; fewer may be a term or a nickname."""
+"""Words from which words in quotation marks are taken for a quotation; fewer may be a term or a
+nickname.
+"""
 _QUOTED = re.compile(r"“([^“”]*+)”|„([^“”„]*+)[“”]|«([^«»]*+)»|\"([^\"]*+)\"")
 _SUGGESTED = re.compile(
     r"\b(?:such as|for example|for instance|e\.g\.|phrases like|questions? like"
-    r"|(?:you|we|one|they|people|parents|teachers) (?:could|can|might|may|should|would)(?: also| then)?"
+    r"|(?:you|we|one|they|people|parents|teachers) (?:could|can|might|may|should|would)(?: also|"
+    r" then)?"
     r" (?:say|ask|write|reply|respond|answer|think)|try (?:saying|asking|writing)"
     r"|(?:say|ask|asking|saying) something like"
     r"|ask(?:ing)? (?:yourself|themselves|questions?|them|him|her))[\s,:;]*+\Z",
     re.IGNORECASE,
 )
-"""What introduces words that somebody might say, in quotation marks: nobody is said to have said them."""
+"""What introduces words that somebody might say, in quotation marks: nobody is said to have said
+them.
+"""
 _LONGEST_INTRODUCTION = 60
 _LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
 """What a quotation leaves out or puts in its own words."""
@@ -100,18 +112,25 @@ class FactTable:
         """Return the passages (of the allowed documents) that have an agreeing number or date."""
         fact = _anywhere(fact)
         if fact not in self._same:
-            self._same[fact] = sorted({i for reading in fact.readings for i in self._agreeing(reading)})
-        return [i for i in self._same[fact] if allowed is None or self._passages[i].document in allowed]
+            self._same[fact] = sorted(
+                {i for reading in fact.readings for i in self._agreeing(reading)}
+            )
+        return [
+            i for i in self._same[fact] if allowed is None or self._passages[i].document in allowed
+        ]
 
     def _agreeing(self, fact: Fact) -> Iterator[int]:
         near: Iterable[Fact] = self._where
         if fact.kind == "number":
-            # A loss of 12 million is held by "-12 million": the sign decides only where the words are the same.
+            # A loss of 12 million is held by "-12 million": the sign decides only where the words
+            # are the same.
             near = [*self._near(fact.value), *self._near(-fact.value)]
             if fact.dimension == "percent":
                 near += [other for other in self._near(fact.value / 100) if other.is_share]
             if fact.is_share:
-                near += [other for other in self._near(fact.value * 100) if other.dimension == "percent"]
+                near += [
+                    other for other in self._near(fact.value * 100) if other.dimension == "percent"
+                ]
             if fact.dimension in TEMPERATURES:
                 near = [other for other in self._where if other.dimension in TEMPERATURES]
         for other in near:
@@ -129,7 +148,9 @@ class FactTable:
 
     @cached_property
     def _numbers(self) -> list[Fact]:
-        return sorted((fact for fact in self._where if fact.kind == "number"), key=attrgetter("value"))
+        return sorted(
+            (fact for fact in self._where if fact.kind == "number"), key=attrgetter("value")
+        )
 
     def _near(self, value: float) -> Sequence[Fact]:
         """Return the numbers close enough to agree: of many thousands, few need to be compared."""
@@ -139,7 +160,9 @@ class FactTable:
 
 
 def _anywhere(fact: Fact) -> Fact:
-    """Return a fact as what decides whether it agrees with another: without its place and what it counts."""
+    """Return a fact as what decides whether it agrees with another: without its place and what it
+    counts.
+    """
     return fact._replace(start=0, end=0, head="", others=tuple(map(_anywhere, fact.others)))
 
 
@@ -147,12 +170,18 @@ def _same(fact: Fact, other: Fact) -> bool:
     """Return whether two facts agree but for their sign; "forty cabins" does not hold "41.2%"."""
     if fact.value and other.value and fact.negative != other.negative:
         other = other._replace(value=-other.value)
-    bare = fact.dimension and not other.dimension and not (fact.dimension == "percent" and other.is_share)
+    bare = (
+        fact.dimension
+        and not other.dimension
+        and not (fact.dimension == "percent" and other.is_share)
+    )
     return agree(fact, other) and not (bare and fact.value != other.value)
 
 
 class Figures(NamedTuple):
-    """What is to be said of the figures of a sentence: those that the evidence has otherwise, and those it lacks."""
+    """What is to be said of the figures of a sentence: those that the evidence has otherwise, and
+    those it lacks.
+    """
 
     contradictions: tuple[Contradiction, ...] = ()
     absent: tuple[AbsentFigure, ...] = ()
@@ -165,7 +194,8 @@ def check_figures(
     numerals: Collection[str] = (),
     origins: Sequence[Fact] = (),
 ) -> Figures:
-    """Return the figures of a sentence that the evidence has otherwise, and those that it doesn't have.
+    """Return the figures of a sentence that the evidence has otherwise, and those that it doesn't
+    have.
 
     Args:
         match: A sentence of a claim with the passages near it.
@@ -179,13 +209,21 @@ def check_figures(
     if not facts:
         return Figures()  # most sentences: the figures of the evidence need not be read for them
     stated = (*question, *origins)
-    held = [fact for fact in facts if table.holders(fact, match.allowed) or any(agree(fact, other) for other in stated)]
+    held = [
+        fact
+        for fact in facts
+        if table.holders(fact, match.allowed) or any(agree(fact, other) for other in stated)
+    ]
     # What a claim says rightly, other figures of it may be calculated from.
     wide = near_values(_computed_with(match), (*origins, *held))
     close = near_values([match.passages[i] for i in match.region], held)
     count = len(close.numbers)
     written = [(fact.start, fact.end) for fact in facts]
-    words = [at for at in match.weights if not any(s <= match.sentence.words[at].start < e for s, e in written)]
+    words = [
+        at
+        for at in match.weights
+        if not any(s <= match.sentence.words[at].start < e for s, e in written)
+    ]
     contradictions, absent = [], []
 
     @cache
@@ -194,10 +232,15 @@ def check_figures(
 
     for fact in facts:
         if fact in held:
-            if table.holders(fact, match.allowed) and (signal := _framed(match, fact, close)) is not None:
+            if (
+                table.holders(fact, match.allowed)
+                and (signal := _framed(match, fact, close)) is not None
+            ):
                 contradictions.append(signal)
             continue
-        if asserts_no_value(text, fact) or (fact.kind == "date" and not (fact.day.year or fact.day.day)):
+        if asserts_no_value(text, fact) or (
+            fact.kind == "date" and not (fact.day.year or fact.day.day)
+        ):
             continue  # a month alone is said of any year
         if restates(text, fact, wide):
             continue
@@ -217,14 +260,20 @@ def check_figures(
             )
         ):
             absent.append(
-                AbsentFigure(kind=fact.kind, claim_start=fact.start, claim_end=fact.end, claim_text=fact.text)
+                AbsentFigure(
+                    kind=fact.kind, claim_start=fact.start, claim_end=fact.end, claim_text=fact.text
+                )
             )
     return Figures(tuple(contradictions), tuple(absent))
 
 
 def _computed_with(match: Match) -> Sequence[Passage]:
-    """Return the passages whose figures a claim may be computed from: all where they are few, else those near it."""
-    within = [each for each in match.passages if match.allowed is None or each.document in match.allowed]
+    """Return the passages whose figures a claim may be computed from: all where they are few, else
+    those near it.
+    """
+    within = [
+        each for each in match.passages if match.allowed is None or each.document in match.allowed
+    ]
     if sum(len(each.facts) for each in within) <= MOST_VALUES:
         return within
     documents = {match.passages[i].document for i in match.top}
@@ -235,7 +284,9 @@ def _computed_with(match: Match) -> Sequence[Passage]:
 
 
 def asserts_no_value(text: str, fact: Fact) -> bool:
-    """Return whether a figure belongs to a label, a list, a name or a reference, and asserts nothing."""
+    """Return whether a figure belongs to a label, a list, a name or a reference, and asserts
+    nothing.
+    """
     before, after = text[max(0, fact.start - 40) : fact.start], text[fact.end : fact.end + 4]
     if _IN_NAME.search(before) or (not fact.dimension.strip("date") and _GOES_ON.match(after)):
         return True
@@ -246,20 +297,29 @@ def asserts_no_value(text: str, fact: Fact) -> bool:
 
 
 def _may_count(fact: Fact) -> bool:
-    """Return whether a number may merely count what the evidence lists, or stand for its place in an order."""
+    """Return whether a number may merely count what the evidence lists, or stand for its place in
+    an order.
+    """
     if fact.kind != "number":
         return False
-    return fact.dimension == "ordinal" or (not fact.dimension and not fact.digits and fact.value <= COUNTED)
+    return fact.dimension == "ordinal" or (
+        not fact.dimension and not fact.digits and fact.value <= COUNTED
+    )
 
 
 def numerals_in(text: str) -> set[str]:
-    """Return the numerals of a text without commas, also put together where blanks tear them: "3, 500", "2. 4"."""
+    """Return the numerals of a text without commas, also put together where blanks tear them: "3,
+    500", "2. 4".
+    """
     torn = re.findall(r"\d++(?:\s?[.,]\s?\d++)++", text)
-    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(re.findall(r"(?<![\d.,])\d++(?![.,]\d)", text))
+    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(
+        re.findall(r"(?<![\d.,])\d++(?![.,]\d)", text)
+    )
 
 
 def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> bool:
-    """Return whether the evidence has the numeral: torn by blanks, as part of a name, or of another noun.
+    """Return whether the evidence has the numeral: torn by blanks, as part of a name, or of another
+    noun.
 
     The same numeral of another measure (90 minutes, 90 hours) counts for nothing.
     """
@@ -267,7 +327,12 @@ def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> b
     if not own or not own <= set(numerals):
         return False
     digits = re.sub(r"\D", "", fact.text)
-    same = (other for i in match.region for other in match.passages[i].facts if re.sub(r"\D", "", other.text) == digits)
+    same = (
+        other
+        for i in match.region
+        for other in match.passages[i].facts
+        if re.sub(r"\D", "", other.text) == digits
+    )
     return not fact.dimension or not any(other.dimension for other in same)
 
 
@@ -286,7 +351,9 @@ def _signal(fact: Fact, passage: Passage, other: Fact, strength: float) -> Contr
     )
 
 
-def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: float) -> Contradiction:
+def _absent(
+    kind: str, start: int, end: int, text: str, reason: str, strength: float
+) -> Contradiction:
     """Return the accusation of words that the evidence doesn't have."""
     return Contradiction(
         kind=kind,
@@ -303,11 +370,12 @@ def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: f
 
 
 def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
-    """Return a signal where a passage is the claim word for word but for this figure, and none is with it.
+    """Return a signal where a passage is the claim word for word but for this figure, and none is
+    with it.
 
-    Either may go on behind the other, where a comma or "and" ends what both say. Nothing is said of a figure that can
-    be read in several ways, nor of one that is the passage's plus or minus another: it held 20 million and got
-    another 5.
+    Either may go on behind the other, where a comma or "and" ends what both say. Nothing is said of
+    a figure that can be read in several ways, nor of one that is the passage's plus or minus
+    another: it held 20 million and got another 5.
     """
     text = match.sentence.text
     before, continuations = words_of(text[: fact.start]), _continuations(text[fact.end :])
@@ -323,13 +391,17 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
             behind = _continuations(passage.text[other.end :])
             repeats = after in (behind if len(before) + len(after) >= _NEAR else behind[:1])
             goes_on = behind[0] in continuations[1:] and len(before) + len(behind[0]) >= _NEAR
-            if not repeats and not (goes_on and not any(agree(mine, other) for mine in match.sentence.facts)):
+            if not repeats and not (
+                goes_on and not any(agree(mine, other) for mine in match.sentence.facts)
+            ):
                 continue
             if agree(fact, other):
                 return None
             if other.others or not _of_one_kind(fact, other) or may_be_rounded(fact, other):
                 continue
-            if any(agree(fact, each) for each in passage.facts) or _is_torn(match.passages, i, other):
+            if any(agree(fact, each) for each in passage.facts) or _is_torn(
+                match.passages, i, other
+            ):
                 continue  # "the rent was 900 euros, then 1,000"
             found = found or (passage, other)
     if found is None:
@@ -342,7 +414,9 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
 
 
 def _is_torn(passages: Sequence[Passage], i: int, other: Fact) -> bool:
-    """Return whether a figure may go on in the next passage: "for $ 1. 7 million", with a blank behind the point."""
+    """Return whether a figure may go on in the next passage: "for $ 1. 7 million", with a blank
+    behind the point.
+    """
     behind = passages[i].text[other.end :].strip()
     following = passages[i + 1 : i + 2]
     same = bool(following) and following[0].document == passages[i].document
@@ -354,13 +428,19 @@ _MOST_CONTINUATIONS = 4
 
 
 def _continuations(text: str) -> list[tuple[str, ...]]:
-    """Return the words behind a figure: all of them, and up to where a clause of their own may end."""
-    ends = [found.start() for _, found in zip(range(_MOST_CONTINUATIONS), _GOES_ON_WITH.finditer(text), strict=False)]
+    """Return the words behind a figure: all of them, and up to where a clause of their
+    own may end.
+    """
+    ends = [
+        found.start()
+        for _, found in zip(range(_MOST_CONTINUATIONS), _GOES_ON_WITH.finditer(text), strict=False)
+    ]
     return [words_of(text), *(words_of(text[:end]) for end in ends)]
 
 
 def says_in_the_same_words(text: str, statement: str) -> bool:
-    """Return whether a sentence of a text is the statement, or begins with it and goes on behind a comma or "and".
+    """Return whether a sentence of a text is the statement, or begins with it and goes on behind a
+    comma or "and".
 
     "Timeout: 60 seconds" says that the timeout is 60 seconds.
     """
@@ -397,9 +477,15 @@ def _says_calculated(text: str, fact: Fact) -> bool:
 
 
 def _same_quantity(
-    match: Match, fact: Fact, facts: Sequence[Fact], calculable: Callable[[Fact], bool], words: Sequence[int]
+    match: Match,
+    fact: Fact,
+    facts: Sequence[Fact],
+    calculable: Callable[[Fact], bool],
+    words: Sequence[int],
 ) -> Contradiction | None:
-    """Return a signal where sentences of the evidence state one other value of the same quantity of the same thing."""
+    """Return a signal where sentences of the evidence state one other value of the same quantity of
+    the same thing.
+    """
     if fact.others or fact.dimension == "ordinal" or _may_count(fact):
         return None
     if not fact.dimension and not any(map(str.isdigit, fact.text)):
@@ -407,12 +493,21 @@ def _same_quantity(
     found: list[tuple[Passage, Fact, float]] = []
     for i in match.top:
         candidates = _candidates(match, fact, facts, i)
-        # "She finished in 127 minutes" and "she finished 4 minutes behind the winner" share too few words.
-        enough = len(words) >= _FEWEST_WORDS or not candidates or _says_no_more(match.passages[i], match.sentence)
+        # "She finished in 127 minutes" and "she finished 4 minutes behind the winner" share too few
+        # words.
+        enough = (
+            len(words) >= _FEWEST_WORDS
+            or not candidates
+            or _says_no_more(match.passages[i], match.sentence)
+        )
         rivals = [
             (other, sure)
             for other in candidates
-            if (sure := _stands_for(match, fact, facts, i, other, calculable, words if enough else ()))
+            if (
+                sure := _stands_for(
+                    match, fact, facts, i, other, calculable, words if enough else ()
+                )
+            )
         ]
         if len(rivals) > 1:
             return None
@@ -424,24 +519,30 @@ def _same_quantity(
 
 
 LEAST_SHARED = 0.75
-"""Share of the claim's content, figures left out, that the sentence with the other value must have."""
+"""Share of the claim's content, figures left out, that the sentence with the other
+value must have.
+"""
 LEAST_ALTERED, LEAST_EXCHANGED = 1.2, 0.7
-"""What the two shares must come to where one value looks like the other altered, and where its digits, or day and
-month, are exchanged."""
+"""What the two shares must come to where one value looks like the other altered, and where its
+digits, or day and month, are exchanged."""
 LEAST_AROUND, LEAST_BACK = 0.6, 0.4
-"""The same for the words beside the claim's figure, and beside the evidence's, which may say more."""
+"""The same for the words beside the claim's figure, and beside the evidence's, which
+may say more.
+"""
 NEAREST, NEAREST_BACK = 0.9, 0.6
 """Shares of the words beside both from which the rest of the sentences may differ."""
 _DIGITS_EXCHANGED = 3
-"""Digits of a number from which the same ones in another order are an alteration: 41.2 for 14.2, not 12 for 21."""
+"""Digits of a number from which the same ones in another order are an alteration: 41.2 for 14.2,
+not 12 for 21.
+"""
 _FEWEST_WORDS, _WORDS_BESIDE, _WHOLE = 2, 5, 0.95
 
 
 def _is_altered(fact: Fact, other: Fact) -> bool:
     """Return whether one figure looks like the other altered, as no calculation makes it.
 
-    Digits exchanged, another unit or magnitude with the same numeral, one digit of many; of a date day and month
-    exchanged, or the month or the year of the same day.
+    Digits exchanged, another unit or magnitude with the same numeral, one digit of many; of a date
+    day and month exchanged, or the month or the year of the same day.
     """
     if likeness(fact, other) < _ALIKE:
         return False
@@ -449,7 +550,9 @@ def _is_altered(fact: Fact, other: Fact) -> bool:
 
 
 def _has_digits_exchanged(fact: Fact, other: Fact) -> bool:
-    """Return whether a number has the digits of another in another order, and enough of them not to by chance."""
+    """Return whether a number has the digits of another in another order, and enough of them not to
+    by chance.
+    """
     enough = sum(map(str.isdigit, fact.text)) >= _DIGITS_EXCHANGED
     return fact.kind == "number" and enough and likeness(fact, other) == 1.0
 
@@ -463,10 +566,12 @@ def _stands_for(
     calculable: Callable[[Fact], bool],
     words: Sequence[int],
 ) -> float:
-    """Return how sure it is, 0 to 1, that a figure of a passage is another value of what the claim's is a value of.
+    """Return how sure it is, 0 to 1, that a figure of a passage is another value of what the
+    claim's is a value of.
 
-    The words next to both are the same (`_beside`); or the passage has most of the claim's ``words``, and nothing shows
-    that the figure was calculated. Either way the passage speaks of the same things and times (`_states_the_same`).
+    The words next to both are the same (`_beside`); or the passage has most of the claim's
+    ``words``, and nothing shows that the figure was calculated. Either way the passage speaks of
+    the same things and times (`_states_the_same`).
     """
     text, passage = match.sentence.text, match.passages[i]
     if _beside(text, fact, passage.text, other):
@@ -490,21 +595,28 @@ def _stands_for(
     enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
     enough = enough and not calculable(fact)
     named = () if near else words
-    if not enough or not _states_the_same(match, fact, facts, i, other, named, whole=shared >= _WHOLE):
+    if not enough or not _states_the_same(
+        match, fact, facts, i, other, named, whole=shared >= _WHOLE
+    ):
         return 0.0
     return 0.5 * shared + 0.5 * around
 
 
 def _says_no_more(passage: Passage, sentence: ParsedSentence) -> bool:
-    """Return whether a passage has no content word that the claim lacks, but for its figures: "Timeout: 60 seconds"."""
+    """Return whether a passage has no content word that the claim lacks, but for its figures:
+    "Timeout: 60 seconds".
+    """
     return all(
-        word.stem in sentence.content or any(fact.start <= word.start < fact.end for fact in passage.facts)
+        word.stem in sentence.content
+        or any(fact.start <= word.start < fact.end for fact in passage.facts)
         for word in passage.content_words
     )
 
 
 def _beside(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
-    """Return whether the words next to two figures are the same, on both sides: "trusted by over 500 firms in all"."""
+    """Return whether the words next to two figures are the same, on both sides: "trusted by over
+    500 firms in all".
+    """
     before, theirs = words_of(text[: fact.start])[::-1], words_of(evidence[: other.start])[::-1]
     after, behind = words_of(text[fact.end :]), words_of(evidence[other.end :])
     sides = [_alike_from_the_start(before, theirs), _alike_from_the_start(after, behind)]
@@ -513,7 +625,9 @@ def _beside(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
 
 
 def _led_alike(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
-    """Return whether the same word stands before two dates: what lasts until the end of 2025 is gone from 2026."""
+    """Return whether the same word stands before two dates: what lasts until the end of 2025 is
+    gone from 2026.
+    """
     return words_of(text[: fact.start])[-1:] == words_of(evidence[: other.start])[-1:]
 
 
@@ -540,10 +654,11 @@ def _states_the_same(
 ) -> bool:
     """Return whether a sentence of the evidence speaks of the same things and times as the claim.
 
-    The name before either figure is in both, or of the claim's in the sentences before; every date and ordinal of the
-    claim is in the sentence. With ``words``, every name among them and every other figure has to be in it; where it has
-    the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names. Of a figure
-    that looks ``altered`` the first words count for no names. Not ``timed``: dates and ordinals may differ.
+    The name before either figure is in both, or of the claim's in the sentences before; every date
+    and ordinal of the claim is in the sentence. With ``words``, every name among them and every
+    other figure has to be in it; where it has the ``whole`` claim, a claim that names nothing ("the
+    satellite") may be about what the sentence names. Of a figure that looks ``altered`` the first
+    words count for no names. Not ``timed``: dates and ordinals may differ.
     """
     passage, sentence = match.passages[i], match.sentence
     for each in facts:
@@ -551,21 +666,42 @@ def _states_the_same(
         held = any(agree(each, stated) for stated in passage.facts)
         if each is fact or held or not ((is_time and timed) or words):
             continue
-        rivals = [stated for stated in passage.facts if stated.kind == each.kind == "date" and _as_exact(each, stated)]
-        if words or rivals or each.kind != "date" or not _is_alluded_to(match, each, passage.document):
+        rivals = [
+            stated
+            for stated in passage.facts
+            if stated.kind == each.kind == "date" and _as_exact(each, stated)
+        ]
+        if (
+            words
+            or rivals
+            or each.kind != "date"
+            or not _is_alluded_to(match, each, passage.document)
+        ):
             return False
     if any(match.weights[at] >= NAMED and match.hits[i].get(at, 0.0) < 1.0 for at in words):
         return False
-    theirs, mine = (_name_before(*each, inner=altered) for each in ((passage, other.start), (sentence, fact.start)))
+    theirs, mine = (
+        _name_before(*each, inner=altered)
+        for each in ((passage, other.start), (sentence, fact.start))
+    )
     if theirs and theirs not in sentence.content and (mine or not whole):
         return False
-    near = [each for each in match.passages[max(0, i - _LOOK_BACK) : i + 1] if each.document == passage.document]
+    near = [
+        each
+        for each in match.passages[max(0, i - _LOOK_BACK) : i + 1]
+        if each.document == passage.document
+    ]
     return not mine or any(mine in each.content for each in near)
 
 
 def _is_alluded_to(match: Match, fact: Fact, document: int) -> bool:
     """Return whether a document states a date somewhere: a report says once of which year it is."""
-    stated = (other for passage in match.passages if passage.document == document for other in passage.facts)
+    stated = (
+        other
+        for passage in match.passages
+        if passage.document == document
+        for other in passage.facts
+    )
     return any(agree(fact, other) for other in stated)
 
 
@@ -574,7 +710,9 @@ _LOOK_BACK = 3
 
 
 def _name_before(sentence: ParsedSentence, start: int, *, inner: bool) -> str:
-    """Return the stem of the last name before an offset; empty where there is none. ``inner``: no first word."""
+    """Return the stem of the last name before an offset; empty where there is none. ``inner``: no
+    first word.
+    """
     dated = [(fact.start, fact.end) for fact in sentence.facts if fact.kind == "date"]
     named = (
         word.stem
@@ -588,7 +726,9 @@ def _name_before(sentence: ParsedSentence, start: int, *, inner: bool) -> str:
 
 
 def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
-    """Return the values of a passage that can stand in the figure's place, and that nothing else in the claim has."""
+    """Return the values of a passage that can stand in the figure's place, and that nothing else in
+    the claim has.
+    """
     passage = match.passages[i]
     return [
         other
@@ -599,7 +739,9 @@ def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list
         and (
             _as_exact(fact, other)
             if fact.kind == "date"
-            else fact.dimension or _counts_the_same(match, fact, i, other) or _has_digits_exchanged(fact, other)
+            else fact.dimension
+            or _counts_the_same(match, fact, i, other)
+            or _has_digits_exchanged(fact, other)
         )
         and not compared(passage.text, other)
         and not may_be_rounded(fact, other)
@@ -607,10 +749,17 @@ def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list
     ]
 
 
-def _surroundings(sentence: ParsedSentence, fact: Fact, passage: ParsedSentence, other: Fact) -> float:
-    """Return the share of the three content words on either side of a figure that stand near another."""
+def _surroundings(
+    sentence: ParsedSentence, fact: Fact, passage: ParsedSentence, other: Fact
+) -> float:
+    """Return the share of the three content words on either side of a figure that stand near
+    another.
+    """
     mine = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
-    theirs = {word.stem for word in (*passage.content_before(other.start, 4), *passage.content_after(other.end, 4))}
+    theirs = {
+        word.stem
+        for word in (*passage.content_before(other.start, 4), *passage.content_after(other.end, 4))
+    }
     weight = sum(word.weight for word in mine)
     return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
 
@@ -633,7 +782,9 @@ class Quotable:
         return [_bare_words(text) for text in self._texts]
 
     def accused(self, claim: str, question: str) -> Iterator[Contradiction]:
-        """Yield a signal without evidence for each quotation of the claim that neither evidence nor question has."""
+        """Yield a signal without evidence for each quotation of the claim that neither evidence nor
+        question has.
+        """
         if claim.count('"') % 2:
             return  # it is unclear which marks open and which close
         for found in _QUOTED.finditer(claim):
@@ -651,12 +802,15 @@ class Quotable:
 
 
 def _bare_words(text: str) -> tuple[str, ...]:
-    """Return the letters and figures of a text in the comparison form, one string for each way to read it.
+    """Return the letters and figures of a text in the comparison form, one string for each way to
+    read it.
 
-    The case and the punctuation of a quotation accuse nobody, nor does what stands in square brackets, a marker or
-    what an editor put in. Everything else is compared as it stands.
+    The case and the punctuation of a quotation accuse nobody, nor does what stands in square
+    brackets, a marker or what an editor put in. Everything else is compared as it stands.
     """
-    readings = chain.from_iterable(map(quotation_forms, dict.fromkeys((text, _LEFT_OUT.sub(" ", text)))))
+    readings = chain.from_iterable(
+        map(quotation_forms, dict.fromkeys((text, _LEFT_OUT.sub(" ", text))))
+    )
     found = (_BARE_WORD.findall(reading.text.lower()) for reading in readings)
     return tuple(f" {' '.join(words)} " for words in found if words)
 

@@ -1,8 +1,8 @@
 """The ways to make a sentence certainly false: each yields changes of places in an answer.
 
-Each looks at one sentence of a sound answer and yields the changes after which it is certain that the evidence does
-not say it. What a change does is checked on the altered sentence, never assumed; where that leaves a doubt, the change
-is not made.
+Each looks at one sentence of a sound answer and yields the changes after which it is certain that
+the evidence does not say it. What a change does is checked on the altered sentence, never assumed;
+where that leaves a doubt, the change is not made.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from masis.offline.checks.derivations import MOST_VALUES, Near, calculated, explained, near_values, restates
+from masis.offline.checks.derivations import (
+    MOST_VALUES,
+    Near,
+    calculated,
+    explained,
+    near_values,
+    restates,
+)
 from masis.offline.checks.figures import asserts_no_value
 from masis.offline.faults.sentences import AnswerSentence, ReadAnswer
 from masis.offline.parsing.facts import Fact, agree, extract
@@ -23,7 +30,9 @@ from masis.schema.faults import FaultKind
 
 
 class FaultChange(NamedTuple):
-    """``answer[start:end]`` becomes ``words``; ``evidence_ids`` are the chunks that say what stood there."""
+    """``answer[start:end]`` becomes ``words``; ``evidence_ids`` are the chunks that say what stood
+    there.
+    """
 
     start: int
     end: int
@@ -33,26 +42,39 @@ class FaultChange(NamedTuple):
 
 Changes = Callable[[ReadAnswer, AnswerSentence, random.Random], Iterator[FaultChange]]
 
-# --- figures -------------------------------------------------------------------------------------------------------
+# --- figures
+# -------------------------------------------------------------------------------------------------------
 
 _DIGITS = re.compile(r"\d(?:[\d.,]*\d)?")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _TRIES = 40
 """Values that are tried in place of one figure before it is given up."""
 _LEAST_OFF = 0.2
-"""How far a figure is moved at least, as a share of it: nobody takes it for the same one, rounded."""
+"""How far a figure is moved at least, as a share of it: nobody takes it for the same
+one, rounded.
+"""
 _MOST_OFF = 5.0
-"""How many times larger or smaller it may become: a figure that nobody believes is found without reading."""
+"""How many times larger or smaller it may become: a figure that nobody believes is found without
+reading.
+"""
 
 
-def change_figure(read: ReadAnswer, sentence: AnswerSentence, draw: random.Random) -> Iterator[FaultChange]:
-    """Yield a figure that the cited evidence has, as one that no evidence has and that follows from none."""
+def change_figure(
+    read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
+) -> Iterator[FaultChange]:
+    """Yield a figure that the cited evidence has, as one that no evidence has and that follows from
+    none.
+    """
     allowed = read.cited_by(sentence)
     near = _computed_with(read, allowed)
     if near is None:
         return
     for fact in sentence.parsed.facts:
-        if fact.others or fact.dimension in ("ordinal", "clock") or asserts_no_value(sentence.text, fact):
+        if (
+            fact.others
+            or fact.dimension in ("ordinal", "clock")
+            or asserts_no_value(sentence.text, fact)
+        ):
             continue
         holders = read.table.holders(fact, allowed)
         part = (_YEAR if fact.kind == "date" else _DIGITS).search(fact.text)
@@ -61,7 +83,11 @@ def change_figure(read: ReadAnswer, sentence: AnswerSentence, draw: random.Rando
         ids = tuple(dict.fromkeys(read.passages[i].evidence_id for i in holders))
         start, end = fact.start + part.start(), fact.start + part.end()
         for _ in range(_TRIES):
-            words = _another_year(part.group(), draw) if fact.kind == "date" else _other_digits(part.group(), draw)
+            words = (
+                _another_year(part.group(), draw)
+                if fact.kind == "date"
+                else _other_digits(part.group(), draw)
+            )
             text = sentence.text[:start] + words + sentence.text[end:]
             if _is_credible(part.group(), words, fact) and _is_new(read, text, words, fact, near):
                 yield FaultChange(*sentence.place(start, end), words, ids)
@@ -69,7 +95,9 @@ def change_figure(read: ReadAnswer, sentence: AnswerSentence, draw: random.Rando
 
 
 def _computed_with(read: ReadAnswer, allowed: frozenset[int] | None) -> Near | None:
-    """Return the figures that a claim could be computed from; None where there are too many to try them all."""
+    """Return the figures that a claim could be computed from; None where there are too many to try
+    them all.
+    """
     cited = [each for each in read.passages if allowed is None or each.document in allowed]
     for within in (read.passages, cited):
         if sum(len(each.facts) for each in within) <= MOST_VALUES:
@@ -85,7 +113,9 @@ def _other_digits(numeral: str, draw: random.Random) -> str:
     """Return as many other digits with the same separators; a round figure stays round."""
     digits = [character for character in numeral if character.isdigit()]
     significant = len("".join(digits).rstrip("0"))
-    drawn = [draw.choice("0123456789") for _ in digits[:significant]] + ["0"] * (len(digits) - significant)
+    drawn = [draw.choice("0123456789") for _ in digits[:significant]] + ["0"] * (
+        len(digits) - significant
+    )
     if digits[0] != "0":
         drawn[0] = draw.choice("123456789")
     following = iter(drawn)
@@ -93,7 +123,9 @@ def _other_digits(numeral: str, draw: random.Random) -> str:
 
 
 def _is_credible(before: str, after: str, fact: Fact) -> bool:
-    """Return whether a figure is moved far enough to be wrong, and not so far that nobody believes it."""
+    """Return whether a figure is moved far enough to be wrong, and not so far that nobody believes
+    it.
+    """
     if fact.kind == "date":
         return True
     old, new = (float("".join(filter(str.isdigit, each))) for each in (before, after))
@@ -105,25 +137,32 @@ def _is_credible(before: str, after: str, fact: Fact) -> bool:
 
 
 def _is_new(read: ReadAnswer, text: str, words: str, was: Fact, near: Near) -> bool:
-    """Return whether no evidence has the figure that stands in the altered sentence, in whatever way it is read."""
+    """Return whether no evidence has the figure that stands in the altered sentence, in whatever
+    way it is read.
+    """
     new = next((each for each in extract(text) if each.start == was.start), None)
     if new is None or new.others or (new.kind, new.dimension) != (was.kind, was.dimension):
         return False
-    if read.table.holders(new, None) or any(agree(new, other) for other in (*read.stated, *read.own_figures)):
+    if read.table.holders(new, None) or any(
+        agree(new, other) for other in (*read.stated, *read.own_figures)
+    ):
         return False
     if words.replace(",", "") in read.numerals:
         return False
-    return not (restates(text, new, near) or calculated(text, new, near) or explained(text, new, near))
+    return not (
+        restates(text, new, near) or calculated(text, new, near) or explained(text, new, near)
+    )
 
 
-# --- negations -----------------------------------------------------------------------------------------------------
+# --- negations
+# -----------------------------------------------------------------------------------------------------
 
 
 class NegationWords(NamedTuple):
     """How one language negates. ``pairs`` are verbs with and without a negation.
 
-    ``negative`` are words that negate. A sentence with one of ``limiting`` is left alone: of "all were not treated"
-    nobody can say for sure what it denies, and a condition may hold or not.
+    ``negative`` are words that negate. A sentence with one of ``limiting`` is left alone: of "all
+    were not treated" nobody can say for sure what it denies, and a condition may hold or not.
     """
 
     pairs: Mapping[str, str]
@@ -146,7 +185,10 @@ def _before(verbs: str, word: str) -> dict[str, str]:
 NEGATIONS: Mapping[str, NegationWords] = {
     "en": NegationWords(
         _behind("is are was were will would should", "not") | {"can": "cannot"},
-        _words("not no never none nobody nothing neither nor cannot without hardly scarcely rarely seldom n't"),
+        _words(
+            "not no never none nobody nothing neither nor cannot without hardly scarcely rarely"
+            " seldom n't"
+        ),
         _words(
             """all every each any some both either only always often sometimes usually if unless whether although
             though until except may might could but than"""
@@ -154,13 +196,21 @@ NEGATIONS: Mapping[str, NegationWords] = {
     ),
     "de": NegationWords(
         _behind("ist sind war waren wird wurde wurden", "nicht"),
-        _words("nicht kein keine keinen keiner keinem keines nie niemals niemand nichts weder ohne kaum selten"),
-        _words("alle alles jeder jede jedes manche einige nur immer oft manchmal wenn falls ob obwohl sondern aber"),
+        _words(
+            "nicht kein keine keinen keiner keinem keines nie niemals niemand nichts weder ohne"
+            " kaum selten"
+        ),
+        _words(
+            "alle alles jeder jede jedes manche einige nur immer oft manchmal wenn falls ob obwohl"
+            " sondern aber"
+        ),
     ),
     "nl": NegationWords(
         _behind("is was waren wordt werd werden", "niet"),
         _words("niet geen nooit niemand niets noch zonder nauwelijks zelden"),
-        _words("alle elke elk ieder sommige alleen altijd vaak soms als indien of hoewel tenzij maar"),
+        _words(
+            "alle elke elk ieder sommige alleen altijd vaak soms als indien of hoewel tenzij maar"
+        ),
     ),
     "fr": NegationWords(
         {
@@ -195,24 +245,37 @@ NEGATIONS: Mapping[str, NegationWords] = {
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_SHORTENED = re.compile(r"n['’]t\b", re.IGNORECASE)
 _OPPOSED = 0.6
-"""Share of a sentence's content from which a passage that negates otherwise may be about the same."""
+"""Share of a sentence's content from which a passage that negates otherwise may be
+about the same.
+"""
 
 
-def change_negation(read: ReadAnswer, sentence: AnswerSentence, draw: random.Random) -> Iterator[FaultChange]:
+def change_negation(
+    read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
+) -> Iterator[FaultChange]:
     """Yield a near copy of the evidence with its verb negated, or with its negation removed."""
     words = NEGATIONS.get(read.language or "")
     source = read.source_of(sentence)
     if words is None or source is None or sentence.text.rstrip().endswith("?"):
         return
     own = _negations(sentence.text, words)
-    if own > 1 or own != _negations(source.text, words) or words.limiting & _lower_words(sentence.text):
+    if (
+        own > 1
+        or own != _negations(source.text, words)
+        or words.limiting & _lower_words(sentence.text)
+    ):
         return
     content = sentence.parsed.content
     for passage in read.passages:
         # a chunk that denies what another says: which of them is right is not for code to say
-        if len(content & passage.content) >= _OPPOSED * len(content) and _negations(passage.text, words) != own:
+        if (
+            len(content & passage.content) >= _OPPOSED * len(content)
+            and _negations(passage.text, words) != own
+        ):
             return
-    pairs = [(negated, plain) if own else (plain, negated) for plain, negated in words.pairs.items()]
+    pairs = [
+        (negated, plain) if own else (plain, negated) for plain, negated in words.pairs.items()
+    ]
     for before, after in draw.sample(pairs, len(pairs)):
         # a verb at the end of its clause takes its negation elsewhere: "weil er krank war"
         found = re.search(rf"(?<![\w'’-]){re.escape(before)}(?= [\w\"“«])", sentence.text)
@@ -233,7 +296,8 @@ def _negations(text: str, words: NegationWords) -> int:
     return len(found) + len(_NOT_SHORTENED.findall(text))
 
 
-# --- citations -----------------------------------------------------------------------------------------------------
+# --- citations
+# -----------------------------------------------------------------------------------------------------
 
 _ELSEWHERE = 0.4
 """Share of a sentence's content below which no passage of a chunk can be what the sentence says."""
@@ -244,8 +308,12 @@ _MOST_TARGETS = 6
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
 
-def change_citation(read: ReadAnswer, sentence: AnswerSentence, draw: random.Random) -> Iterator[FaultChange]:
-    """Yield a reference as one to a chunk that says nothing of the sentence, or to one that does not exist."""
+def change_citation(
+    read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
+) -> Iterator[FaultChange]:
+    """Yield a reference as one to a chunk that says nothing of the sentence, or to one that does
+    not exist.
+    """
     inside = read.citations_in(sentence)
     if len(inside) != 1 or inside[0].evidence_id is None or inside[0].start < sentence.start:
         return  # what another reference supports is not wrong
@@ -254,11 +322,15 @@ def change_citation(read: ReadAnswer, sentence: AnswerSentence, draw: random.Ran
     for target in draw.sample(targets, min(len(targets), _MOST_TARGETS)):
         for words in _references_to(read, citation, target):
             if _names(read.altered(citation.start, citation.end, words), citation.start, target):
-                yield FaultChange(citation.start, citation.end, words, (citation.evidence_id or "",))
+                yield FaultChange(
+                    citation.start, citation.end, words, (citation.evidence_id or "",)
+                )
                 break
 
 
-def _unrelated_chunks(read: ReadAnswer, sentence: AnswerSentence, citation: Citation) -> Iterator[str]:
+def _unrelated_chunks(
+    read: ReadAnswer, sentence: AnswerSentence, citation: Citation
+) -> Iterator[str]:
     """Yield the chunks that certainly don't say a sentence that the cited one does say."""
     if read.source_of(sentence) is None:
         return
@@ -267,15 +339,23 @@ def _unrelated_chunks(read: ReadAnswer, sentence: AnswerSentence, citation: Cita
             number = read.number_of[chunk.id]
             _, share = read.nearest(sentence, frozenset({number}))
             content = sentence.parsed.content
-            there = frozenset().union(*(each.content for each in read.passages if each.document == number))
+            there = frozenset().union(
+                *(each.content for each in read.passages if each.document == number)
+            )
             if share < _ELSEWHERE and len(content & there) < _ANYWHERE * len(content):
                 yield chunk.id
 
 
 def _references_to(read: ReadAnswer, citation: Citation, target: str | None) -> Iterator[str]:
-    """Yield how a reference may be written that names another chunk, or, for None, a chunk that isn't there."""
+    """Yield how a reference may be written that names another chunk, or, for None, a chunk that
+    isn't there.
+    """
     if target is None:
-        numbers = [int(found.group()) for chunk in read.evidence if (found := _LAST_NUMBER.search(chunk.id))]
+        numbers = [
+            int(found.group())
+            for chunk in read.evidence
+            if (found := _LAST_NUMBER.search(chunk.id))
+        ]
         missing = max([len(read.evidence), *(number for number in numbers if number < 10_000)]) + 1
         yield _LAST_NUMBER.sub(str(missing), citation.text, count=1)
         return
@@ -288,24 +368,33 @@ def _references_to(read: ReadAnswer, citation: Citation, target: str | None) -> 
 
 
 def _names(altered: ReadAnswer, start: int, target: str | None) -> bool:
-    """Return whether the reference at a place of the altered answer names this chunk, or, for None, no chunk."""
+    """Return whether the reference at a place of the altered answer names this chunk, or, for None,
+    no chunk.
+    """
     found = next((each for each in altered.audit.citations if each.start == start), None)
     if found is None:
         return False
-    return found.evidence_id == target and found.status == ("invalid" if target is None else "valid")
+    return found.evidence_id == target and found.status == (
+        "invalid" if target is None else "valid"
+    )
 
 
-# --- names ---------------------------------------------------------------------------------------------------------
+# --- names
+# ---------------------------------------------------------------------------------------------------------
 
 NAMED_LANGUAGES = frozenset({"en", "fr", "es", "it", "pt", "nl"})
-"""Languages in which capitals tell names from other words, and names don't change with their place in a sentence."""
+"""Languages in which capitals tell names from other words, and names don't change with their place
+in a sentence.
+"""
 _CAPITALISED = re.compile(r"[^\W\d_][^\W_]*(?:-[^\W_]+)*")
 _NEAR = 0.5
 """Share of the rest of a sentence from which a passage may say it of another name."""
 _CALENDAR = frozenset(
     stem(word)
-    for word in """january february march april may june july august september october november december monday tuesday
-    wednesday thursday friday saturday sunday""".split()
+    for word in """
+        january february march april may june july august september october november december monday
+        tuesday wednesday thursday friday saturday sunday
+    """.split()
 )
 
 
@@ -318,8 +407,12 @@ class _Name(NamedTuple):
     before: str
 
 
-def change_name(read: ReadAnswer, sentence: AnswerSentence, draw: random.Random) -> Iterator[FaultChange]:
-    """Yield a name of a near copy of the evidence as another name of the same case, of which no evidence says it."""
+def change_name(
+    read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
+) -> Iterator[FaultChange]:
+    """Yield a name of a near copy of the evidence as another name of the same case, of which no
+    evidence says it.
+    """
     source = read.source_of(sentence)
     if read.language not in NAMED_LANGUAGES or source is None:
         return
@@ -338,21 +431,30 @@ def change_name(read: ReadAnswer, sentence: AnswerSentence, draw: random.Random)
         ]
         for other in draw.sample(fits, len(fits)):
             if not _may_be_said_of(read, sentence, name, other):
-                yield FaultChange(*sentence.place(name.start, name.end), other.words, (source.evidence_id,))
+                yield FaultChange(
+                    *sentence.place(name.start, name.end), other.words, (source.evidence_id,)
+                )
                 break
 
 
 def _words_before(read: ReadAnswer) -> dict[str, set[str]]:
-    """Return the words that each name stands behind: names behind the same one are of one sort, as in "in Oslo"."""
+    """Return the words that each name stands behind: names behind the same one are of one sort, as
+    in "in Oslo".
+    """
     found: dict[str, set[str]] = defaultdict(set)
-    for text in (*(chunk.text for chunk in read.evidence), *(sentence.text for sentence in read.sentences)):
+    for text in (
+        *(chunk.text for chunk in read.evidence),
+        *(sentence.text for sentence in read.sentences),
+    ):
         for name in _names_in(text):
             found[name.words] |= {name.before} - {""}
     return found
 
 
 def _names_in(text: str) -> list[_Name]:
-    """Return the names of a text: runs of capitalised words, but for a word that only begins a sentence."""
+    """Return the names of a text: runs of capitalised words, but for a word that only begins a
+    sentence.
+    """
     found: list[_Name] = []
     last = None
     for match in _CAPITALISED.finditer(text):
@@ -361,7 +463,8 @@ def _names_in(text: str) -> list[_Name]:
         between = "" if last is None else text[last.end() : match.start()]
         begins = last is None or any(mark in between for mark in '.!?:;\n"“«(')
         last = match
-        is_name = word[0].isupper() and not word.isupper()  # EUR and MRI are units, roles and methods as well
+        # EUR and MRI are units, roles and methods as well
+        is_name = word[0].isupper() and not word.isupper()
         if not is_name or word.lower() in STOPWORDS or stem(word.lower()) in _CALENDAR:
             continue
         if found and found[-1].end == match.start() - 1 and text[match.start() - 1] == " ":
@@ -383,7 +486,8 @@ def _may_be_said_of(read: ReadAnswer, sentence: AnswerSentence, name: _Name, oth
     rest = sentence.parsed.content - own
     named = {stem(word) for word in _lower_words(other.words)}
     return any(
-        named & passage.content and len(rest & passage.content) >= _NEAR * len(rest) for passage in read.passages
+        named & passage.content and len(rest & passage.content) >= _NEAR * len(rest)
+        for passage in read.passages
     )
 
 
@@ -396,10 +500,18 @@ CHANGES: Mapping[FaultKind, Changes] = {
 """How each kind of fault is made."""
 
 NOTHING_CERTAIN: Mapping[FaultKind, str] = {
-    "figure": "no figure of the answer is one of the cited evidence that can be changed beyond doubt",
-    "negation": "no sentence of the answer is a near copy of the evidence whose negation can be changed by rule",
+    "figure": (
+        "no figure of the answer is one of the cited evidence that can be changed beyond doubt"
+    ),
+    "negation": (
+        "no sentence of the answer is a near copy of the evidence whose negation can be changed by"
+        " rule"
+    ),
     "citation": "no sentence of the answer has one reference alone that can be moved",
-    "name": "no name of the answer can be swapped with another name of the case of which the evidence says otherwise",
+    "name": (
+        "no name of the answer can be swapped with another name of the case of which the evidence"
+        " says otherwise"
+    ),
 }
 """Why a kind of fault can't be planted in an answer."""
 

@@ -1,4 +1,6 @@
-"""Plant one certain fault in a copy of a sound answer, the same one for the same seed, or say why it can't be done."""
+"""Plant one certain fault in a copy of a sound answer, the same one for the same seed, or say why
+it can't be done.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def plant_fault(
     languages = languages_of(kind)
     if languages is not None and read.language not in languages:
         known = ", ".join(map(language_name, languages))
-        return NoCertainFault(kind, f"it can be made in {known} only, and the answer is in none of them for sure")
+        return NoCertainFault(
+            kind, f"it can be made in {known} only, and the answer is in none of them for sure"
+        )
     draw = random.Random(f"{kind}:{seed}")
     for sentence in draw.sample(read.sentences, min(len(read.sentences), MOST_TRIED)):
         for change in CHANGES[kind](read, sentence, draw):
@@ -65,7 +69,9 @@ def plant_fault(
 def _planted(
     read: ReadAnswer, sentence: AnswerSentence, change: FaultChange, kind: FaultKind, seed: int
 ) -> FaultyAnswer | None:
-    """Return the altered answer; None where the change would move more than the words it is about."""
+    """Return the altered answer; None where the change would move more than the words
+    it is about.
+    """
     altered = read.altered(change.start, change.end, change.words)
     if len(altered.audit.sentences) != len(read.audit.sentences):
         return None  # a stop or a capital too many: the sentences around it would read otherwise

@@ -1,4 +1,6 @@
-"""A sound answer with its evidence, read once: its sentences, what they cite, and which passages say them."""
+"""A sound answer with its evidence, read once: its sentences, what they cite, and which passages
+say them.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,24 @@ from masis.schema.audit import Citation, Claim
 from masis.schema.case import Evidence
 
 NEAR_COPY = 0.8
-"""Share of a sentence's content words that one passage has, from which the passage says the sentence."""
+"""Share of a sentence's content words that one passage has, from which the passage says the
+sentence.
+"""
 FEWEST_WORDS = 4
 """Content words that a sentence needs: of a shorter one many passages have most."""
 LONGEST_ANSWER = 20_000
-"""Characters of an answer that a fault is put into. People read it whole, so a longer one measures patience."""
+"""Characters of an answer that a fault is put into. People read it whole, so a longer one measures
+patience.
+"""
 MOST_EVIDENCE = 300_000
 """Characters of evidence: each sentence that is tried is compared with all passages."""
 
 
 @dataclass(frozen=True)
 class AnswerSentence:
-    """A sentence of the answer that asserts something; ``text`` has its markers blanked, so that offsets hold."""
+    """A sentence of the answer that asserts something; ``text`` has its markers blanked, so that
+    offsets hold.
+    """
 
     claim: Claim
     start: int
@@ -51,7 +59,9 @@ class ReadAnswer:
 
     def altered(self, start: int, end: int, words: str) -> ReadAnswer:
         """Return the answer with other words at one place."""
-        return ReadAnswer(self.answer[:start] + words + self.answer[end:], self.evidence, self.question)
+        return ReadAnswer(
+            self.answer[:start] + words + self.answer[end:], self.evidence, self.question
+        )
 
     @cached_property
     def sentences(self) -> list[AnswerSentence]:
@@ -59,14 +69,18 @@ class ReadAnswer:
         found = []
         for claim in sentence_claims(self.audit):
             text = plain_text(claim)
-            found.append(AnswerSentence(claim, claim.start or 0, text, ParsedSentence(text, tokens(text))))
+            found.append(
+                AnswerSentence(claim, claim.start or 0, text, ParsedSentence(text, tokens(text)))
+            )
         return found
 
     @cached_property
     def passages(self) -> list[Passage]:
         """The passages of all evidence."""
         return [
-            passage for number, chunk in enumerate(self.evidence) for passage in passages(number, chunk.id, chunk.text)
+            passage
+            for number, chunk in enumerate(self.evidence)
+            for passage in passages(number, chunk.id, chunk.text)
         ]
 
     @cached_property
@@ -86,26 +100,41 @@ class ReadAnswer:
 
     @cached_property
     def language(self) -> str | None:
-        """The two-letter code of the language of the answer; None where that can't be said for sure."""
+        """The two-letter code of the language of the answer; None where that can't be said for
+        sure.
+        """
         return detect_language(self.answer)
 
     @cached_property
     def stated(self) -> list[Fact]:
-        """The figures of the question and of where the evidence is from, which an answer may repeat."""
-        return [*extract(self.question), *(fact for chunk in self.evidence for fact in extract(origin_of(chunk)))]
+        """The figures of the question and of where the evidence is from, which an answer may
+        repeat.
+        """
+        return [
+            *extract(self.question),
+            *(fact for chunk in self.evidence for fact in extract(origin_of(chunk))),
+        ]
 
     def cited_by(self, sentence: AnswerSentence) -> frozenset[int] | None:
         """Return the numbers of the chunks that a sentence cites; None where it cites none."""
-        cited = frozenset(self.number_of[each] for each in sentence.claim.cited if each in self.number_of)
+        cited = frozenset(
+            self.number_of[each] for each in sentence.claim.cited if each in self.number_of
+        )
         return cited or None
 
     def source_of(self, sentence: AnswerSentence) -> Passage | None:
-        """Return the passage, of a cited chunk where any is cited, that the sentence is a near copy of."""
+        """Return the passage, of a cited chunk where any is cited, that the sentence is a near copy
+        of.
+        """
         passage, share = self.nearest(sentence, self.cited_by(sentence))
         return passage if share >= NEAR_COPY else None
 
-    def nearest(self, sentence: AnswerSentence, allowed: frozenset[int] | None = None) -> tuple[Passage | None, float]:
-        """Return the passage of the allowed chunks that has most of a sentence's content words, and their share."""
+    def nearest(
+        self, sentence: AnswerSentence, allowed: frozenset[int] | None = None
+    ) -> tuple[Passage | None, float]:
+        """Return the passage of the allowed chunks that has most of a sentence's content words, and
+        their share.
+        """
         content = sentence.parsed.content
         within = [each for each in self.passages if allowed is None or each.document in allowed]
         if len(content) < FEWEST_WORDS or not within:

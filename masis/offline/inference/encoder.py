@@ -1,6 +1,8 @@
-"""The sentence encoder: MiniLM-L6 as an int8 ONNX file, which sees likeness of meaning where words differ.
+"""The sentence encoder: MiniLM-L6 as an int8 ONNX file, which sees likeness of meaning where words
+differ.
 
-Its files, licence and limits are described in `minilm/MODEL_CARD.md`; `tools/export_encoder.py` makes them.
+Its files, licence and limits are described in `minilm/MODEL_CARD.md`; `tools/export_encoder.py`
+makes them.
 """
 
 from __future__ import annotations
@@ -23,12 +25,14 @@ MAX_CACHED_TEXTS = 2000
 class Encoder:
     """Encodes texts one by one, on one thread, and caches the results; may be shared by threads.
 
-    Each text is encoded by itself because the scales of dynamic int8 quantisation depend on everything in a batch:
-    batched, the vector of a text would depend on its neighbours.
+    Each text is encoded by itself because the scales of dynamic int8 quantisation depend on
+    everything in a batch: batched, the vector of a text would depend on its neighbours.
     """
 
     def __init__(self, folder: Path = FILES, max_cached_texts: int = MAX_CACHED_TEXTS) -> None:
-        """Open `model.onnx` and `tokenizer.json` in the folder; raises OSError where one can't be read."""
+        """Open `model.onnx` and `tokenizer.json` in the folder; raises OSError where one can't be
+        read.
+        """
         # Half a second and 40 MB: only who encodes pays for them.
         import onnxruntime
         from tokenizers import Tokenizer
@@ -39,8 +43,12 @@ class Encoder:
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
         options.log_severity_level = 3
         self.digest = hashlib.sha256(model).hexdigest()
-        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        self._tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        self._session = onnxruntime.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"]
+        )
+        self._tokenizer = Tokenizer.from_str(
+            (folder / "tokenizer.json").read_text(encoding="utf-8")
+        )
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_PIECES)
         self._cached = lru_cache(max_cached_texts)(self._encode)
@@ -51,7 +59,9 @@ class Encoder:
 
     def _encode(self, text: str) -> Array:
         ids = np.array([self._tokenizer.encode(text).ids], dtype=np.int64)
-        vectors = self._session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0][0]
+        vectors = self._session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[
+            0
+        ][0]
         total: Array = vectors.sum(axis=0)
         return total
 

@@ -1,10 +1,11 @@
-"""The evidence of a case as an index that judges claims: verdict, accusations, supporting passages, closeness.
+"""The evidence of a case as an index that judges claims: verdict, accusations, supporting passages,
+closeness.
 
     index = EvidenceIndex([("chunk_1", "The firm grew by 12% in 2021.")])
     index.assess("The firm grew by 21% in 2021.").verdict      # "contradicted"
 
-docs/models.md explains how it judges. The same input gives the same answer, without a network; scores of the encoder
-differ in the third digit between kinds of CPU.
+docs/models.md explains how it judges. The same input gives the same answer, without a network;
+scores of the encoder differ in the third digit between kinds of CPU.
 """
 
 import re
@@ -43,7 +44,8 @@ _SILENT = re.compile(
 )
 """A sentence that says that the evidence is silent."""
 _ASKS = re.compile(
-    r"\W*(?:(?:and|but|so|or) )?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|"
+    r"\W*(?:(?:and|but|so|or)"
+    r" )?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|"
     r"will|would|should|shall|may|might|has|have|had|am|any|isn['’]t|aren['’]t|don['’]t|doesn['’]t|didn['’]t)\b",
     re.IGNORECASE,
 )
@@ -51,9 +53,12 @@ _ASKS = re.compile(
 _COPY_SUPPORT = 0.97
 """The least support of a claim that is a copy."""
 _ACCUSED_SUPPORT = 0.2
-"""The most support of a claim that is accused: of high severity by DRAFT-CRITIQUE-SEVERITY, however close the rest."""
+"""The most support of a claim that is accused: of high severity by DRAFT-CRITIQUE-SEVERITY, however
+close the rest.
+"""
 _REFERRING = frozenset(
-    "it its he she they his her their them this these that those such both the there here one another".split()
+    "it its he she they his her their them this these that those such both the there here one"
+    " another".split()
 )
 """First words of a sentence that takes its subject from before it."""
 _SUBJECT_WORDS = 3
@@ -65,11 +70,13 @@ Part = tuple[int, Match]
 ALWAYS_JUDGED = 1000
 """Characters of a claim that is judged however long the evidence is."""
 MOST_COMPARED = 12_000_000
-"""Characters of a longer claim, times sentences of the evidence and its words (up to `_WORDS_COMPARED`), that are
-compared: 5 s of processor time (benchmarks/slow_strings.py). Beyond, the claim is left unverifiable: a verdict on a
-part of it would be taken for one on all of it."""
+"""Characters of a longer claim, times sentences of the evidence and its words (up to
+`_WORDS_COMPARED`), that are compared: 5 s of processor time (benchmarks/slow_strings.py). Beyond,
+the claim is left unverifiable: a verdict on a part of it would be taken for one on all of it."""
 _WORDS_COMPARED = 350
-"""Words of the evidence that the words of a sentence are compared with one by one, about: those of the best runs."""
+"""Words of the evidence that the words of a sentence are compared with one by one, about: those of
+the best runs.
+"""
 TOO_LONG = "long"
 """The code of what kept such a claim from being judged."""
 
@@ -80,14 +87,15 @@ Verdict = Literal["supported", "contradicted", "unsupported", "unverifiable"]
 class Assessment:
     """How far the evidence supports one claim.
 
-    `support` says how close the evidence comes, 0..1, None where there is nothing to check against: an order for the
-    queue, no probability. `confidence` is how sure the verdict is, 0..1. `signals` accuse with what the evidence has
-    instead, `absent` with quotations that the evidence lacks (their `evidence_id` and `evidence_text` are empty).
-    `figures` accuse nobody: the evidence lacks them, and they may be calculated. `vetoes` are codes of what kept a copy
-    from being confirmed, `change` the words in which a near-copy differs from its sentence: those of the claim, those
-    of the evidence. `supporting` holds at most three passages, the best first, each with the share of the claim's
-    content that it covers; of a confirmed claim the ones that it copies. `uncovered` are the spans of the claim that no
-    evidence covers, or the accused ones alone.
+    `support` says how close the evidence comes, 0..1, None where there is nothing to check against:
+    an order for the queue, no probability. `confidence` is how sure the verdict is, 0..1. `signals`
+    accuse with what the evidence has instead, `absent` with quotations that the evidence lacks
+    (their `evidence_id` and `evidence_text` are empty). `figures` accuse nobody: the evidence lacks
+    them, and they may be calculated. `vetoes` are codes of what kept a copy from being confirmed,
+    `change` the words in which a near-copy differs from its sentence: those of the claim, those of
+    the evidence. `supporting` holds at most three passages, the best first, each with the share of
+    the claim's content that it covers; of a confirmed claim the ones that it copies. `uncovered`
+    are the spans of the claim that no evidence covers, or the accused ones alone.
     """
 
     support: float | None
@@ -112,14 +120,20 @@ class EvidenceIndex:
     """
 
     def __init__(
-        self, evidence: Iterable[tuple[str, str]], encoder: Encoder | None = None, *, origins: Sequence[str] = ()
+        self,
+        evidence: Iterable[tuple[str, str]],
+        encoder: Encoder | None = None,
+        *,
+        origins: Sequence[str] = (),
     ) -> None:
         """Index the evidence.
 
         Args:
             evidence: Pairs of id and text, in the order of the case; texts may be empty.
-            origins: Where the chunks are from (title, date ...), in words: nobody is accused of a figure of theirs.
-            encoder: The sentence encoder; the one that ships where None, opened when the first claim is judged.
+            origins: Where the chunks are from (title, date ...), in words: nobody is accused of a
+                figure of theirs.
+            encoder: The sentence encoder; the one that ships where None, opened when the first
+                claim is judged.
 
         """
         self._encoder = encoder
@@ -144,37 +158,50 @@ class EvidenceIndex:
         self._copies = CopyIndex([text for _, text in self._chunks])
         self._quotable = Quotable([text for _, text in self._chunks])
         inner = (word for passage in self.passages for word in passage.words[1:])
-        self._names = frozenset(word.stem for word in inner if word.weight >= NAMED and word.text[0].isupper())
+        self._names = frozenset(
+            word.stem for word in inner if word.weight >= NAMED and word.text[0].isupper()
+        )
         self._matched_claims: dict[str, list[Part]] = {}
         self._assessments: dict[tuple[str, frozenset[int] | None, str, str], Assessment] = {}
 
     def assess(
-        self, claim: str, only: Collection[str] | None = None, *, question: str = "", before: str = ""
+        self,
+        claim: str,
+        only: Collection[str] | None = None,
+        *,
+        question: str = "",
+        before: str = "",
     ) -> Assessment:
         """Judge a claim against the evidence; repeated calls are answered from a cache.
 
         Args:
             claim: The text of the claim, one sentence or several, without citation markers.
-            only: The evidence ids to judge against; all evidence where None. Unknown ids are ignored.
-            question: What the answer is to: its figures are not accused, and a claim that names nothing is about it.
+            only: The evidence ids to judge against; all evidence where None. Unknown ids are
+                ignored.
+            question: What the answer is to: its figures are not accused, and a claim that names
+                nothing is about it.
             before: What the answer says just before the claim.
 
         Returns:
-            The verdict with support and confidence (0 to 1), accusations, supporting passages and the spans of the
-            claim that no evidence covers. Support is None where there is nothing to check, and where claim and evidence
-            are too long to be compared (`MOST_COMPARED`).
+            The verdict with support and confidence (0 to 1), accusations, supporting passages and
+            the spans of the claim that no evidence covers. Support is None where there is nothing
+            to check, and where claim and evidence are too long to be compared (`MOST_COMPARED`).
 
         """
         allowed = None
         if only is not None:
-            documents = frozenset(d for name in only for d in self._documents.get(name, ()) if d in self._sizes)
+            documents = frozenset(
+                d for name in only for d in self._documents.get(name, ()) if d in self._sizes
+            )
             allowed = None if len(documents) == len(self._sizes) else documents
         key = (claim, allowed, question, before)
         if key not in self._assessments:
             self._assessments[key] = self._assess(claim, allowed, question, before)
         return self._assessments[key]
 
-    def _assess(self, claim: str, allowed: frozenset[int] | None, question: str, before: str) -> Assessment:
+    def _assess(
+        self, claim: str, allowed: frozenset[int] | None, question: str, before: str
+    ) -> Assessment:
         documents = self._sizes if allowed is None else allowed
         if not documents:
             return Assessment(None, "unverifiable", 1.0)
@@ -187,16 +214,23 @@ class EvidenceIndex:
             return _NOTHING_ASSERTED
         encoder = self._encoder or load_encoder()
         weight = sum(match.total for _, match in parts)
-        close = round(sum(match.total * closeness(match, encoder) for _, match in parts) / weight, 4)
+        close = round(
+            sum(match.total * closeness(match, encoder) for _, match in parts) / weight, 4
+        )
         copied, objections = self._copied(claim, parts, allowed, question, before)
         if copied and not objections:
             places = dict.fromkeys(place for found in copied for place in found.places)
-            quotes = tuple(_quote(*self._chunks[place.document], place.start, place.end, 1.0) for place in places)
+            quotes = tuple(
+                _quote(*self._chunks[place.document], place.start, place.end, 1.0)
+                for place in places
+            )
             return Assessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=quotes)
         accused, figures = ([], ()) if copied else self._accused(claim, parts, question)
         supporting, uncovered = self._supporting(parts), _uncovered(parts)
         if not accused:
-            change = None if copied else next(self._copies.changes(claim, self._nearest(parts)), None)
+            change = (
+                None if copied else next(self._copies.changes(claim, self._nearest(parts)), None)
+            )
             return Assessment(
                 close,
                 "unverifiable",
@@ -222,7 +256,9 @@ class EvidenceIndex:
 
     @cached_property
     def _numerals(self) -> set[str]:
-        return set().union(*(numerals_in(text) for text in (*(text for _, text in self._chunks), *self._origins)))
+        return set().union(
+            *(numerals_in(text) for text in (*(text for _, text in self._chunks), *self._origins))
+        )
 
     @cached_property
     def _figures_of_origins(self) -> list[Fact]:
@@ -235,9 +271,16 @@ class EvidenceIndex:
         return len(claim) * (len(self.passages) + min(_WORDS_COMPARED, words)) > MOST_COMPARED
 
     def _copied(
-        self, claim: str, parts: Sequence[Part], allowed: frozenset[int] | None, question: str, before: str
+        self,
+        claim: str,
+        parts: Sequence[Part],
+        allowed: frozenset[int] | None,
+        question: str,
+        before: str,
     ) -> tuple[tuple[Copied, ...], tuple[str, ...]]:
-        """Return where the evidence says every sentence of the claim, if so, and what speaks against confirming it."""
+        """Return where the evidence says every sentence of the claim, if so, and what speaks
+        against confirming it.
+        """
         found: list[Copied] = []
         objections: list[str] = []
         near = self._nearest(parts)
@@ -247,7 +290,11 @@ class EvidenceIndex:
                 return (), ()
             found.append(copy)
             objections += [copy.objection] if copy.objection else []
-            others = [(d, at) for d, at in near if not any(d == p[0] and p[1] <= at < p[2] for p in copy.places)]
+            others = [
+                (d, at)
+                for d, at in near
+                if not any(d == p[0] and p[1] <= at < p[2] for p in copy.places)
+            ]
             if any(change.turns for change in self._copies.changes(sentence, others)):
                 objections.append("disputed")
             if self._about_another(sentence, copy, question, claim[:at].strip() or before):
@@ -265,14 +312,23 @@ class EvidenceIndex:
                 best[i] = max(best[i], found.coverage((i,)))
         ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
         leader = ranked[0][1] if ranked else 0.0
-        near = [(self.passages[i], round(score, 4)) for i, score in ranked[:3] if score >= max(0.2, 0.5 * leader)]
-        return tuple(_quote(*self._chunks[each.document], each.start, each.end, score) for each, score in near)
+        near = [
+            (self.passages[i], round(score, 4))
+            for i, score in ranked[:3]
+            if score >= max(0.2, 0.5 * leader)
+        ]
+        return tuple(
+            _quote(*self._chunks[each.document], each.start, each.end, score)
+            for each, score in near
+        )
 
     def _about_another(self, sentence: str, copy: Copied, question: str, before: str) -> bool:
-        """Return whether a copy may be about something else than the question and the answer so far.
+        """Return whether a copy may be about something else than the question and the answer so
+        far.
 
-        Its subject is the name that it begins with, or, of "It is 80 metres long", the name that the evidence has just
-        before; where question and answer name something, that has to be among it.
+        Its subject is the name that it begins with, or, of "It is 80 metres long", the name that
+        the evidence has just before; where question and answer name something, that has to be among
+        it.
         """
         words = tokens(sentence)
         context = {word.stem for word in tokens(f"{question} {before}")}
@@ -285,7 +341,9 @@ class EvidenceIndex:
         if words[0].text.lower() not in _REFERRING or any(word.stem in context for word in own):
             return False
         place = copy.places[0]
-        earlier = [p for p in self.passages if p.document == place.document and p.end <= place.start]
+        earlier = [
+            p for p in self.passages if p.document == place.document and p.end <= place.start
+        ]
         for passage in reversed(earlier[-_LOOK_BACK:]):
             if named := self._named(passage.words):
                 return named[0].stem not in context
@@ -302,20 +360,28 @@ class EvidenceIndex:
         accused = list(self._quotable.accused(claim, question))
         absent: list[AbsentFigure] = []
         for offset, match in parts:
-            found = check_figures(match, self._facts, asked, self._numerals, self._figures_of_origins)
+            found = check_figures(
+                match, self._facts, asked, self._numerals, self._figures_of_origins
+            )
             accused += (_shifted(signal, offset) for signal in found.contradictions)
             absent += (_shifted(figure, offset) for figure in found.absent)
-        return sorted(accused, key=lambda signal: (not signal.evidence_id, -signal.strength)), tuple(absent)
+        return sorted(
+            accused, key=lambda signal: (not signal.evidence_id, -signal.strength)
+        ), tuple(absent)
 
     def _matched(self, claim: str) -> list[Part]:
-        """Return the sentences that assert something, matched with the evidence, long ones in pieces."""
+        """Return the sentences that assert something, matched with the evidence, long ones in
+        pieces.
+        """
         if claim not in self._matched_claims:
             parts = (
                 (offset, match_sentence(parsed, self.passages, self._exact, self._loose))
                 for at, sentence in _asserting(claim)
                 for offset, parsed in _bounded_parts(at, sentence)
             )
-            self._matched_claims[claim] = [(offset, part) for offset, part in parts if part.total >= 1.0]
+            self._matched_claims[claim] = [
+                (offset, part) for offset, part in parts if part.total >= 1.0
+            ]
         return self._matched_claims[claim]
 
 
@@ -329,7 +395,9 @@ def _shifted(signal: _Placed, offset: int) -> _Placed:
 
 
 def _asserting(claim: str) -> Iterator[tuple[int, str]]:
-    """Yield the sentences that assert something: no question, no refusal, nothing on what the evidence lacks."""
+    """Yield the sentences that assert something: no question, no refusal, nothing on what the
+    evidence lacks.
+    """
     spans = [(0, claim)]
     if _INNER_STOP.search(claim):
         spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
@@ -340,12 +408,21 @@ def _asserting(claim: str) -> Iterator[tuple[int, str]]:
 
 
 def _bounded_parts(start: int, sentence: str) -> Iterator[tuple[int, ParsedSentence]]:
-    """Yield the sentence, or pieces of one that runs on, to be judged one by one: nothing is truncated."""
+    """Yield the sentence, or pieces of one that runs on, to be judged one by one: nothing is
+    truncated.
+    """
     words = tokens(sentence)
-    cuts = [0, *(words[i].start for i in range(LONGEST_PASSAGE, len(words), LONGEST_PASSAGE)), len(sentence)]
+    cuts = [
+        0,
+        *(words[i].start for i in range(LONGEST_PASSAGE, len(words), LONGEST_PASSAGE)),
+        len(sentence),
+    ]
     for begin, end in pairwise(cuts):
         text = sentence[begin:end]
-        yield start + begin, ParsedSentence(text, tokens(text) if begin or end < len(sentence) else words)
+        yield (
+            start + begin,
+            ParsedSentence(text, tokens(text) if begin or end < len(sentence) else words),
+        )
 
 
 def _quote(evidence_id: str, text: str, start: int, end: int, score: float) -> Quote:

@@ -1,4 +1,6 @@
-"""The evidence of a case as the offline roles share it: one cached index, and the key points the question asks for."""
+"""The evidence of a case as the offline roles share it: one cached index, and the key points the
+question asks for.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ VERSION = "6"
 
 JUDGED_BY = JudgedBy(model=OFFLINE, version=VERSION)
 
-_ASKING = frozenset("what which who whom whose when where why how tell explain describe list name give compare".split())
+_ASKING = frozenset(
+    "what which who whom whose when where why how tell explain describe list name give compare".split()
+)
 _LEAD = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
 KEY_SHARE = 0.6
 KEY_LEAST = 0.25
@@ -34,7 +38,9 @@ OWN_PART = 0.6
 
 
 class KeyPoint(NamedTuple):
-    """A passage of evidence that the question asks for; ``relevance`` is 0..1 against the most relevant one."""
+    """A passage of evidence that the question asks for; ``relevance`` is 0..1 against the most
+    relevant one.
+    """
 
     passage: Passage
     relevance: float
@@ -43,14 +49,19 @@ class KeyPoint(NamedTuple):
 def index_of(evidence: Sequence[Evidence]) -> EvidenceIndex:
     """Return the index of this evidence, built once for all roles and iterations.
 
-    Of a chunk's origin (source, title, date) figures count as evidence, as they do for whoever reads it.
+    Of a chunk's origin (source, title, date) figures count as evidence, as they do for whoever
+    reads it.
     """
-    return _index(tuple((chunk.id, chunk.text) for chunk in evidence), tuple(map(origin_of, evidence)))
+    return _index(
+        tuple((chunk.id, chunk.text) for chunk in evidence), tuple(map(origin_of, evidence))
+    )
 
 
 def origin_of(chunk: Evidence) -> str:
     """Return where a chunk is from, in words: its source, title, date and the like."""
-    extra = (str(value) for value in (chunk.model_extra or {}).values() if isinstance(value, str | int))
+    extra = (
+        str(value) for value in (chunk.model_extra or {}).values() if isinstance(value, str | int)
+    )
     return " · ".join(part[:ORIGIN_MOST] for part in (chunk.source or "", *extra) if part)
 
 
@@ -60,7 +71,9 @@ def _index(evidence: tuple[tuple[str, str], ...], origins: tuple[str, ...]) -> E
 
 
 def plain_text(claim: Claim) -> str:
-    """Return the text of a claim with its markers and its bullet blanked, so that offsets stay valid."""
+    """Return the text of a claim with its markers and its bullet blanked, so that offsets stay
+    valid.
+    """
     text = claim.text
     for start, end in claim.markers:
         text = text[:start] + " " * (end - start) + text[end:]
@@ -69,14 +82,18 @@ def plain_text(claim: Claim) -> str:
 
 
 def lead_of(text: str) -> str:
-    """Return the bullet or number that opens a list item, with the blanks around it; empty where there is none."""
+    """Return the bullet or number that opens a list item, with the blanks around it; empty where
+    there is none.
+    """
     found = _LEAD.match(text)
     return found.group() if found else ""
 
 
 @lru_cache(maxsize=1024)
 def stems(text: str) -> frozenset[str]:
-    """Return the content stems of a text, with the looser keys (prefix, synonyms) under which related words meet."""
+    """Return the content stems of a text, with the looser keys (prefix, synonyms) under which
+    related words meet.
+    """
     found: set[str] = set()
     for token in tokens(text):
         if token.weight > 0:
@@ -86,14 +103,19 @@ def stems(text: str) -> frozenset[str]:
 
 
 def query_terms(query: str) -> dict[str, float]:
-    """Return what the question is about: content stems with their weights, question words left out."""
+    """Return what the question is about: content stems with their weights, question
+    words left out.
+    """
     return {
-        token.stem: token.weight for token in tokens(query) if token.weight > 0 and token.text.lower() not in _ASKING
+        token.stem: token.weight
+        for token in tokens(query)
+        if token.weight > 0 and token.text.lower() not in _ASKING
     }
 
 
 def aspects(query: str) -> tuple[frozenset[str], ...]:
-    """Return the plain content words of the question, each as the keys under which related words meet it.
+    """Return the plain content words of the question, each as the keys under which related words
+    meet it.
 
     Names, numbers and question words are none.
     """
@@ -105,11 +127,17 @@ def aspects(query: str) -> tuple[frozenset[str], ...]:
 
 
 def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
-    """Return the share (by weight) of the wanted stems that are found, if loosely; 1 where nothing is wanted."""
+    """Return the share (by weight) of the wanted stems that are found, if loosely; 1 where nothing
+    is wanted.
+    """
     total = sum(wanted.values())
     if not total:
         return 1.0
-    met = sum(weight for root, weight in wanted.items() if root in found or not found.isdisjoint(loose_keys(root)))
+    met = sum(
+        weight
+        for root, weight in wanted.items()
+        if root in found or not found.isdisjoint(loose_keys(root))
+    )
     return met / total
 
 
@@ -117,12 +145,14 @@ def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
 def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
     """Return the passages most relevant to the question, the best first; at most six.
 
-    A passage is as relevant as its own words and, in part, the chunk around it: what follows the sentence that names
-    the subject is about the subject too.
+    A passage is as relevant as its own words and, in part, the chunk around it: what follows the
+    sentence that names the subject is about the subject too.
     """
     stems_of = [stems(passage.text) for passage in index.passages]
     wanted = {
-        root: weight * rarity for root, weight in query_terms(query).items() if (rarity := _rarity(root, stems_of))
+        root: weight * rarity
+        for root, weight in query_terms(query).items()
+        if (rarity := _rarity(root, stems_of))
     }
     if not wanted:
         return ()
@@ -138,7 +168,9 @@ def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
     best = max((share for share, _ in scored), default=0.0)
     if best < KEY_LEAST:
         return ()
-    chosen = sorted((s for s in scored if s[0] >= max(KEY_LEAST, KEY_SHARE * best)), key=lambda s: (-s[0], s[1]))
+    chosen = sorted(
+        (s for s in scored if s[0] >= max(KEY_LEAST, KEY_SHARE * best)), key=lambda s: (-s[0], s[1])
+    )
     return tuple(KeyPoint(index.passages[at], share / best) for share, at in chosen[:KEY_MOST])
 
 

@@ -1,8 +1,9 @@
 """Which words of a claim occur in which passages, and how close these come to it.
 
-The overlap is what every later judgement is based on; the closeness orders the queue and is no verdict. Half of it is
-the share of the claim's content that the nearest run of passages has, half the cosine of the sentence encoder with the
-nearest run; names and figures that no evidence has take away up to a quarter.
+The overlap is what every later judgement is based on; the closeness orders the queue and is no
+verdict. Half of it is the share of the claim's content that the nearest run of passages has, half
+the cosine of the sentence encoder with the nearest run; names and figures that no evidence has take
+away up to a quarter.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -34,9 +35,9 @@ _NAMED_SHARE = 0.25
 class Match:
     """A sentence of a claim matched with the passages.
 
-    `weights` are those of its content words, by their index; `hits` says for each passage which of these words it has,
-    with 1 for the same stem and `LOOSE` for a related one. `allowed` are the documents whose passages count, None for
-    all.
+    `weights` are those of its content words, by their index; `hits` says for each passage which of
+    these words it has, with 1 for the same stem and `LOOSE` for a related one. `allowed` are the
+    documents whose passages count, None for all.
     """
 
     sentence: ParsedSentence
@@ -54,7 +55,10 @@ class Match:
     def score(self) -> dict[int, float]:
         """The weight of the words that each passage has."""
         weights = self.weights
-        return {i: sum(weights[word] * factor for word, factor in words.items()) for i, words in self.hits.items()}
+        return {
+            i: sum(weights[word] * factor for word, factor in words.items())
+            for i, words in self.hits.items()
+        }
 
     @cached_property
     def top(self) -> list[int]:
@@ -65,7 +69,11 @@ class Match:
     def window(self) -> tuple[int, ...]:
         """The run of up to three neighbouring passages that together have most."""
         windows = [window for i in self.top[:3] for window in _neighbourhoods(self.passages, i)]
-        return max(windows, key=lambda window: self.coverage(window) - _WIDTH_COST * len(window), default=())
+        return max(
+            windows,
+            key=lambda window: self.coverage(window) - _WIDTH_COST * len(window),
+            default=(),
+        )
 
     @cached_property
     def region(self) -> list[int]:
@@ -89,12 +97,21 @@ class Match:
         return together
 
     def coverage(self, window: Iterable[int], words: Collection[int] | None = None) -> float:
-        """Return the share of the claim's content, or of some of its words, that these passages have, 0..1."""
+        """Return the share of the claim's content, or of some of its words, that these passages
+        have, 0..1.
+        """
         wanted = self.weights.keys() if words is None else words
         whole = self.total if words is None else sum(self.weights[word] for word in words)
         if not whole:
             return 0.0
-        return sum(self.weights[word] * factor for word, factor in self.found(window).items() if word in wanted) / whole
+        return (
+            sum(
+                self.weights[word] * factor
+                for word, factor in self.found(window).items()
+                if word in wanted
+            )
+            / whole
+        )
 
     def around(self, start: int, end: int, near: int) -> set[int]:
         """Return the `near` content words on either side of a span of the claim."""
@@ -105,7 +122,10 @@ class Match:
 
 
 def match_sentence(
-    sentence: ParsedSentence, passages: Sequence[Passage], exact: dict[str, list[int]], loose: dict[str, list[int]]
+    sentence: ParsedSentence,
+    passages: Sequence[Passage],
+    exact: dict[str, list[int]],
+    loose: dict[str, list[int]],
 ) -> Match:
     """Match the words of a sentence of a claim with all passages, by the postings of these."""
     weights = {at: word.weight for at, word in enumerate(sentence.words) if word.weight > 0}
@@ -127,9 +147,15 @@ def restrict(whole: Match, allowed: frozenset[int]) -> Match:
 
 
 def _neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
-    """Return the passage alone, with its neighbours in the same document on either side, and with both."""
+    """Return the passage alone, with its neighbours in the same document on either side, and with
+    both.
+    """
     first = max(0, i - 1)
-    near = [at for at, each in enumerate(passages[first : i + 2], first) if each.document == passages[i].document]
+    near = [
+        at
+        for at, each in enumerate(passages[first : i + 2], first)
+        if each.document == passages[i].document
+    ]
     runs = [(i,), (i - 1, i), (i, i + 1), (i - 1, i, i + 1)]
     return [run for run in runs if set(run).issubset(near)]
 
@@ -143,7 +169,9 @@ def closeness(match: Match, encoder: Encoder) -> float:
 
 
 def cosine(match: Match, encoder: Encoder) -> float:
-    """Return the cosine of the sentence with the nearest run of up to three neighbouring passages; 0 without any."""
+    """Return the cosine of the sentence with the nearest run of up to three neighbouring passages;
+    0 without any.
+    """
     passages = match.passages
     sums = {i: encoder.encode(passages[i].text) for i in _candidates(match)}
     runs = []
@@ -159,14 +187,25 @@ def cosine(match: Match, encoder: Encoder) -> float:
         return 0.0
     claim = encoder.encode(match.sentence.text)
     stacked = np.stack(runs)
-    cosines = stacked @ claim / (np.linalg.norm(stacked, axis=1) + 1e-9) / (float(np.linalg.norm(claim)) + 1e-9)
+    cosines = (
+        stacked
+        @ claim
+        / (np.linalg.norm(stacked, axis=1) + 1e-9)
+        / (float(np.linalg.norm(claim)) + 1e-9)
+    )
     return float(cosines.max())
 
 
 def _candidates(match: Match) -> list[int]:
-    """Return the passages with most overlap and their neighbours in order; all of them where there are few."""
+    """Return the passages with most overlap and their neighbours in order; all of them where there
+    are few.
+    """
     passages = match.passages
-    usable = [i for i, passage in enumerate(passages) if match.allowed is None or passage.document in match.allowed]
+    usable = [
+        i
+        for i, passage in enumerate(passages)
+        if match.allowed is None or passage.document in match.allowed
+    ]
     if len(usable) <= 3 * CANDIDATES:
         return usable
     best = sorted(match.score, key=lambda i: (-match.score[i], i))[:CANDIDATES]

@@ -1,7 +1,7 @@
 """The evidence of a case, cut into passages and indexed once, so that claims are matched quickly.
 
-A passage is a sentence, or a piece of one that runs on (a table, a transcript): nothing is truncated. Passages know
-their words at once and their facts when first asked.
+A passage is a sentence, or a piece of one that runs on (a table, a transcript): nothing is
+truncated. Passages know their words at once and their facts when first asked.
 """
 
 from bisect import bisect_left, bisect_right
@@ -47,10 +47,16 @@ class ParsedSentence:
 
 
 class Passage(ParsedSentence):
-    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text."""
+    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's
+    text.
+    """
 
-    def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
-        """`words` have offsets into `text`; `document` is the position of the evidence in the case."""
+    def __init__(
+        self, document: int, evidence_id: str, text: str, start: int, words: list[Token]
+    ) -> None:
+        """`words` have offsets into `text`; `document` is the position of the evidence
+        in the case.
+        """
         super().__init__(text, words)
         self.document, self.evidence_id = document, evidence_id
         self.start, self.end = start, start + len(text)
@@ -68,5 +74,7 @@ def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
         for first in range(0, len(words), LONGEST_PASSAGE):
             part = words[first : first + LONGEST_PASSAGE]
             begin, end = part[0].start, part[-1].end
-            shifted = [word._replace(start=word.start - begin, end=word.end - begin) for word in part]
+            shifted = [
+                word._replace(start=word.start - begin, end=word.end - begin) for word in part
+            ]
             yield Passage(document, evidence_id, sentence[begin:end], span.start + begin, shifted)

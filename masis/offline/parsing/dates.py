@@ -1,4 +1,6 @@
-"""Dates and times of day: how they are written, and every way to read one that can be read in several."""
+"""Dates and times of day: how they are written, and every way to read one that can be read in
+several.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class DateMention(NamedTuple):
 
 
 class TimeMention(NamedTuple):
-    """A time of day: `text[start:end]` with the minutes since midnight that it may be, the likeliest first."""
+    """A time of day: `text[start:end]` with the minutes since midnight that it may be, the
+    likeliest first.
+    """
 
     start: int
     end: int
@@ -42,8 +46,8 @@ class TimeMention(NamedTuple):
 _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
 _YEAR = r"(?:1\d{3}|20\d{2})"
 
-# German, French, Spanish, Italian, Dutch, Portuguese and Polish, as in the CLDR (wide names, as they
-# are alone and after a day). Names that are English as well are in MONTHS.
+# German, French, Spanish, Italian, Dutch, Portuguese and Polish, as in the CLDR (wide names, as
+# they are alone and after a day). Names that are English as well are in MONTHS.
 _OTHER_LANGUAGES = (
     "januar jänner janvier enero gennaio januari janeiro stycznia styczeń",
     "februar février febrero febbraio februari fevereiro lutego luty",
@@ -62,7 +66,9 @@ _OTHER_MONTHS: dict[str, tuple[int, ...]] = {
     name: (number,) for number, names in enumerate(_OTHER_LANGUAGES, 1) for name in names.split()
 } | {"listopada": (11, 10)}  # November in Polish, October in Croatian
 _OTHER_WORDS = frozenset({"mars", "mayo", "marca", "augustus"})
-"""Of these, words that mean something else ("2 Mars missions"): months only between a day and a year."""
+"""Of these, words that mean something else ("2 Mars missions"): months only between a day and a
+year.
+"""
 
 
 def _any_of(names: Iterable[str]) -> str:
@@ -76,7 +82,8 @@ _DATES = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d-])"
     rf"|(?<![\w./-])(?P<ymd>{_YEAR}(?P<ys>[/.])\d\d?(?P=ys)\d\d?)(?![\w/]|\.\d)"
     rf"|(?<![\w./-])(?P<digits>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?![\w./-])"
-    # With points the day comes first (German, Nordic and Slavic usage); with slashes it depends on the country.
+    # With points the day comes first (German, Nordic and Slavic usage); with slashes it depends on
+    # the country.
     rf"|(?<![\w./-])(?P<dmy>\d\d?(?P<ds>[./-])(?:\s?)\d\d?(?P=ds)\s?{_YEAR})(?![\w/-]|\.\d)"
     r"|(?<![\w./-])(?P<short>\d\d?\.\d\d?\.\d\d)(?![\w/]|\.\d)"
     rf"|(?<![\w-])(?P<d5>\d\d?)-(?P<m5>{_MONTH})-(?P<y6>{_YEAR})\b"
@@ -84,7 +91,8 @@ _DATES = re.compile(
     rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\.?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR}|['’]\d\d)\b)?"
     rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€]|[.,:]\d)(?:,?\s(?P<y2>{_YEAR})\b)?"
     rf"|\b(?P<m3>{_MONTH}),?\s(?:of\s)?(?P<y3>{_YEAR})\b"
-    rf"|(?<![\w-])(?P<d6>\d\d?)(?:\.|[º°]|er)?\s{_OF}"  # "14. Oktober", "1er août", "2 de mayo de 1889"
+    # "14. Oktober", "1er août", "2 de mayo de 1889"
+    rf"|(?<![\w-])(?P<d6>\d\d?)(?:\.|[º°]|er)?\s{_OF}"
     rf"(?:(?P<m6>{_OTHER_MONTH})\s{_OF}(?P<y7>{_YEAR})\b|(?P<m7>{_SURE_OTHER_MONTH}))"
     rf"|\b(?P<m8>{_SURE_OTHER_MONTH})\s{_OF}(?P<y8>{_YEAR})\b"
     rf"|\b(?:in|since|until|by|during|of|early|late|last|next)\s(?P<m4>{_MONTH})(?!\s\d)"
@@ -92,7 +100,9 @@ _DATES = re.compile(
     rf"(?:(?P<decade>s)|[/–-](?P<y5>\d\d))?(?![\w%]|[.,'’]\d|/\d)",
     re.IGNORECASE,
 )
-_DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
+_DATE_LEADS = frozenset(
+    "in since by until till during circa before after late early mid year fy fiscal".split()
+)
 
 
 def dates(text: str) -> Iterator[DateMention]:
@@ -105,7 +115,8 @@ def dates(text: str) -> Iterator[DateMention]:
         days = tuple(day for day in _days(match) if day.month <= 12 and day.day <= 31)
         if days and written != "may":
             decade = match["decade"] is not None or match["decades"] is not None
-            unsure = match["digits"] is not None or match["short"] is not None  # a version, or a count
+            # a version, or a count
+            unsure = match["digits"] is not None or match["short"] is not None
             yield DateMention(start, start + len(written), days, decade=decade, unsure=unsure)
 
 
@@ -130,7 +141,11 @@ def _days(match: re.Match[str]) -> Iterator[Day]:
     else:
         written = match["y1"] or match["y2"] or match["y3"] or match["y4"] or match["y6"] or "0"
         year = int(written) if written.isdecimal() else _century(int(written[1:]))
-        name = (match["m1"] or match["m2"] or match["m3"] or match["m4"] or match["m5"] or "").lower().rstrip(".")
+        name = (
+            (match["m1"] or match["m2"] or match["m3"] or match["m4"] or match["m5"] or "")
+            .lower()
+            .rstrip(".")
+        )
         yield Day(year, MONTHS.get(name, 0), int(match["d1"] or match["d2"] or match["d5"] or 0))
         if match["y5"]:  # "2021/22"
             yield Day(year - year % 100 + int(match["y5"]))
@@ -145,7 +160,8 @@ def _century(year: int) -> int:
 
 
 def _counts_things(text: str, start: int, end: int) -> bool:
-    # "1500 patients" counts, "in 1500 merchants" doesn't: a year follows a preposition or ends its phrase.
+    # "1500 patients" counts, "in 1500 merchants" doesn't: a year follows a preposition or ends its
+    # phrase.
     before = text[max(0, start - 12) : start].split()
     if before and before[-1].lower().strip("(") in _DATE_LEADS:
         return False
@@ -170,17 +186,23 @@ _CLOCK = re.compile(
     r"|\b(?P<named>noon|midday|midnight)\b",
     re.IGNORECASE,
 )
-_AT = re.compile(r"\b(?:at|from|until|till|by|to|before|after|between|and|since|around|about)\s$", re.IGNORECASE)
+_AT = re.compile(
+    r"\b(?:at|from|until|till|by|to|before|after|between|and|since|around|about)\s$", re.IGNORECASE
+)
 _NAMED = {"noon": (720,), "midday": (720,), "midnight": (0, 1440)}
 _HALF_DAY = 720
 _SPOKEN = re.compile(
     r"\b(?:(?P<part>half|quarter|twenty|ten|five) (?P<side>past|to) )?"
-    r"(?P<hour>one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?P<clock> o['’]clock)?\b",
+    r"(?P<hour>one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)(?P<clock>"
+    r" o['’]clock)?\b",
     re.IGNORECASE,
 )
 _PARTS = {"half": 30, "quarter": 15, "twenty": 20, "ten": 10, "five": 5}
 _HOURS = {
-    word: hour for hour, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+    word: hour
+    for hour, word in enumerate(
+        "one two three four five six seven eight nine ten eleven twelve".split(), 1
+    )
 }
 
 
@@ -191,7 +213,13 @@ def times_of_day(text: str) -> Iterator[TimeMention]:
             yield TimeMention(match.start(), match.end(), _NAMED[match["named"].lower()])
             continue
         half = (match["half"] or match["half2"] or "").lower()
-        hour = int(match["h"] or match["h2"] or match["h3"] or match["h4"] or (match["military"] or "0000")[:2])
+        hour = int(
+            match["h"]
+            or match["h2"]
+            or match["h3"]
+            or match["h4"]
+            or (match["military"] or "0000")[:2]
+        )
         minute = int(match["m"] or (match["military"] or "0000")[2:])
         separator = text[match.end("h") : match.start("m")] if match["h"] else ""
         if separator == "." and not half:
@@ -213,11 +241,15 @@ _DOTTED = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
 
 
 def may_be_time(text: str, start: int, end: int) -> tuple[int, ...]:
-    """Return the minutes that a number such as the one of "at 2.30" or "from 14.30" may stand for; else nothing."""
+    """Return the minutes that a number such as the one of "at 2.30" or "from 14.30" may stand for;
+    else nothing.
+    """
     found = _DOTTED.fullmatch(text, start, end)
     if found is None or not _AT.search(text, max(0, start - 12), start):
         return ()
-    return _minutes(int(found[1]), int(found[2]), "", sure=found[1].startswith("0") or int(found[1]) > 12)
+    return _minutes(
+        int(found[1]), int(found[2]), "", sure=found[1].startswith("0") or int(found[1]) > 12
+    )
 
 
 def _minutes(hour: int, minute: int, half: str, *, sure: bool) -> tuple[int, ...]:

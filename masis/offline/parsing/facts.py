@@ -1,8 +1,9 @@
-"""The checkable facts of a text (numbers with units, times of day, dates; with offsets), and how two of them compare.
+"""The checkable facts of a text (numbers with units, times of day, dates; with offsets), and how
+two of them compare.
 
-They may agree, contradict each other, or look like one altered into the other. "67 million" differs from "67",
-"5 May 2021" agrees with "May 2021" and "2021-05-05", "3 years" with "36 months", "12.500" with "12,500" and with
-"12.5"; a percentage never contradicts a length.
+They may agree, contradict each other, or look like one altered into the other. "67 million" differs
+from "67", "5 May 2021" agrees with "May 2021" and "2021-05-05", "3 years" with "36 months",
+"12.500" with "12,500" and with "12.5"; a percentage never contradicts a length.
 """
 
 import re
@@ -12,7 +13,13 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from masis.offline.parsing.dates import DateMention, Day, dates, may_be_time, times_of_day
-from masis.offline.parsing.numerals import NO_BREAK, NUMERAL, Numeral, has_comma_decimals, read_numeral
+from masis.offline.parsing.numerals import (
+    NO_BREAK,
+    NUMERAL,
+    Numeral,
+    has_comma_decimals,
+    read_numeral,
+)
 from masis.offline.parsing.units import (
     CURRENCIES,
     MAGNITUDES,
@@ -36,13 +43,15 @@ FactKind = Literal["number", "date"]
 
 
 class Fact(NamedTuple):
-    """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the noun it counts.
+    """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the
+    noun it counts.
 
-    `value` is the number in base units, 0 for a date, which has a `day`. `dimension` is "percent", "length",
-    "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" -> "hull").
-    `scale` is how much a one of the written number is worth, `digits` are its decimals. `others` are further ways to
-    read the same words, where there are several: "12.500" is twelve and a half or twelve thousand five hundred.
-    `is_share` where the text calls a number below one a share ("a share of 0.07"), which agrees with a percentage.
+    `value` is the number in base units, 0 for a date, which has a `day`. `dimension` is "percent",
+    "length", "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that
+    follows ("3 hulls" -> "hull"). `scale` is how much a one of the written number is worth,
+    `digits` are its decimals. `others` are further ways to read the same words, where there are
+    several: "12.500" is twelve and a half or twelve thousand five hundred. `is_share` where the
+    text calls a number below one a share ("a share of 0.07"), which agrees with a percentage.
     """
 
     kind: FactKind
@@ -69,7 +78,9 @@ class Fact(NamedTuple):
         return self.value < 0
 
 
-_CODES = "|".join(sorted((re.escape(word) for word in CURRENCIES if word.isalpha()), key=len, reverse=True))
+_CODES = "|".join(
+    sorted((re.escape(word) for word in CURRENCIES if word.isalpha()), key=len, reverse=True)
+)
 _SIGNS = r"(?:us|au|ca|nz|hk|[acrs])?\$|[€£¥₹₩₽]"
 _BLANK = rf"[ {NO_BREAK}]"
 _NUMBER = re.compile(
@@ -78,12 +89,13 @@ _NUMBER = re.compile(
     rf"(?P<number>{NUMERAL})(?P<ordinal>st|nd|rd|th)?(?![\d_])",
     re.IGNORECASE,
 )
-_ALWAYS = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")  # around the clock: no figure
+# around the clock: no figure
+_ALWAYS = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")
 # texts that were cut into tokens have blanks around the hyphen: "$ 10 - million - per - year"
 _MAGNITUDE = re.compile(rf"(?:{_BLANK}?-{_BLANK}?|{_BLANK})?(?P<word>[^\W\d_]++)\.?(?=\W|$)")
 _MONEY_BEHIND = re.compile(rf"{_BLANK}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORECASE)
-# "a share of 0.07", "the proportion of faulty parts was 0.07"; neither "the share price was 0.07" nor "the share fell
-# by 0.07"
+# "a share of 0.07", "the proportion of faulty parts was 0.07"; neither "the share price was 0.07"
+# nor "the share fell by 0.07"
 _SHARE_BEFORE = re.compile(
     r"\b(?:share|proportion|fraction)(?:\sof(?:\s[^\W\d_]+){1,6}?)?\s(?:of|is|was|at)\s(?:about\s|only\s)?$",
     re.IGNORECASE,
@@ -116,11 +128,17 @@ _INCHES = re.compile(r"(?:ft|foot|feet) (?:and )?(?P<inches>\d{1,2})(?P<unit> in
 
 
 def _joined(text: str, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts with measures in two units as one: "2 hours and 40 seconds", "5 ft 10 inches"."""
+    """Return the facts with measures in two units as one: "2 hours and 40 seconds", "5 ft 10
+    inches".
+    """
     joined: list[Fact] = []
     for fact in facts:
         last = joined[-1] if joined else None
-        inches = _INCHES.search(text, last.start, fact.end + 3) if last and last.dimension == "length" else None
+        inches = (
+            _INCHES.search(text, last.start, fact.end + 3)
+            if last and last.dimension == "length"
+            else None
+        )
         if inches and inches.start("inches") == fact.start:
             value, inch = 0.0254 * fact.value, 0.0254
             fact = fact._replace(value=value, dimension="length", scale=inch, end=inches.end())
@@ -134,7 +152,9 @@ def _joined(text: str, facts: Sequence[Fact]) -> list[Fact]:
             and _JOINED.fullmatch(text, last.end, fact.start)
         ):
             value = last.value + fact.value
-            joined[-1] = fact._replace(start=last.start, text=text[last.start : fact.end], value=value)
+            joined[-1] = fact._replace(
+                start=last.start, text=text[last.start : fact.end], value=value
+            )
         else:
             joined.append(fact)
     return joined
@@ -147,7 +167,8 @@ def _free(candidates: Iterator[Fact], taken: Sequence[Fact]) -> list[Fact]:
 
 
 def _overlaps(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
-    # The spans are sorted and apart from each other: only the last that begins before `end` can overlap.
+    # The spans are sorted and apart from each other: only the last that begins before `end` can
+    # overlap.
     i = bisect_left(spans, (end, 0))
     return i > 0 and spans[i - 1][1] > start
 
@@ -179,10 +200,20 @@ _HOURS = re.compile(r"\s?(?:hours|hrs|h)\b", re.IGNORECASE)
 def _quarters(text: str) -> Iterator[Fact]:
     for match in _QUARTERS.finditer(text):
         head = "quarter" if match["q"] else "half"
-        yield Fact("number", match.start(), match.end(), match.group(), float(match.group()[1]), "ordinal", head)
+        yield Fact(
+            "number",
+            match.start(),
+            match.end(),
+            match.group(),
+            float(match.group()[1]),
+            "ordinal",
+            head,
+        )
 
 
-def _digit_numbers(text: str, taken: Sequence[tuple[int, int]], first: int = 0, last: int | None = None) -> list[Fact]:
+def _digit_numbers(
+    text: str, taken: Sequence[tuple[int, int]], first: int = 0, last: int | None = None
+) -> list[Fact]:
     comma_decimals = has_comma_decimals(text)
     found: list[Fact] = []
     for match in _NUMBER.finditer(text, first, len(text) if last is None else last):
@@ -193,11 +224,15 @@ def _digit_numbers(text: str, taken: Sequence[tuple[int, int]], first: int = 0, 
             found.append(_measured(text, match, numeral))
     if always := [(match.start(), match.end()) for match in _ALWAYS.finditer(text)]:
         found = [fact for fact in found if not _overlaps(fact.start, fact.end, always)]
-    for i in range(len(found) - 2, -1, -1):  # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
+    # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
+    for i in range(len(found) - 2, -1, -1):
         here, after = found[i], found[i + 1]
-        open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text) is not None
+        open_ended = (
+            here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text) is not None
+        )
         between = text[here.end : after.start]
-        if here.dimension.startswith("money") and not after.dimension and _RANGE.fullmatch(between):  # "$5-10 million"
+        # "$5-10 million"
+        if here.dimension.startswith("money") and not after.dimension and _RANGE.fullmatch(between):
             found[i + 1] = after = after._replace(dimension=here.dimension)
             open_ended = here.scale == 1
         if open_ended and (after.dimension or after.scale > 1) and _RANGE.fullmatch(between):
@@ -211,7 +246,11 @@ def _scaled(fact: Fact, like: Fact) -> Fact:
 
     def scale(reading: Fact) -> Fact:
         return reading._replace(
-            dimension=like.dimension, value=reading.value * times, scale=like.scale, head=like.head, others=()
+            dimension=like.dimension,
+            value=reading.value * times,
+            scale=like.scale,
+            head=like.head,
+            others=(),
         )
 
     return scale(fact)._replace(others=tuple(map(scale, fact.others)))
@@ -254,16 +293,22 @@ def _measured(text: str, match: re.Match[str], numeral: Numeral) -> Fact:
         fact = fact._replace(value=-fact.value)
     if not dimension and scale == 1:
         others += [
-            Fact("number", start, end, text[start:end], float(at), "clock") for at in may_be_time(text, start, end)
+            Fact("number", start, end, text[start:end], float(at), "clock")
+            for at in may_be_time(text, start, end)
         ]
         if (letter := re.compile(r"[mM]\b").match(text, end)) is not None:  # 5M users
             others.append(fact._replace(value=fact.value * 1e6, end=letter.end()))
-        if 0 < fact.value < 1 and not fact.head and _SHARE_BEFORE.search(text, max(0, start - _SHARE_REACH), start):
+        if (
+            0 < fact.value < 1
+            and not fact.head
+            and _SHARE_BEFORE.search(text, max(0, start - _SHARE_REACH), start)
+        ):
             fact = fact._replace(is_share=True)
     elif dimension == "mass" and _POUNDS.search(text, start, end):
         others.append(fact._replace(value=numeral.value, dimension="money:gbp", scale=1.0))
     elif dimension == "length" and text[end - 1 : end] == "m" and text[end - 2 : end - 1].isdigit():
-        others.append(fact._replace(value=fact.value * 1e6, dimension=""))  # "5m" is metres or million
+        # "5m" is metres or million
+        others.append(fact._replace(value=fact.value * 1e6, dimension=""))
     return fact._replace(others=tuple(others)) if others else fact
 
 
@@ -271,15 +316,19 @@ _POUNDS = re.compile(r"pounds?$", re.IGNORECASE)
 
 
 def _is_minus(text: str, at: int) -> bool:
-    """Return whether a dash before a number is its sign: nothing but a blank, a bracket or a comparison stands before.
+    """Return whether a dash before a number is its sign: nothing but a blank, a bracket or a
+    comparison stands before.
 
-    "The trip - 5 km - is short" has dashes with blanks on both sides, which the number does not follow at once.
+    "The trip - 5 km - is short" has dashes with blanks on both sides, which the number does not
+    follow at once.
     """
     return at == 0 or text[at - 1] in " \t\n(=<>≤≥~/[" + NO_BREAK
 
 
 def _magnitude(text: str, end: int, *, money: bool) -> tuple[float, int]:
-    """Return what the words behind a number multiply it by, and where they end: "1.5 thousand million", "5.2k"."""
+    """Return what the words behind a number multiply it by, and where they end: "1.5 thousand
+    million", "5.2k".
+    """
     scale = 1.0
     for _ in range(2):
         match = _MAGNITUDE.match(text, end)
@@ -307,7 +356,9 @@ _LETTER_OF_MONEY = re.compile(
 
 
 def _letter_of_money(text: str, end: int) -> tuple[float, str, int] | None:
-    """Return magnitude, dimension and end of what stands behind "890" in "890 M$" and "890m euros"."""
+    """Return magnitude, dimension and end of what stands behind "890" in "890 M$" and
+    "890m euros".
+    """
     match = _LETTER_OF_MONEY.match(text, end)
     if match is None:
         return None
@@ -316,7 +367,8 @@ def _letter_of_money(text: str, end: int) -> tuple[float, str, int] | None:
 
 
 def _head(text: str, end: int) -> str:
-    # The noun counted: the last of the next three words up to a plural, so that "3 new hulls" counts hulls.
+    # The noun counted: the last of the next three words up to a plural, so that "3 new hulls"
+    # counts hulls.
     head = ""
     for _ in range(3):
         match = _NEXT_WORD.match(text, end)
@@ -332,9 +384,13 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
     """Yield the numbers written in words, with the unit behind them."""
     lowers = [word.text.lower() for word in words]
 
-    def fact(first: int, after: int, value: float, dimension: str = "", end: int = 0, scale: float = 1.0) -> Fact:
+    def fact(
+        first: int, after: int, value: float, dimension: str = "", end: int = 0, scale: float = 1.0
+    ) -> Fact:
         start, end = words[first].start, max(end, words[after - 1].end)
-        return Fact("number", start, end, text[start:end], value, dimension, _head(text, end), scale=scale)
+        return Fact(
+            "number", start, end, text[start:end], value, dimension, _head(text, end), scale=scale
+        )
 
     i = 0
     while i < len(words):
@@ -361,7 +417,9 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
             continue
         if (year := read_year(lowers, i)) is not None:
             read = fact(i, year[1], float(year[0]))
-            yield read._replace(kind="date", value=0.0, dimension="date", day=Day(year[0]), others=(read,))
+            yield read._replace(
+                kind="date", value=0.0, dimension="date", day=Day(year[0]), others=(read,)
+            )
             i = year[1]
             continue
         if (longer := _unit_and_a_half(lowers, i)) is not None:
@@ -395,7 +453,9 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
         i = after
 
 
-_ORDINALS = frozenset("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split())
+_ORDINALS = frozenset(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+)
 _HALF = {"half": 0.5, "quarter": 0.25}
 
 
@@ -408,7 +468,9 @@ def _unit_and_a_half(lowers: Sequence[str], i: int) -> tuple[str, float] | None:
 
 
 def _part_of_unit(lowers: Sequence[str], i: int) -> tuple[float, int] | None:
-    """Return the part in "half a year", "half an hour", "quarter of a century", and the index of the unit."""
+    """Return the part in "half a year", "half an hour", "quarter of a century", and the index of
+    the unit.
+    """
     if lowers[i] not in _HALF:
         return None
     after = i + 1
@@ -427,7 +489,9 @@ _KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"}, {"celsius", "kelv
 
 
 def comparable(claim: Fact, other: Fact) -> bool:
-    """Return whether the two could contradict each other: of one dimension or, if bare numbers, of the same noun."""
+    """Return whether the two could contradict each other: of one dimension or, if bare numbers, of
+    the same noun.
+    """
     if claim.kind != other.kind:
         return False
     if claim.dimension != other.dimension:
@@ -443,7 +507,9 @@ def comparable(claim: Fact, other: Fact) -> bool:
 
 
 def likeness(claim: Fact, other: Fact) -> float:
-    """Return how much one fact looks like another altered, 0..1: digits exchanged, a magnitude, one part of a date."""
+    """Return how much one fact looks like another altered, 0..1: digits exchanged, a magnitude, one
+    part of a date.
+    """
     if claim.kind == "date":
         return _like_dates(claim.day, other.day)
     mine, theirs = _digits(claim.text), _digits(other.text)
@@ -456,7 +522,9 @@ def likeness(claim: Fact, other: Fact) -> float:
     if not mine or not theirs:
         return 0.0
     short, long = sorted((mine, theirs), key=len)
-    if len(long) - len(short) == 1 and any(long[:k] + long[k + 1 :] == short for k in range(len(long))):
+    if len(long) - len(short) == 1 and any(
+        long[:k] + long[k + 1 :] == short for k in range(len(long))
+    ):
         return 0.5
     if len(mine) == len(theirs) > 1 and sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1:
         return 0.8 if len(mine) > 3 else 0.5
@@ -465,12 +533,20 @@ def likeness(claim: Fact, other: Fact) -> float:
 
 def _same_numeral(claim: Fact, other: Fact) -> bool:
     # "23 days" and "23 weeks", "two weeks" and "two months".
-    return claim.text.lower().split()[0] == other.text.lower().split()[0] and len(claim.text.split()) > 1
+    return (
+        claim.text.lower().split()[0] == other.text.lower().split()[0]
+        and len(claim.text.split()) > 1
+    )
 
 
 def compared(text: str, fact: Fact) -> bool:
-    """Return whether the fact only labels a figure of comparison: the year in "1,912 million (2022: 1,704 million)"."""
-    before, after = text[max(0, fact.start - 2) : fact.start].strip(), text[fact.end : fact.end + 2].strip()
+    """Return whether the fact only labels a figure of comparison: the year in "1,912 million (2022:
+    1,704 million)".
+    """
+    before, after = (
+        text[max(0, fact.start - 2) : fact.start].strip(),
+        text[fact.end : fact.end + 2].strip(),
+    )
     return fact.kind == "date" and before[-1:] in ("(", ";", ",") and after[:1] == ":"
 
 
@@ -482,7 +558,11 @@ def _like_dates(a: Day, b: Day) -> float:
     if len(both_stated) >= 2:
         return 0.8 if same == len(both_stated) - 1 else 0.3 * same
     left, right = str(a.year), str(b.year)
-    return 0.8 if sorted(left) == sorted(right) else 0.4 * (sum(x != y for x, y in zip(left, right, strict=False)) == 1)
+    return (
+        0.8
+        if sorted(left) == sorted(right)
+        else 0.4 * (sum(x != y for x, y in zip(left, right, strict=False)) == 1)
+    )
 
 
 @lru_cache(maxsize=16384)
@@ -528,7 +608,9 @@ def _agree(claim: Fact, other: Fact) -> bool:
 
 
 def _as_percent(share: Fact) -> Fact:
-    return share._replace(value=share.value * 100, dimension="percent", digits=max(0, share.digits - 2))
+    return share._replace(
+        value=share.value * 100, dimension="percent", digits=max(0, share.digits - 2)
+    )
 
 
 def to_celsius(fact: Fact) -> float:

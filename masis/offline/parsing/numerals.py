@@ -1,8 +1,10 @@
-"""Numbers written in digits, as people write them, with every way to read one that can be read in several.
+"""Numbers written in digits, as people write them, with every way to read one that can be read in
+several.
 
-"12,500", "12 500" and "12'500" are one number; "12.500" is twelve and a half or twelve thousand five hundred, and only
-the rest of the text may tell. Points and commas mean what the language of the text says (CLDR has "." for decimals in
-English and "," in German), and quoted figures keep the marks of their source, so the language alone decides nothing.
+"12,500", "12 500" and "12'500" are one number; "12.500" is twelve and a half or twelve thousand
+five hundred, and only the rest of the text may tell. Points and commas mean what the language of
+the text says (CLDR has "." for decimals in English and "," in German), and quoted figures keep the
+marks of their source, so the language alone decides nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ _FRACTIONS = {
     "⅙": 1 / 6, "⅚": 5 / 6, "⅛": 1 / 8, "⅜": 3 / 8, "⅝": 5 / 8, "⅞": 7 / 8,
 }  # fmt: skip
 
-# Possessive quantifiers keep the scan linear on hostile input such as "1.1.1.1...". In the order of the alternatives:
-# thousands with one mark throughout and perhaps decimals; "1, 234"; Indian groups (12,34,567); plain with decimals;
-# ".5"; "½".
+# Possessive quantifiers keep the scan linear on hostile input such as "1.1.1.1...". In the order of
+# the alternatives: thousands with one mark throughout and perhaps decimals; "1, 234"; Indian groups
+# (12,34,567); plain with decimals; ".5"; "½".
 NUMERAL = (
-    rf"(?:\d{{1,3}}(?P<group>[,.'’_ {NO_BREAK}])\d{{3}}(?:(?P=group)\d{{3}})*+(?![\d_])(?:[.,·]\d++)?+"
+    r"(?:\d{1,3}(?P<group>[,.'’_"
+    rf" {NO_BREAK}])\d{{3}}(?:(?P=group)\d{{3}})*+(?![\d_])(?:[.,·]\d++)?+"
     r"|\d{1,3}(?:, \d{3})++(?![\d,])"
     r"|\d{1,2}(?:,\d\d(?=,))++,\d{3}(?!\d)(?:\.\d++)?+"
     r"|\d++(?:[.,·]\d++)?+"
@@ -33,14 +36,19 @@ _EXPONENT = re.compile(
     r"|\s?[×xX*·⋅]\s?10(?:(?:\^|\*\*)\{?\(?(?P<caret>[-−–+]?\d{1,2})[)}]?|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})"
     r"|(?P<flat>\d{1,2})(?!\d))"
 )
-_POWER = re.compile(r"(?:(?:\^|\*\*)\{?\(?(?P<caret>[-−–+]?\d{1,2})[)}]?|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))")
+_POWER = re.compile(
+    r"(?:(?:\^|\*\*)\{?\(?(?P<caret>[-−–+]?\d{1,2})[)}]?|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))"
+)
 _MIXED = re.compile(
-    r"(?:\s?(?P<sign>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])|\s(?P<top>\d)/(?P<bottom>[2-9])(?![\d/])|\s(?P<half>and a half)\b)"
+    r"(?:\s?(?P<sign>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])|\s(?P<top>\d)/(?P<bottom>[2-9])(?![\d/])|\s(?P<half>and a"
+    r" half)\b)"
 )
 
 
 class Numeral(NamedTuple):
-    """A number in digits: its value as it reads best, other values it may have, its decimals, where it ends."""
+    """A number in digits: its value as it reads best, other values it may have, its decimals, where
+    it ends.
+    """
 
     value: float
     others: tuple[float, ...]
@@ -64,7 +72,12 @@ def read_numeral(text: str, match: re.Match[str], *, comma_decimals: bool = Fals
         power = exponent["e"] or exponent["caret"] or exponent["super"] or exponent["flat"]
         scaled = [value * _ten_to(power) for value in values]
         # "1.2 x 106" has lost its superscript, or is a product
-        return Numeral(scaled[0], (*scaled[1:], *(values if exponent["flat"] else ())), decimals, exponent.end())
+        return Numeral(
+            scaled[0],
+            (*scaled[1:], *(values if exponent["flat"] else ())),
+            decimals,
+            exponent.end(),
+        )
     if written == "10" and (power := _POWER.match(text, end)):
         return Numeral(_ten_to(power["caret"] or power["super"]), (), 0, power.end())
     if len(values) == 1 and not decimals and (mixed := _MIXED.match(text, end)):
@@ -80,7 +93,9 @@ def _ten_to(power: str) -> float:
 
 
 def _values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[float], int]:
-    """Return the values that digits with points, commas and blanks may have, the likeliest first, and the decimals."""
+    """Return the values that digits with points, commas and blanks may have, the likeliest first,
+    and the decimals.
+    """
     if written in _FRACTIONS:
         return [_FRACTIONS[written]], 1
     if ", " in written:  # torn by a line or a tool; as a list it is several numbers
@@ -114,8 +129,12 @@ def _values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[flo
     return ([with_decimals, whole] if grouped else [with_decimals]), len(after)
 
 
-_COMMA_DECIMALS = re.compile(r"(?<![\d.,])\d++,(?:\d{1,2}|\d{4,})(?![\d,])(?=\s?(?:%|[^\W\d_]|[€$£]))")
-_POINT_DECIMALS = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})++\.\d|\d++\.(?:\d\d?|\d{4,})(?![\d.]))")
+_COMMA_DECIMALS = re.compile(
+    r"(?<![\d.,])\d++,(?:\d{1,2}|\d{4,})(?![\d,])(?=\s?(?:%|[^\W\d_]|[€$£]))"
+)
+_POINT_DECIMALS = re.compile(
+    r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})++\.\d|\d++\.(?:\d\d?|\d{4,})(?![\d.]))"
+)
 
 
 def has_comma_decimals(text: str) -> bool:

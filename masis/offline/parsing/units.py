@@ -1,4 +1,5 @@
-"""The words of measurement: months, magnitudes, currencies, and units with dimension and factor to its base.
+"""The words of measurement: months, magnitudes, currencies, and units with dimension and factor to
+its base.
 
 The factors stand in ``units.toml``, which ``tools/units.py`` writes from the registry of Pint.
 """
@@ -16,8 +17,8 @@ from masis.offline.text.number_words import SCALES
 MONTHS = {
     name: number
     for number, names in enumerate(
-        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct"
-        "|november nov|december dec".split("|"),
+        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september"
+        " sept sep|october oct|november nov|december dec".split("|"),
         1,
     )
     for name in names.split()
@@ -66,15 +67,20 @@ CURRENCIES = {
         "pln": "pln zloty",
         "brl": "r$ brl reais",
         "zar": "zar rand",
-        "": "kr kronor kroner krone krona crowns",  # of Sweden, Norway, Denmark ...: the code says which
-        **{code: code for code in "nok sek dkk cny czk huf mxn try thb idr php ils aed sar".split()},
+        # of Sweden, Norway, Denmark ...: the code says which
+        "": "kr kronor kroner krone krona crowns",
+        **{
+            code: code for code in "nok sek dkk cny czk huf mxn try thb idr php ils aed sar".split()
+        },
     }.items()
     for written in names.split()
 }
 
 
 class Unit(NamedTuple):
-    """A unit as it is written: what it measures, how many of the base unit it is, and where it ends in the text."""
+    """A unit as it is written: what it measures, how many of the base unit it is, and where it ends
+    in the text.
+    """
 
     dimension: str
     factor: float
@@ -82,7 +88,9 @@ class Unit(NamedTuple):
 
 
 class UnitTable(NamedTuple):
-    """The units by how they are written, and by the same in lower case where that is one unit all the same."""
+    """The units by how they are written, and by the same in lower case where that is one unit all
+    the same.
+    """
 
     exact: dict[str, tuple[str, float]]
     folded: dict[str, tuple[str, float]]
@@ -97,7 +105,8 @@ _BY_HAND: dict[str, tuple[str, float]] = {
     "pp": ("points", 1.0),
     "bp": ("points", 0.01),
     "bps": ("points", 0.01),
-    # Months and years have no length in seconds: 36 months are three years, 90 days are about three months.
+    # Months and years have no length in seconds: 36 months are three years, 90 days are about three
+    # months.
     **dict.fromkeys(("month", "months"), ("months", 1.0)),
     **dict.fromkeys(("year", "years", "yr", "yrs"), ("months", 12.0)),
     **dict.fromkeys(("decade", "decades"), ("months", 120.0)),
@@ -109,7 +118,10 @@ _BY_HAND: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("°F", "F", "fahrenheit", "Fahrenheit"), ("fahrenheit", 1.0)),
     **dict.fromkeys(("K", "kelvin", "kelvins"), ("kelvin", 1.0)),
     # Written without the capitals that they have by the rules.
-    **{low: ("data", factor) for low, factor in {"kb": 1e-3, "mb": 1.0, "gb": 1e3, "tb": 1e6}.items()},
+    **{
+        low: ("data", factor)
+        for low, factor in {"kb": 1e-3, "mb": 1.0, "gb": 1e3, "tb": 1e6}.items()
+    },
 }
 TEMPERATURES = {"celsius": (1.0, 0.0), "fahrenheit": (5 / 9, -160 / 9), "kelvin": (1.0, -273.15)}
 """By dimension what a value is multiplied by and what is added for degrees Celsius."""
@@ -118,29 +130,43 @@ TEMPERATURES = {"celsius": (1.0, 0.0), "fahrenheit": (5 / 9, -160 / 9), "kelvin"
 @lru_cache(maxsize=1)
 def unit_table() -> UnitTable:
     """Return the units; they are read when the first figure with a unit is."""
-    text = resources.files("masis.offline.parsing").joinpath("units.toml").read_text(encoding="utf-8")
+    text = (
+        resources.files("masis.offline.parsing").joinpath("units.toml").read_text(encoding="utf-8")
+    )
     exact = {
-        word: (dimension, factor) for dimension, units in tomllib.loads(text).items() for word, factor in units.items()
+        word: (dimension, factor)
+        for dimension, units in tomllib.loads(text).items()
+        for word, factor in units.items()
     }
-    exact |= {word.replace("µ", "μ"): unit for word, unit in exact.items() if "µ" in word}  # the Greek letter
+    # the Greek letter
+    exact |= {word.replace("µ", "μ"): unit for word, unit in exact.items() if "µ" in word}
     exact |= _BY_HAND
     folded: dict[str, tuple[str, float]] = {}
     for word, unit in exact.items():
-        if len(word) > 1 and folded.setdefault(word.lower(), unit) != unit and word.lower() not in exact:
+        if (
+            len(word) > 1
+            and folded.setdefault(word.lower(), unit) != unit
+            and word.lower() not in exact
+        ):
             folded[word.lower()] = ("", 0.0)  # MW and mW: what "mw" means is unknown
     return UnitTable(exact, {word: unit for word, unit in folded.items() if unit[1]})
 
 
 def unit_of(word: str) -> tuple[str, float] | None:
-    """Return dimension and factor of one word or symbol, None where it is no unit. Symbols keep their case."""
+    """Return dimension and factor of one word or symbol, None where it is no unit. Symbols keep
+    their case.
+    """
     table = unit_table()
     return table.exact.get(word) or table.folded.get(word.lower())
 
 
 _SPACE = r"[ \u00a0\u2009\u202f-]"
-_WORD = re.compile(rf"{_SPACE}?(?P<word>[%‰]|°\s?[CF]\b|[^\W\d_²³]++)(?P<power>[²³]|\^?[23](?![\d.,]*\d)\b)?")
+_WORD = re.compile(
+    rf"{_SPACE}?(?P<word>[%‰]|°\s?[CF]\b|[^\W\d_²³]++)(?P<power>[²³]|\^?[23](?![\d.,]*\d)\b)?"
+)
 _SPELLED = re.compile(
-    rf"{_SPACE}?(?:(?P<points>percentage[ -]points?)|(?P<basis>basis points?)|(?P<percent>per cent|pct\b\.?)"
+    rf"{_SPACE}?(?:(?P<points>percentage[ -]points?)|(?P<basis>basis points?)|(?P<percent>per"
+    r" cent|pct\b\.?)"
     rf"|(?P<mille>per mille?\b)|degrees? (?P<degrees>celsius|fahrenheit|C\b|F\b)"
     rf"|(?P<power>square|sq\.?|cubic|cu\.?){_SPACE}(?P<word>[^\W\d_]++)"
     rf"|(?P<sea>nautical miles?)|(?P<fluid>fluid ounces?|fl\.? oz)|(?P<years>light[- ]years?)"
@@ -148,7 +174,9 @@ _SPELLED = re.compile(
     re.IGNORECASE,
 )
 _PER = re.compile(r"(?:\s?/\s?| per | an? )(?P<word>[^\W\d_²³]++)(?P<power>[²³])?")
-_RATES = frozenset({("length", "duration"), ("data", "duration"), ("mass", "volume"), ("amount", "volume")})
+_RATES = frozenset(
+    {("length", "duration"), ("data", "duration"), ("mass", "volume"), ("amount", "volume")}
+)
 """What is measured by one unit per another: speeds, rates of data, concentrations.
 
 Of others, a price per night or tonnes a day, the evidence may leave out what stands behind "per".
@@ -157,7 +185,9 @@ _LONE = re.compile(r"[^\W\d_]")
 
 
 def read_unit(text: str, at: int) -> Unit | None:
-    """Return the unit that begins at an offset, behind at most one blank or hyphen; None where there is none."""
+    """Return the unit that begins at an offset, behind at most one blank or hyphen; None where
+    there is none.
+    """
     if spelled := _SPELLED.match(text, at):
         return _spelled(spelled)
     match = _WORD.match(text, at)
@@ -166,7 +196,11 @@ def read_unit(text: str, at: int) -> Unit | None:
     word = match["word"].replace(" ", "")
     found = unit_of(word)
     hyphen = text[at : at + 1] == "-"
-    if found is None or (hyphen and len(word) < 2) or (len(word) == 1 and _LONE.match(text, match.end())):
+    if (
+        found is None
+        or (hyphen and len(word) < 2)
+        or (len(word) == 1 and _LONE.match(text, match.end()))
+    ):
         return None
     dimension, factor = found
     end = match.end()
@@ -177,7 +211,12 @@ def read_unit(text: str, at: int) -> Unit | None:
         elif power in "23":
             end = match.start("power")
     per = _PER.match(text, end)
-    if per and (below := unit_of(per["word"])) and (dimension, below[0]) in _RATES and not per["power"]:
+    if (
+        per
+        and (below := unit_of(per["word"]))
+        and (dimension, below[0]) in _RATES
+        and not per["power"]
+    ):
         if dimension == "length":
             return Unit("speed", factor / below[1] * 3.6, per.end())
         return Unit(f"{dimension}/{below[0]}", factor / below[1], per.end())
@@ -199,7 +238,11 @@ def _spelled(match: re.Match[str]) -> Unit | None:
     if match["mille"]:
         return Unit("percent", 0.1, match.end())
     if match["degrees"]:
-        return Unit("celsius" if match["degrees"].lower().startswith("c") else "fahrenheit", 1.0, match.end())
+        return Unit(
+            "celsius" if match["degrees"].lower().startswith("c") else "fahrenheit",
+            1.0,
+            match.end(),
+        )
     if match["power"]:
         base = unit_of(match["word"])
         if base is None or base[0] != "length":

@@ -1,6 +1,7 @@
 """The critic without a model: issues found by rule, and scores measured on claims and question.
 
-Citation and claim checks come first; the critic adds what neither sees: unsafe advice, and sources that disagree.
+Citation and claim checks come first; the critic adds what neither sees: unsafe advice, and sources
+that disagree.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
 from masis.audit.critique import SOURCE_CONFLICT, CritiqueJudgement, Objection
 from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, measured, plain_text
-from masis.offline.roles.evaluator import completeness, groundedness, relevance, unsupported_conclusions
+from masis.offline.roles.evaluator import (
+    completeness,
+    groundedness,
+    relevance,
+    unsupported_conclusions,
+)
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
@@ -37,7 +43,8 @@ UNSAFE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 WARNS_AGAINST = re.compile(
-    r"\b(?:never|do not|don['’]t|must not|should not|avoid|not to|warn(?:s|ed|ing)? against|instead of)\b",
+    r"\b(?:never|do not|don['’]t|must not|should not|avoid|not to|warn(?:s|ed|ing)? against|instead"
+    r" of)\b",
     re.IGNORECASE,
 )
 
@@ -58,24 +65,37 @@ class OfflineCritic:
         conflicts = tuple(source_conflicts(context))
         objections = (*unsafe(context), *conflicts)
         contradicted = [check for check in context.claims if check.verdict == "contradicted"]
-        baseless = [c for c in context.claims if c.verdict == "unsupported" and (c.support or 0.0) < HIGH_BELOW]
+        baseless = [
+            c
+            for c in context.claims
+            if c.verdict == "unsupported" and (c.support or 0.0) < HIGH_BELOW
+        ]
         quality = _quality(context, grounded, objections)
         return CritiqueJudgement(
             confidence=grounded,
             hallucination_detected=bool(contradicted or baseless),
-            needs_retry=bool(contradicted or baseless) or any(o.severity in ("critical", "high") for o in objections),
+            needs_retry=bool(contradicted or baseless)
+            or any(o.severity in ("critical", "high") for o in objections),
             overall_quality_score=quality[-1].value,
             critique_confidence=mean(check.confidence or 0.0 for check in context.claims),
-            critique_reasoning=_reasoning(context, grounded, len(contradicted), len(baseless), objections),
+            critique_reasoning=_reasoning(
+                context, grounded, len(contradicted), len(baseless), objections
+            ),
             objections=objections,
             unsupported_claims=tuple(
                 c.claim.text for c in context.claims if c.verdict in ("unsupported", "contradicted")
             ),
-            logical_gaps=tuple(check.claim.text for check in unsupported_conclusions(context.claims)),
+            logical_gaps=tuple(
+                check.claim.text for check in unsupported_conclusions(context.claims)
+            ),
             conflicting_evidence=tuple(objection.reason for objection in conflicts),
             measurements={
                 "confidence": (
-                    measured("score", grounded, "mean support of the claims, a half where it could not be confirmed"),
+                    measured(
+                        "score",
+                        grounded,
+                        "mean support of the claims, a half where it could not be confirmed",
+                    ),
                 ),
                 "overall_quality_score": quality,
             },
@@ -83,7 +103,9 @@ class OfflineCritic:
 
 
 def unsafe(context: AuditContext) -> Iterator[Objection]:
-    """Yield advice that can harm: critical without support, high if undecided, medium if the evidence gives it."""
+    """Yield advice that can harm: critical without support, high if undecided, medium if the
+    evidence gives it.
+    """
     verdicts = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
         found = UNSAFE.search(sentence.text)
@@ -91,7 +113,13 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
             continue
         check = verdicts.get(number)
         verdict = check.verdict if check is not None else None
-        grade: Severity = "medium" if verdict == "supported" else "high" if verdict == "unverifiable" else "critical"
+        grade: Severity = (
+            "medium"
+            if verdict == "supported"
+            else "high"
+            if verdict == "unverifiable"
+            else "critical"
+        )
         yield Objection(
             "safety",
             "unsafe_advice",
@@ -107,14 +135,19 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
 
 
 def source_conflicts(context: AuditContext) -> Iterator[Objection]:
-    """Yield claims that are a copy of one chunk while another has a different figure in their words."""
+    """Yield claims that are a copy of one chunk while another has a different figure in their
+    words.
+    """
     index = index_of(context.evidence)
     for check in context.claims:
-        near = dict.fromkeys([q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions])
+        near = dict.fromkeys(
+            [q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions]
+        )
         if len(near) < 2:
             continue
         found = {chunk: index.assess(plain_text(check.claim), only=(chunk,)) for chunk in near}
-        by_verdict = {alone.verdict: chunk for chunk, alone in reversed(found.items())}  # the first of each
+        # the first of each
+        by_verdict = {alone.verdict: chunk for chunk, alone in reversed(found.items())}
         supporting, contradicting = by_verdict.get("supported"), by_verdict.get("contradicted")
         if supporting is None or contradicting is None:
             continue
@@ -124,38 +157,54 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
             SOURCE_CONFLICT,
             "medium",
             "The sources disagree on this, and the answer does not say so.",
-            f"{supporting} supports “{signal.claim_text}”, {contradicting} has “{signal.evidence_text}”.",
+            f"{supporting} supports “{signal.claim_text}”, {contradicting} has"
+            f" “{signal.evidence_text}”.",
             "Say that the sources disagree, and what each of them says.",
             check.claim.text,
             (supporting, contradicting),
         )
 
 
-def _quality(context: AuditContext, grounded: float, objections: tuple[Objection, ...]) -> tuple[Measurement, ...]:
+def _quality(
+    context: AuditContext, grounded: float, objections: tuple[Objection, ...]
+) -> tuple[Measurement, ...]:
     answered, complete = relevance(context)[-1].value, completeness(context)[-1].value
     harm = 0.3 if any(o.severity == "critical" for o in objections) else 0.0
     doubts = min(0.15, 0.05 * sum(o.severity == "medium" for o in objections))
     score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
     return (
-        measured("grounded claims", grounded, "mean support of the claims, a half where it could not be confirmed"),
+        measured(
+            "grounded claims",
+            grounded,
+            "mean support of the claims, a half where it could not be confirmed",
+        ),
         measured("relevance", answered, "whether the answer is about the question"),
         measured("completeness", complete, "share of the key points covered"),
         measured("harm", harm, "0.3 off for unsafe advice without evidence"),
         measured("doubts", doubts, "0.05 off for each medium issue, at most 0.15"),
         measured(
-            "score", min(1.0, score), "0.7 x grounded + 0.15 x relevance + 0.15 x completeness, less harm and doubts"
+            "score",
+            min(1.0, score),
+            "0.7 x grounded + 0.15 x relevance + 0.15 x completeness, less harm and doubts",
         ),
     )
 
 
 def _reasoning(
-    context: AuditContext, grounded: float, contradicted: int, baseless: int, objections: tuple[Objection, ...]
+    context: AuditContext,
+    grounded: float,
+    contradicted: int,
+    baseless: int,
+    objections: tuple[Objection, ...],
 ) -> str:
     checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
     verified = sum(check.verified for check in checked)
     undecided = sum(check.verdict == "unverifiable" for check in checked)
     parts = [
-        f"{verified} of {counted(len(checked), 'claim')} supported by the evidence (mean {grounded:.2f})",
+        (
+            f"{verified} of {counted(len(checked), 'claim')} supported by the evidence (mean"
+            f" {grounded:.2f})"
+        ),
         *([f"{undecided} not confirmed"] if undecided else []),
         f"{contradicted} contradicted, {baseless} without any support",
         counted(len(context.citation_audit.invalid_citations), "fabricated reference"),

@@ -1,7 +1,9 @@
-"""The drafter without a model: the sentences of the evidence that the question asks for, each with its citation.
+"""The drafter without a model: the sentences of the evidence that the question asks for, each with
+its citation.
 
-Evidence that a screening kept names the finding of each study and its direction (``masis.screening.handover``). Then
-every study's finding is in the draft, by direction, and the draft says where they conflict.
+Evidence that a screening kept names the finding of each study and its direction
+(``masis.screening.handover``). Then every study's finding is in the draft, by direction, and the
+draft says where they conflict.
 """
 
 from __future__ import annotations
@@ -10,7 +12,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from masis.audit.text.instructions import find_instructions
-from masis.offline.matching.key_points import JUDGED_BY, KeyPoint, index_of, key_points, share_covered, stems
+from masis.offline.matching.key_points import (
+    JUDGED_BY,
+    KeyPoint,
+    index_of,
+    key_points,
+    share_covered,
+    stems,
+)
 from masis.schema.audit import Draft
 from masis.schema.case import Evidence
 
@@ -52,18 +61,31 @@ class OfflineDrafter:
         taken: list[KeyPoint] = []
         covered: frozenset[str] = frozenset()
         for point in key_points(query, index):
-            orders = find_instructions(point.passage.text)  # what orders somebody to do something tells nothing
-            if not orders and len(taken) < SENTENCES_MOST and share_covered(point.passage, covered) < REPEATS:
+            # what orders somebody to do something tells nothing
+            orders = find_instructions(point.passage.text)
+            if (
+                not orders
+                and len(taken) < SENTENCES_MOST
+                and share_covered(point.passage, covered) < REPEATS
+            ):
                 taken.append(point)
                 covered |= stems(point.passage.text)
         taken.sort(key=lambda point: (place[point.passage.evidence_id], point.passage.start))
-        sentences = [cited_sentence(point.passage.text, point.passage.evidence_id) for point in taken]
-        steps = tuple(f"{p.passage.evidence_id} is about the question (relevance {p.relevance:.2f})." for p in taken)
-        return Draft(answer=" ".join(sentences) or NOTHING_FOUND, reasoning_steps=steps, judged_by=JUDGED_BY)
+        sentences = [
+            cited_sentence(point.passage.text, point.passage.evidence_id) for point in taken
+        ]
+        steps = tuple(
+            f"{p.passage.evidence_id} is about the question (relevance {p.relevance:.2f})."
+            for p in taken
+        )
+        return Draft(
+            answer=" ".join(sentences) or NOTHING_FOUND, reasoning_steps=steps, judged_by=JUDGED_BY
+        )
 
 
 def study_findings(evidence: Sequence[Evidence]) -> tuple[StudyFinding, ...]:
-    """Return the findings that a screening marked; nothing where a chunk has none, or one that is not in its text.
+    """Return the findings that a screening marked; nothing where a chunk has none, or one that is
+    not in its text.
 
     What instructs its reader is left out.
     """
@@ -74,7 +96,9 @@ def study_findings(evidence: Sequence[Evidence]) -> tuple[StudyFinding, ...]:
 
 
 def _marked(chunk: Evidence) -> StudyFinding | None:
-    """Return the finding of a chunk; an empty one where the screening found none to mark; None without any mark."""
+    """Return the finding of a chunk; an empty one where the screening found none to mark; None
+    without any mark.
+    """
     extra = chunk.model_extra or {}
     direction, place = extra.get("direction"), extra.get("finding")
     if not isinstance(direction, str) or direction not in DIRECTION_LEADS:
@@ -89,7 +113,9 @@ def _marked(chunk: Evidence) -> StudyFinding | None:
 
 def _draft_of_studies(studies: Sequence[StudyFinding], evidence: Sequence[Evidence]) -> Draft:
     groups = [
-        (name, found) for name in DIRECTION_LEADS if (found := [study for study in studies if study.direction == name])
+        (name, found)
+        for name in DIRECTION_LEADS
+        if (found := [study for study in studies if study.direction == name])
     ]
     groups.sort(key=lambda group: (group[0] == "unclear", -len(group[1])))
     conflict = any((chunk.model_extra or {}).get("findings_conflict") is True for chunk in evidence)
@@ -100,7 +126,10 @@ def _draft_of_studies(studies: Sequence[StudyFinding], evidence: Sequence[Eviden
             parts.append(" ".join(lines))
         else:
             parts.append("\n".join([DIRECTION_LEADS[name], "", *(f"- {line}" for line in lines)]))
-    steps = tuple(f"{study.evidence_id} was kept by the screening; direction: {study.direction}." for study in studies)
+    steps = tuple(
+        f"{study.evidence_id} was kept by the screening; direction: {study.direction}."
+        for study in studies
+    )
     return Draft(answer="\n\n".join(parts), reasoning_steps=steps, judged_by=JUDGED_BY)
 
 

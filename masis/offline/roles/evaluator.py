@@ -1,4 +1,6 @@
-"""The evaluator without a model: four scores from measured quantities, each stored with its measurements."""
+"""The evaluator without a model: four scores from measured quantities, each stored with its
+measurements.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class OfflineEvaluator:
         return JUDGED_BY
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
-        """Score faithfulness from the claims, relevance and completeness from the question, reasoning from form."""
+        """Score faithfulness from the claims, relevance and completeness from the question,
+        reasoning from form.
+        """
         faithful = faithfulness(context)
         if faithful is None:
             return Unscored(reason="no claim of the answer could be checked against text")
@@ -50,27 +54,33 @@ class OfflineEvaluator:
             "completeness": completeness(context),
             "reasoning_quality": reasoning_quality(context),
         }
-        scores: dict[str, Any] = {name: min(1.0, score[-1].value) for name, score in measurements.items()}
+        scores: dict[str, Any] = {
+            name: min(1.0, score[-1].value) for name, score in measurements.items()
+        }
         return EvaluationJudgement(
             **scores,
-            improvement_suggestions=tuple(dict.fromkeys(issue.suggestion for issue in context.issues))[:8],
+            improvement_suggestions=tuple(
+                dict.fromkeys(issue.suggestion for issue in context.issues)
+            )[:8],
             measurements=measurements,
         )
 
 
 def groundedness(checks: tuple[ClaimCheck, ...]) -> float | None:
-    """Return the mean over the claims: how far the evidence supports each, a half where that could not be confirmed.
+    """Return the mean over the claims: how far the evidence supports each, a half where that could
+    not be confirmed.
 
-    A page must not say more than was checked: an answer of which one claim in seven is confirmed is not faithful, and
-    not unfaithful either. None where no claim could be checked against text at all.
+    A page must not say more than was checked: an answer of which one claim in seven is confirmed is
+    not faithful, and not unfaithful either. None where no claim could be checked against text at
+    all.
     """
     checked = [check for check in checks if check.support is not None]
     return mean(claim_support(check) for check in checked) if checked else None
 
 
 def claim_support(check: ClaimCheck) -> float:
-    """Return 1 for a supported claim, at least half for a part, half for one that could not be decided, at most half
-    for an unsupported one, 0 if contradicted.
+    """Return 1 for a supported claim, at least half for a part, half for one that could not be
+    decided, at most half for an unsupported one, 0 if contradicted.
     """
     support = check.support or 0.0
     return {
@@ -82,28 +92,41 @@ def claim_support(check: ClaimCheck) -> float:
 
 
 def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
-    """Score faithfulness: 1 where cited evidence supports every claim (MASIS-EVAL-P3). None without a claim."""
+    """Score faithfulness: 1 where cited evidence supports every claim (MASIS-EVAL-P3). None without
+    a claim.
+    """
     grounded = groundedness(context.claims)
     if grounded is None:
         return None
-    right = mean((_RIGHT.get(r.finding, 0.0) for check in context.claims for r in check.references), empty=UNDECIDED)
+    right = mean(
+        (_RIGHT.get(r.finding, 0.0) for check in context.claims for r in check.references),
+        empty=UNDECIDED,
+    )
     return (
-        measured("grounded claims", grounded, "mean support of the claims, a half where it could not be confirmed"),
+        measured(
+            "grounded claims",
+            grounded,
+            "mean support of the claims, a half where it could not be confirmed",
+        ),
         measured(
             "right references",
             right,
-            "share of references whose chunk supports the sentence, a half where it could not be confirmed",
+            "share of references whose chunk supports the sentence, a half where it could not be"
+            " confirmed",
         ),
         measured("score", 0.85 * grounded + 0.15 * right, "0.85 x grounded + 0.15 x references"),
     )
 
 
 def relevance(context: AuditContext) -> tuple[Measurement, ...]:
-    """Score whether the answer is about the question, by its words or by the evidence it rests on."""
+    """Score whether the answer is about the question, by its words or by the evidence
+    it rests on.
+    """
     met = share_met(query_terms(context.query), stems(context.answer))
     topic = stems(context.query)
     on_topic = mean(
-        bool(topic & stems(check.claim.text)) or any(quote.score >= RELEVANT_FROM for quote in check.quotes)
+        bool(topic & stems(check.claim.text))
+        or any(quote.score >= RELEVANT_FROM for quote in check.quotes)
         for check in context.claims
     )
     return (
@@ -114,13 +137,18 @@ def relevance(context: AuditContext) -> tuple[Measurement, ...]:
 
 
 def completeness(context: AuditContext) -> tuple[Measurement, ...]:
-    """Score how much of the evidence on the question the answer covers, by half where what covers it is unconfirmed."""
+    """Score how much of the evidence on the question the answer covers, by half where what covers
+    it is unconfirmed.
+    """
     points = key_points(context.query, index_of(context.evidence))
     weights = [point.relevance for point in points]
 
     def covered_by(text: str) -> float:
         own = stems(text)
-        parts = [min(1.0, share_covered(point.passage, own) / COVERED_FROM) * point.relevance for point in points]
+        parts = [
+            min(1.0, share_covered(point.passage, own) / COVERED_FROM) * point.relevance
+            for point in points
+        ]
         return sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), own)
 
     confirmed = covered_by(" ".join(check.claim.text for check in context.claims if check.verified))
@@ -128,29 +156,46 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     return (
         measured("key points", float(len(points)), "passages that the question asks for"),
         measured(
-            "score", covered, "share of the key points covered, by relevance; half where the claims are not confirmed"
+            "score",
+            covered,
+            "share of the key points covered, by relevance; half where the claims are not"
+            " confirmed",
         ),
     )
 
 
-# How an answer is argued, as far as form shows it: repeats, conclusions without support, run-on sentences.
+# How an answer is argued, as far as form shows it: repeats, conclusions without support, run-on
+# sentences.
 
 CONCLUDES = re.compile(
-    r"\b(?:therefore|thus|hence|consequently|as a result|it follows that|this (?:proves|means|shows) that)\b", re.I
+    r"\b(?:therefore|thus|hence|consequently|as a result|it follows that|this"
+    r" (?:proves|means|shows) that)\b",
+    re.I,
 )
 LONG_WORDS = 60
 REPEATED = 0.85
 
 
 def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
-    """Score reasoning as 1 less its flaws: repeats, unsupported conclusions, run-on sentences, self-contradiction."""
-    texts = [sentence.text for sentence in context.citation_audit.sentences if sentence.status != "exempt"]
+    """Score reasoning as 1 less its flaws: repeats, unsupported conclusions, run-on sentences,
+    self-contradiction.
+    """
+    texts = [
+        sentence.text
+        for sentence in context.citation_audit.sentences
+        if sentence.status != "exempt"
+    ]
     conclusions = [check for check in context.claims if CONCLUDES.search(check.claim.text)]
     flaws = (
-        measured("repeats", 0.5 * mean(_repeats(texts)), "half the share of sentences that say the same again"),
+        measured(
+            "repeats",
+            0.5 * mean(_repeats(texts)),
+            "half the share of sentences that say the same again",
+        ),
         measured(
             "conclusions without ground",
-            0.5 * mean(not check.verified for check in conclusions if check.verdict != "unverifiable"),
+            0.5
+            * mean(not check.verified for check in conclusions if check.verdict != "unverifiable"),
             "half the share of conclusions that the evidence does not support",
         ),
         measured(
@@ -171,7 +216,9 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
 def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck, ...]:
     """Return the claims that draw a conclusion which the evidence does not support."""
     return tuple(
-        check for check in checks if CONCLUDES.search(check.claim.text) and check.verdict in ("unsupported", "partial")
+        check
+        for check in checks
+        if CONCLUDES.search(check.claim.text) and check.verdict in ("unsupported", "partial")
     )
 
 
@@ -180,6 +227,8 @@ def _repeats(texts: list[str]) -> list[bool]:
     found = []
     for text in texts:
         own = stems(plain_text(Claim(text=text)))
-        found.append(any(own and len(own & other) / len(own | other) >= REPEATED for other in before))
+        found.append(
+            any(own and len(own & other) / len(own | other) >= REPEATED for other in before)
+        )
         before.append(own)
     return found

@@ -1,4 +1,6 @@
-"""The verifier without a model: each claim is checked against all evidence and against the chunks it cites."""
+"""The verifier without a model: each claim is checked against all evidence and against the chunks
+it cites.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,11 @@ MISSING_MOST = 3
 
 
 class OfflineVerifier:
-    """A screen: it confirms copies of the evidence, accuses figures and quotations that no evidence has, abstains else.
+    """A screen: it confirms copies of the evidence, accuses figures and quotations that no evidence
+    has, abstains else.
 
-    See docs/models.md. A long answer takes seconds: between claims it looks whether the run was cancelled.
+    See docs/models.md. A long answer takes seconds: between claims it looks whether the run was
+    cancelled.
     """
 
     languages: ClassVar[frozenset[str] | None] = frozenset({"en"})
@@ -61,8 +65,8 @@ class OfflineVerifier:
     ) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order. Raises Cancelled once the run was cancelled.
 
-        ``question`` is what the claims answer, where they belong to an answer; else they have nothing to do with each
-        other.
+        ``question`` is what the claims answer, where they belong to an answer; else they have
+        nothing to do with each other.
         """
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
@@ -75,16 +79,27 @@ class OfflineVerifier:
         return tuple(checks)
 
     def check(
-        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+        self,
+        claims: Sequence[Claim],
+        query: str,
+        answer: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
     ) -> Checked:
-        """Check every claim as part of an answer to the question, and list the points left out where asked."""
+        """Check every claim as part of an answer to the question, and list the points left out
+        where asked.
+        """
         checks = one_check_each(claims, self.verify(claims, evidence, query))
-        return Checked(checks, self.missing(query, answer, checks, evidence) if completeness else ())
+        return Checked(
+            checks, self.missing(query, answer, checks, evidence) if completeness else ()
+        )
 
     def missing(
         self, query: str, answer: str, claims: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[MissingPoint, ...]:
-        """Return the points of the question that the evidence covers and the answer does not, each with its passage.
+        """Return the points of the question that the evidence covers and the answer does not, each
+        with its passage.
 
         Names and numbers of the question don't count: an answer need not repeat them.
         """
@@ -140,7 +155,9 @@ def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimChec
         quotes=whole.supporting,
         contradictions=whole.signals,
         figures=whole.figures,
-        references=tuple(_reference(cited, claim.cited, text, whole, assess, texts) for cited in claim.cited),
+        references=tuple(
+            _reference(cited, claim.cited, text, whole, assess, texts) for cited in claim.cited
+        ),
         uncovered=whole.uncovered,
         issue=_issue(text, whole),
         judged_by=OFFLINE,
@@ -148,10 +165,11 @@ def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimChec
 
 
 def _has_other_brackets(claim: Claim, whole: Assessment) -> bool:
-    """Return whether a claim has numbers in brackets that cite nothing, and the evidence others in their place.
+    """Return whether a claim has numbers in brackets that cite nothing, and the evidence others in
+    their place.
 
-    Such a number may be a value instead of a citation that names no evidence: "Turn to verse [12]." Directly behind a
-    figure or a letter, "10[6]", it surely may, and the evidence has to have it.
+    Such a number may be a value instead of a citation that names no evidence: "Turn to verse [12]."
+    Directly behind a figure or a letter, "10[6]", it surely may, and the evidence has to have it.
     """
     if len(claim.markers) <= len(claim.cited):
         return False
@@ -172,20 +190,34 @@ def _issue(text: str, whole: Assessment) -> str | None:
     if whole.verdict == "supported":
         return None
     if whole.verdict in ("contradicted", "unsupported"):
-        reasons = "; ".join(dict.fromkeys(signal.reason for signal in (*whole.signals, *whole.absent)[:3]))
+        reasons = "; ".join(
+            dict.fromkeys(signal.reason for signal in (*whole.signals, *whole.absent)[:3])
+        )
         return f"{reasons[:1].upper()}{reasons[1:]}."
     if TOO_LONG in whole.vetoes:
-        return f"A claim of {len(text):,} characters is too long to be compared with evidence of this length."
+        return (
+            f"A claim of {len(text):,} characters is too long to be compared with evidence of this"
+            " length."
+        )
     if whole.support is None:
         return "There is nothing to check this against."
     if whole.figures:
         return f"{figures_not_in_evidence([figure.claim_text for figure in whole.figures])}."
     if whole.vetoes:
-        return f"Not confirmed: the evidence has these words, but {'; '.join(_VETOES[code] for code in whole.vetoes)}."
+        return (
+            "Not confirmed: the evidence has these words, but"
+            f" {'; '.join(_VETOES[code] for code in whole.vetoes)}."
+        )
     if whole.change is not None:
         here, there = (f"“{words}”" if words else "nothing" for words in whole.change)
-        return f"Not confirmed: the nearest sentence of the evidence has {there} where the claim has {here}."
-    return "Not confirmed by the offline checks: no passage of the evidence says this in the same words."
+        return (
+            f"Not confirmed: the nearest sentence of the evidence has {there} where the claim has"
+            f" {here}."
+        )
+    return (
+        "Not confirmed by the offline checks: no passage of the evidence says this in the same"
+        " words."
+    )
 
 
 _VETOES = {
@@ -207,12 +239,16 @@ def _reference(
     assess: _Assess,
     texts: Mapping[str, str],
 ) -> ReferenceCheck:
-    """Check one reference: whether its chunk supports the sentence, is redundant, or another chunk would do better."""
+    """Check one reference: whether its chunk supports the sentence, is redundant, or another chunk
+    would do better.
+    """
 
     def finding(
         name: ReferenceFinding, support: float | None, reason: str, better: str | None = None
     ) -> ReferenceCheck:
-        return ReferenceCheck(evidence_id=cited, finding=name, support=support, better=better, reason=reason)
+        return ReferenceCheck(
+            evidence_id=cited, finding=name, support=support, better=better, reason=reason
+        )
 
     if not texts[cited].strip():
         return finding("unchecked", None, "This chunk has no text to check against.")
@@ -221,11 +257,16 @@ def _reference(
         return finding("supports", alone.support, "It supports this.")
     others = tuple(other for other in all_cited if other != cited)
     if others and assess(text, only=others).verdict == "supported":
-        return finding("redundant", alone.support, f"{' and '.join(others)} support this without it.")
+        return finding(
+            "redundant", alone.support, f"{' and '.join(others)} support this without it."
+        )
     copied = [p.evidence_id for p in whole.supporting if p.evidence_id not in all_cited]
     if whole.verdict == "supported" and copied:
         return finding(
-            "misattributed", alone.support, f"{cited} is not found to support this; {copied[0]} does.", copied[0]
+            "misattributed",
+            alone.support,
+            f"{cited} is not found to support this; {copied[0]} does.",
+            copied[0],
         )
     if alone.signals:
         return finding("contradicts", alone.support, alone.signals[0].reason)

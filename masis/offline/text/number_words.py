@@ -2,8 +2,8 @@
 
     read_cardinal(["two", "hundred", "and", "five", "cases"], 0)   # NumberWords(value=205, after=4, scaled=True)
 
-The offline roles read facts with it, screening reads sample sizes. Words are expected in lower case; a hyphen may be a
-word of its own. Every function looks at a bounded number of words.
+The offline roles read facts with it, screening reads sample sizes. Words are expected in lower
+case; a hyphen may be a word of its own. Every function looks at a bounded number of words.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,7 +14,8 @@ from masis.audit.text.comparison import NUMBER_WORDS
 ORDINAL_WORDS = {
     word: value
     for value, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 1
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),
+        1,
     )
 }
 SCALES = {
@@ -30,19 +31,34 @@ SCALES = {
 """Words that multiply the number before them."""
 _LONGEST = 12
 """The most words a number is written in."""
-_PERIODS = frozenset("quarter half century decade year season edition round floor stage phase chapter term".split())
+_PERIODS = frozenset(
+    "quarter half century decade year season edition round floor stage phase chapter term".split()
+)
 """What an ordinal in words tells apart: "the third quarter", not "the second"."""
-_PARTS = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "tenth": 10}
+_PARTS = {
+    "half": 2,
+    "third": 3,
+    "thirds": 3,
+    "quarter": 4,
+    "quarters": 4,
+    "fifth": 5,
+    "fifths": 5,
+    "tenth": 10,
+}
 _NUMERATORS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
 _GROUPS = {"dozen": 12, "score": 20}
 """Words that count in groups: "two dozen", "four score"."""
 _LEADS = frozenset({"a", "an", "the"})
-NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *ORDINAL_WORDS, *_NUMERATORS, "dozen", "half", "quarter", "an"})
+NUMERAL_STARTS = frozenset(
+    {*NUMBER_WORDS, *ORDINAL_WORDS, *_NUMERATORS, "dozen", "half", "quarter", "an"}
+)
 """Words at which a number may begin."""
 
 
 class NumberWords(NamedTuple):
-    """A whole number and the index after its last word; ``scaled`` where a word such as "hundred" is part of it."""
+    """A whole number and the index after its last word; ``scaled`` where a word such as "hundred"
+    is part of it.
+    """
 
     value: int
     after: int
@@ -50,7 +66,9 @@ class NumberWords(NamedTuple):
 
 
 class QuantityWords(NamedTuple):
-    """A number that may have parts, and the index after its last word; ``scaled`` where it is no plain cardinal."""
+    """A number that may have parts, and the index after its last word; ``scaled`` where it is no
+    plain cardinal.
+    """
 
     value: float
     after: int
@@ -58,15 +76,20 @@ class QuantityWords(NamedTuple):
 
 
 def read_cardinal(
-    words: Sequence[str], start: int, *, joined_after: Collection[str] = ("hundred",), bare_scales: Collection[str] = ()
+    words: Sequence[str],
+    start: int,
+    *,
+    joined_after: Collection[str] = ("hundred",),
+    bare_scales: Collection[str] = (),
 ) -> NumberWords | None:
-    """Read the whole number that begins at ``start``: "twenty-five million", "two hundred and five", "dozen".
+    """Read the whole number that begins at ``start``: "twenty-five million", "two hundred and
+    five", "dozen".
 
     Args:
         words: The words of a text in lower case.
         start: The index at which the number has to begin.
-        joined_after: Scales after which "and" continues a number. Only "hundred" by default, so that "between two
-            million and five million" stays two numbers.
+        joined_after: Scales after which "and" continues a number. Only "hundred" by default, so
+            that "between two million and five million" stays two numbers.
         bare_scales: Scales that count as a number without one before them ("a hundred patients").
 
     Returns:
@@ -82,7 +105,8 @@ def read_cardinal(
             continue
         if word in SCALES and (last or word in bare_scales):
             scale = SCALES[word]
-            if not group and last in SCALES:  # "two thousand million"; "two million hundred" is no number
+            # "two thousand million"; "two million hundred" is no number
+            if not group and last in SCALES:
                 if scale <= SCALES[last]:
                     break
                 total *= scale
@@ -100,15 +124,18 @@ def read_cardinal(
 
 
 def _may_follow(last: str, word: str) -> bool:
-    """Return whether the word continues a number: after nothing, after a scale, or as a digit after a ten."""
+    """Return whether the word continues a number: after nothing, after a scale, or as a digit after
+    a ten.
+    """
     return not last or last in SCALES or (NUMBER_WORDS[last] >= 20 and 0 < NUMBER_WORDS[word] < 10)
 
 
 def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
-    """Read a number that may have parts: "two and a half million", "half a million", "two dozen", "a hundred".
+    """Read a number that may have parts: "two and a half million", "half a million", "two dozen",
+    "a hundred".
 
-    A plain "one", "half" or "a quarter" is none: the first is a pronoun more often than a count, the others are shares
-    (`read_share`).
+    A plain "one", "half" or "a quarter" is none: the first is a pronoun more often than a count,
+    the others are shares (`read_share`).
     """
     at = start
     value: float | None = None
@@ -165,12 +192,17 @@ def _decimals(words: Sequence[str], start: int) -> str:
 
 
 def read_year(words: Sequence[str], start: int) -> tuple[int, int] | None:
-    """Return the year that is read out, and where it ends: "nineteen eighty-four" -> (1984, start + 2)."""
+    """Return the year that is read out, and where it ends: "nineteen eighty-four" -> (1984, start +
+    2).
+    """
     century = NUMBER_WORDS.get(words[start], 0)
     if not 11 <= century <= 20:
         return None
     rest = [word for word in words[start + 1 : start + 4] if word != "-"]
-    if rest[:1] in (["oh"], ["o"]) and 0 < NUMBER_WORDS.get(rest[1] if len(rest) > 1 else "", 0) < 10:
+    if (
+        rest[:1] in (["oh"], ["o"])
+        and 0 < NUMBER_WORDS.get(rest[1] if len(rest) > 1 else "", 0) < 10
+    ):
         return 100 * century + NUMBER_WORDS[rest[1]], start + 3
     found = read_cardinal(words, start + 1)
     if found is None or found.scaled or not 10 <= found.value < 100:
@@ -182,7 +214,8 @@ _LAST_YEAR = range(1900, 2100)
 
 
 def read_odds(words: Sequence[str], start: int) -> tuple[float, int] | None:
-    """Return what so many in so many come to, in percent, and where it ends: "one in five" -> (20.0, start + 3).
+    """Return what so many in so many come to, in percent, and where it ends: "one in five" ->
+    (20.0, start + 3).
 
     Digits are read too ("1 in 5"); "three in 2019" and "one in five years" are no share.
     """
@@ -193,7 +226,12 @@ def read_odds(words: Sequence[str], start: int) -> tuple[float, int] | None:
     at += words[at : at + 1] == ["every"]
     whole, after = _small(words, at)
     following = words[after] if after < len(words) else ""
-    if not some < whole or whole in _LAST_YEAR or following.startswith(_TIMES_OF_DAY) or following in SCALES:
+    if (
+        not some < whole
+        or whole in _LAST_YEAR
+        or following.startswith(_TIMES_OF_DAY)
+        or following in SCALES
+    ):
         return None
     return 100.0 * some / whole, after
 
@@ -212,8 +250,9 @@ def _small(words: Sequence[str], start: int) -> tuple[int, int]:
 def read_ordinal(words: Sequence[str], start: int) -> float | None:
     """Return the place in an order that a word names: "third" -> 3, "twenty-first" -> 21.
 
-    "second" is one where what is counted follows ("the second quarter") or "the" stands before it: else it may be the
-    unit of time. "first" is one before a period alone: it says "at the beginning" as often.
+    "second" is one where what is counted follows ("the second quarter") or "the" stands before it:
+    else it may be the unit of time. "first" is one before a period alone: it says "at the
+    beginning" as often.
     """
     word = words[start]
     following = words[start + 1] if start + 1 < len(words) else ""
@@ -230,7 +269,9 @@ def read_ordinal(words: Sequence[str], start: int) -> float | None:
 
 
 def read_share(words: Sequence[str], start: int) -> tuple[float, int] | None:
-    """Return the share written in words, in percent, and where it ends: "two thirds of" -> (66.7, start + 2)."""
+    """Return the share written in words, in percent, and where it ends: "two thirds of" -> (66.7,
+    start + 2).
+    """
     first, second, third = (*words[start : start + 3], "", "")[:3]
     if first in ("half", "quarter") and second in ("of", "the"):
         return 100.0 / _PARTS[first], start + 1

@@ -1,8 +1,8 @@
 """Tokens, stems and word weights: the basis of every comparison between a claim and its evidence.
 
-What it does: finds words with their offsets, brings inflected forms together ("acquired", "acquires"), tells function
-words from content words, knows synonyms by the list beside this file. What it doesn't: it has no grammar.
-Everything here is linear in the length of the text.
+What it does: finds words with their offsets, brings inflected forms together ("acquired",
+"acquires"), tells function words from content words, knows synonyms by the list beside this file.
+What it doesn't: it has no grammar. Everything here is linear in the length of the text.
 """
 
 import re
@@ -17,31 +17,39 @@ from masis.audit.text.comparison import LIGATURES, NUMBER_WORDS
 WORD = re.compile(r"\d++(?:[.,]\d++)++|[^\W_]++(?:['’][^\W\d_]++)?")
 
 STOPWORDS = frozenset(
-    """a an the this that these those there here it its itself he him his she her hers they them their theirs we us our
-    ours you your yours i me my mine who whom whose which what when where why how be is are was were been being
-    am do does did done doing have has had having will would shall should can could may might must of in on at
-    by for with from to into onto upon about above below over under between among through during within without
-    across against along around as than then so such if or and but nor not no yet both either neither each every
-    any all some also too very just only even more most much many less least few own same other another because
-    since while although though however therefore thus hence moreover furthermore additionally while whereas
-    whether until unless after before again further once out off up down per via et al etc e.g i.e s t don't
-    doesn't didn't isn't aren't wasn't weren't won't wouldn't can't cannot couldn't shouldn't hasn't haven't
-    hadn't it's that's there's they're we're you're he's she's i'm one ones like well now still rather quite
-    often usually one's let lets get gets got""".split()
+    """
+        a an the this that these those there here it its itself he him his she her hers they them
+        their theirs we us our ours you your yours i me my mine who whom whose which what when where
+        why how be is are was were been being am do does did done doing have has had having will
+        would shall should can could may might must of in on at by for with from to into onto upon
+        about above below over under between among through during within without across against
+        along around as than then so such if or and but nor not no yet both either neither each
+        every any all some also too very just only even more most much many less least few own same
+        other another because since while although though however therefore thus hence moreover
+        furthermore additionally while whereas whether until unless after before again further once
+        out off up down per via et al etc e.g i.e s t don't doesn't didn't isn't aren't wasn't
+        weren't won't wouldn't can't cannot couldn't shouldn't hasn't haven't hadn't it's that's
+        there's they're we're you're he's she's i'm one ones like well now still rather quite often
+        usually one's let lets get gets got
+    """.split()
 )
 
 # Content words that say little about what is asserted: counted, at a fraction of the weight.
 WEAK_WORDS = frozenset(
-    """use used uses using make makes made include includes included including provide provides provided various
-    several certain different important significant significantly overall general generally typically common
-    commonly known called term refers refer based due help helps thing things way ways type types kind form part
-    number example examples case cases fact result results lead leads found find become became new high low good
-    great large small long first also time times year years people person group become becomes according says
-    said say state states stated mention mentioned mentions describe described discuss discussed note noted
-    report reported show shows shown suggest suggests main major specific particular particularly potential
-    possible likely ensure involve involves involved include contain contains consider considered need needs
-    take takes taken give gives given go goes come comes work works aim aims allow allows role factor factors
-    effect effects impact process level levels area areas""".split()
+    """
+        use used uses using make makes made include includes included including provide provides
+        provided various several certain different important significant significantly overall
+        general generally typically common commonly known called term refers refer based due help
+        helps thing things way ways type types kind form part number example examples case cases
+        fact result results lead leads found find become became new high low good great large small
+        long first also time times year years people person group become becomes according says said
+        say state states stated mention mentioned mentions describe described discuss discussed note
+        noted report reported show shows shown suggest suggests main major specific particular
+        particularly potential possible likely ensure involve involves involved include contain
+        contains consider considered need needs take takes taken give gives given go goes come comes
+        work works aim aims allow allows role factor factors effect effects impact process level
+        levels area areas
+    """.split()
 )
 
 _CONTRACTED = frozenset("i you he she it we they who what that there here".split())
@@ -73,15 +81,18 @@ IRREGULAR = {
 
 _DERIVED = tuple(
     """
-    ization isation ational fulness iveness ations ation ition ement ments ment ness ities ity ingly edly ally ably
-    ibly ily ly ance ence ancy ency able ible ical ions ion ive ial ous ful ist ism ic al er or en an
+        ization isation ational fulness iveness ations ation ition ement ments ment ness ities ity
+        ingly edly ally ably ibly ily ly ance ence ancy ency able ible ical ions ion ive ial ous ful
+        ist ism ic al er or en an
     """.split()
 )
 _VOWEL = re.compile(r"[aeiouy]")
 
 
 class Token(NamedTuple):
-    """A word of a text: `text[start:end]`, its stem, and its weight as content (0 for a function word)."""
+    """A word of a text: `text[start:end]`, its stem, and its weight as content (0 for a function
+    word).
+    """
 
     start: int
     end: int
@@ -92,11 +103,16 @@ class Token(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """Return the common root of a word's forms, lower case: "acquires" -> "acquir". Numbers lose their separators."""
+    """Return the common root of a word's forms, lower case: "acquires" -> "acquir". Numbers lose
+    their separators.
+    """
     lower = word.lower()
     if not lower.isascii():
         # Not NFKD, which makes 108 of 10⁸.
-        lower = "".join(c for c in normalize("NFD", lower.translate(LIGATURES)) if not combining(c)) or lower
+        lower = (
+            "".join(c for c in normalize("NFD", lower.translate(LIGATURES)) if not combining(c))
+            or lower
+        )
     if lower[0].isdigit():
         return _plain_number(lower)
     if "'" in lower or "’" in lower:
@@ -145,7 +161,9 @@ def _without_derivation(word: str) -> str:
 
 
 def prefix_key(root: str) -> str | None:
-    """Return a looser key of related words ("acquisit", "acquir" -> "acqui"); None for short words and numbers."""
+    """Return a looser key of related words ("acquisit", "acquir" -> "acqui"); None for short words
+    and numbers.
+    """
     return root[:5] if len(root) > 5 and not root[0].isdigit() else None
 
 
@@ -154,22 +172,31 @@ def synonym_keys() -> dict[str, tuple[str, ...]]:
     """Return for each stem the groups of `synonyms.txt` it belongs to, as keys ("=12")."""
     text = (Path(__file__).parent / "synonyms.txt").read_text(encoding="utf-8")
     groups: dict[str, list[str]] = {}
-    for number, line in enumerate(line for line in text.splitlines() if line and not line.startswith("#")):
-        # Phrases ("pass_away") and compounds ("well-known") stand for their parts only in prose: they are left out.
-        for root in dict.fromkeys(stem(word) for word in line.split() if "_" not in word and "-" not in word):
+    for number, line in enumerate(
+        line for line in text.splitlines() if line and not line.startswith("#")
+    ):
+        # Phrases ("pass_away") and compounds ("well-known") stand for their parts only in prose:
+        # they are left out.
+        for root in dict.fromkeys(
+            stem(word) for word in line.split() if "_" not in word and "-" not in word
+        ):
             groups.setdefault(root, []).append(f"={number}")
     return {root: tuple(keys) for root, keys in groups.items()}
 
 
 @lru_cache(maxsize=65536)
 def loose_keys(root: str) -> tuple[str, ...]:
-    """Return the keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym groups ("=12")."""
+    """Return the keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym
+    groups ("=12").
+    """
     prefix = prefix_key(root)
     return (*((f"~{prefix}",) if prefix else ()), *synonym_keys().get(root, ()))
 
 
 def weight(word: str) -> float:
-    """Return how much a word carries: 0 function word, 0.4 weak, 1 content, 1.3 name-like, 1.5 number."""
+    """Return how much a word carries: 0 function word, 0.4 weak, 1 content, 1.3 name-like, 1.5
+    number.
+    """
     if word[0].isdigit():
         return 1.5
     lower = word.lower()

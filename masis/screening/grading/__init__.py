@@ -1,1 +1,3 @@
-"""Grading an abstract: relevance, study design, methodology, sample size, and the rules that combine them."""
+"""Grading an abstract: relevance, study design, methodology, sample size, and the rules that
+combine them.
+"""

@@ -1,9 +1,10 @@
 """Which of 14 types a study is, recognised from its abstract without a model.
 
-A linear classifier, fitted by ``tools/fit_study_types.py`` on StudyTypeTeller's training file; docs/screening.md says
-how well it does. It sees words and pairs of words, in title and text apart, each valued as (1 + ln count) x inverse
-document frequency, and cues (``study_cues.txt``: animals, people, drugs, chance, search, ...), counted in the title and
-in each quarter of the text: "patients" at the end of a study of mice is its outlook, not its sample.
+A linear classifier, fitted by ``tools/fit_study_types.py`` on StudyTypeTeller's training file;
+docs/screening.md says how well it does. It sees words and pairs of words, in title and text apart,
+each valued as (1 + ln count) x inverse document frequency, and cues (``study_cues.txt``: animals,
+people, drugs, chance, search, ...), counted in the title and in each quarter of the text:
+"patients" at the end of a study of mice is its outlook, not its sample.
 """
 
 from __future__ import annotations
@@ -29,20 +30,27 @@ CUES = read_word_lists(Path(__file__).parent / "study_cues.txt")
 PHRASES = [phrase.strip() for phrase in " ".join(CUES.pop('"phrase')).split("|")]
 DRUG_ENDINGS, NO_DRUGS = tuple(CUES.pop("*drug")), frozenset(CUES.pop("!drug"))
 CUE_NAMES = (*CUES, "drug", "number")
-_CUE_OF = {word: number for number, words in reversed([*enumerate(CUES.values())]) for word in words}
+_CUE_OF = {
+    word: number for number, words in reversed([*enumerate(CUES.values())]) for word in words
+}
 PARTS = 4
 """Into how many parts of equal length a text is cut."""
 REACH = 4.0
 """How many standard deviations from the mean a measured cue counts."""
 FEWEST_WORDS = 3
-"""With fewer known terms of letters nothing is recognised: another language, numbers, or no text."""
+"""With fewer known terms of letters nothing is recognised: another language, numbers,
+or no text.
+"""
 MOST_WORDS = 4
 """How many excerpts are shown for a type."""
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,·]*|[%=]")
 _SHORTEST_DRUG = 6
 _EMPTY_WORDS = frozenset(
-    """a an the of and or in on at to for from by with without as is are was were be been has have had this that these
-    those it its their our we which who than not no 0 % = also both all there after before during between""".split()
+    """
+        a an the of and or in on at to for from by with without as is are was were be been has have
+        had this that these those it its their our we which who than not no 0 % = also both all
+        there after before during between
+    """.split()
 )
 
 
@@ -72,7 +80,9 @@ def _cue(word: str) -> int | None:
 
 
 class ReadText:
-    """The words of a title or text: in lower case, ``0`` for a number; their places; counts of words and pairs."""
+    """The words of a title or text: in lower case, ``0`` for a number; their places; counts of
+    words and pairs.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -85,17 +95,23 @@ class ReadText:
         """Return the words, from one number up to another, in which a term first occurs."""
         looked_for = term.split()
         size = len(looked_for)
-        found = ((at, at + size) for at in range(len(self.words)) if self.words[at : at + size] == looked_for)
+        found = (
+            (at, at + size)
+            for at in range(len(self.words))
+            if self.words[at : at + size] == looked_for
+        )
         return next(found, None)
 
 
 def measured(title: ReadText, text: ReadText) -> Array:
-    """Return the cues by place (logarithms of counts), in the whole text, whether they occur, their share; lengths of
-    text and title; and how often each phrase occurs in them.
+    """Return the cues by place (logarithms of counts), in the whole text, whether they occur, their
+    share; lengths of text and title; and how often each phrase occurs in them.
     """
     size = len(text.words)
     counts = np.zeros((1 + PARTS, len(CUE_NAMES)))
-    parts = [(0, word) for word in title.words] + [(1 + at * PARTS // size, word) for at, word in enumerate(text.words)]
+    parts = [(0, word) for word in title.words] + [
+        (1 + at * PARTS // size, word) for at, word in enumerate(text.words)
+    ]
     for part, word in parts:
         if (cue := _cue(word)) is not None:
             counts[part, cue] += 1
@@ -104,15 +120,26 @@ def measured(title: ReadText, text: ReadText) -> Array:
     phrases = []
     for read in (title, text):
         joined = f" {' '.join(read.words)} "
-        phrases += [read.terms[each] if each.count(" ") == 1 else joined.count(f" {each} ") for each in PHRASES]
-    cues = (np.log1p(counts).ravel(), np.log1p(whole), whole > 0, counts[0] > 0, 20 * whole / max(size, 20))
+        phrases += [
+            read.terms[each] if each.count(" ") == 1 else joined.count(f" {each} ")
+            for each in PHRASES
+        ]
+    cues = (
+        np.log1p(counts).ravel(),
+        np.log1p(whole),
+        whole > 0,
+        counts[0] > 0,
+        20 * whole / max(size, 20),
+    )
     return np.concatenate([*cues, lengths, np.log1p(phrases)])
 
 
 class Block(NamedTuple):
-    """The terms of a title or a text: row and inverse document frequency of each, and a weight for each type.
+    """The terms of a title or a text: row and inverse document frequency of each, and a weight for
+    each type.
 
-    ``weights`` are whole numbers of one byte each, to be multiplied by ``scale``, one for each type.
+    ``weights`` are whole numbers of one byte each, to be multiplied by ``scale``, one for each
+    type.
     """
 
     rows: Mapping[str, int]
@@ -121,7 +148,9 @@ class Block(NamedTuple):
     scale: Array
 
     def contributions(self, read: ReadText) -> tuple[list[str], Array]:
-        """Return the known terms of a text and what each speaks for each type; their values have length 1 together."""
+        """Return the known terms of a text and what each speaks for each type; their values have
+        length 1 together.
+        """
         found = {term: count for term, count in read.terms.items() if term in self.rows}
         at = [self.rows[term] for term in found]
         values = (1 + np.log(np.array(list(found.values()), dtype=np.float32))) * self.idf[at]
@@ -130,7 +159,9 @@ class Block(NamedTuple):
 
 
 class StudyTypeClassifier(NamedTuple):
-    """Fitted weights: a block for the title, one for the text, and the measured cues with their mean and deviation."""
+    """Fitted weights: a block for the title, one for the text, and the measured cues with their
+    mean and deviation.
+    """
 
     version: str
     title: Block
@@ -146,8 +177,14 @@ class StudyTypeClassifier(NamedTuple):
         terms = {place: getattr(self, place).contributions(each) for place, each in read.items()}
         if sum(term[0].isalpha() for names, _ in terms.values() for term in names) < FEWEST_WORDS:
             return RecognisedType()
-        cues = np.clip((measured(read["title"], read["text"]) - self.centre) / self.spread, -REACH, REACH)
-        scores = self.intercept + cues @ self.measured + sum(parts.sum(axis=0) for _, parts in terms.values())
+        cues = np.clip(
+            (measured(read["title"], read["text"]) - self.centre) / self.spread, -REACH, REACH
+        )
+        scores = (
+            self.intercept
+            + cues @ self.measured
+            + sum(parts.sum(axis=0) for _, parts in terms.values())
+        )
         shares = np.exp(scores - scores.max())
         shares /= shares.sum()
         best = int(np.argmax(shares))
@@ -164,7 +201,9 @@ class StudyTypeClassifier(NamedTuple):
         )
 
 
-def _shown(speaking: Sequence[tuple[float, Place, str]], read: Mapping[Place, ReadText]) -> tuple[Words, ...]:
+def _shown(
+    speaking: Sequence[tuple[float, Place, str]], read: Mapping[Place, ReadText]
+) -> tuple[Words, ...]:
     """Return the strongest terms as places in title and text, none inside another."""
     shown: list[Words] = []
     for _, place, term in speaking:
@@ -181,7 +220,9 @@ def _shown(speaking: Sequence[tuple[float, Place, str]], read: Mapping[Place, Re
 
 @cache
 def load_classifier(path: Path = WEIGHTS) -> StudyTypeClassifier:
-    """Return the model as fitted; read once. Raises ``FileNotFoundError`` where the file is missing."""
+    """Return the model as fitted; read once. Raises ``FileNotFoundError`` where the file is
+    missing.
+    """
     with np.load(path, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
 
@@ -190,8 +231,12 @@ def load_classifier(path: Path = WEIGHTS) -> StudyTypeClassifier:
         rows = {term: row for row, term in enumerate(terms)}
         return Block(rows, *(arrays[f"{name}_{part}"] for part in ("idf", "weights", "scale")))
 
-    plain = (arrays[name].astype(np.float64) for name in ("centre", "spread", "measured", "intercept"))
-    return StudyTypeClassifier(bytes(arrays["version"]).decode(), block("title"), block("text"), *plain)
+    plain = (
+        arrays[name].astype(np.float64) for name in ("centre", "spread", "measured", "intercept")
+    )
+    return StudyTypeClassifier(
+        bytes(arrays["version"]).decode(), block("title"), block("text"), *plain
+    )
 
 
 def recognise(abstract: Abstract) -> RecognisedType:

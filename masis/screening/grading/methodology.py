@@ -1,16 +1,18 @@
-"""How rigorous and how openly reported a study is, from what its abstract says: one item after another, with its
-words.
+"""How rigorous and how openly reported a study is, from what its abstract says: one item after
+another, with its words.
 
-Items come from the reporting guidelines for abstracts: CONSORT for Abstracts (Hopewell et al., Lancet 2008;371:281) for
-trials, STROBE (von Elm et al., Lancet 2007;370:1453) for observational studies, PRISMA for Abstracts (Beller et al.,
-PLoS Med 2013;10:e1001419) for reviews, ARRIVE 2.0 (Percie du Sert et al., PLoS Biol 2020;18:e3000410) for animals. How
-much an item counts is ours: twice for what guards against bias (randomisation, blinding, adjustment, the search of a
-review), once or half for the rest.
+Items come from the reporting guidelines for abstracts: CONSORT for Abstracts (Hopewell et al.,
+Lancet 2008;371:281) for trials, STROBE (von Elm et al., Lancet 2007;370:1453) for observational
+studies, PRISMA for Abstracts (Beller et al., PLoS Med 2013;10:e1001419) for reviews, ARRIVE 2.0
+(Percie du Sert et al., PLoS Biol 2020;18:e3000410) for animals. How much an item counts is ours:
+twice for what guards against bias (randomisation, blinding, adjustment, the search of a review),
+once or half for the rest.
 
     score = ceiling of the design x min(1, points reported / ``WHOLE`` of the points a design can have)
 
-The ceiling says how far reporting alone can carry a design (GRADE: observational evidence starts low, however well it
-is reported); the prior as a floor comes after, in ``recommendation.with_prior_floor``.
+The ceiling says how far reporting alone can carry a design (GRADE: observational evidence starts
+low, however well it is reported); the prior as a floor comes after, in
+``recommendation.with_prior_floor``.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ _ITEMS: dict[AppraisalItem, Wording] = {
     if "wording" in each
 }
 CEILING: dict[Design, float] = {
-    design: most for each in _TABLES["checklist"].values() for design, most in each["ceilings"].items()
+    design: most
+    for each in _TABLES["checklist"].values()
+    for design, most in each["ceilings"].items()
 }
 CHECKLIST: dict[Design, dict[AppraisalItem, float]] = {
     design: {item: float(points) for points, items in each["points"].items() for item in items}
@@ -53,7 +57,9 @@ ITEM_STATE_NAMES: dict[ItemState, str] = {
 
 
 class ReadItem(NamedTuple):
-    """An item of a design's checklist: its points, how the abstract speaks of it, and in which words."""
+    """An item of a design's checklist: its points, how the abstract speaks of it, and in which
+    words.
+    """
 
     item: AppraisalItem
     points: float
@@ -76,21 +82,33 @@ def methodology(abstract: Abstract, design: Design) -> Methodology:
 
 
 def appraise(abstract: Abstract, design: Design) -> tuple[ReadItem, ...]:
-    """Return every item of the design's checklist as the abstract speaks of it; none where there is only a title."""
+    """Return every item of the design's checklist as the abstract speaks of it; none where there is
+    only a title.
+    """
     if not abstract.text.strip():
         return ()
     return tuple(
-        ReadItem(item, points, *(_size(abstract) if item == "size" else mentioned(_ITEMS[item], abstract)))
+        ReadItem(
+            item,
+            points,
+            *(_size(abstract) if item == "size" else mentioned(_ITEMS[item], abstract)),
+        )
         for item, points in CHECKLIST[design].items()
     )
 
 
-def corrected(items: Iterable[ReadItem], corrections: Mapping[AppraisalItem, ItemState]) -> tuple[ReadItem, ...]:
-    """Return the items with the states that a person set; what a person sets rests on no words of the machine's."""
+def corrected(
+    items: Iterable[ReadItem], corrections: Mapping[AppraisalItem, ItemState]
+) -> tuple[ReadItem, ...]:
+    """Return the items with the states that a person set; what a person sets rests on no words of
+    the machine's.
+    """
     return tuple(
-        ReadItem(each.item, each.points, corrections[each.item])
-        if corrections.get(each.item, each.state) != each.state
-        else each
+        (
+            ReadItem(each.item, each.points, corrections[each.item])
+            if corrections.get(each.item, each.state) != each.state
+            else each
+        )
         for each in items
     )
 
@@ -99,18 +117,27 @@ def score_items(design: Design, items: Sequence[ReadItem]) -> Methodology:
     """Score a design's checklist by the items that are stated."""
     checklist, ceiling = CHECKLIST[design], CEILING[design]
     stated = [each for each in items if each.state == "stated"]
-    absent = sorted((each.item for each in items if each.state != "stated"), key=lambda item: -checklist[item])
+    absent = sorted(
+        (each.item for each in items if each.state != "stated"), key=lambda item: -checklist[item]
+    )
     points = sum(each.points for each in stated)
     score = round(ceiling * min(1.0, points / (WHOLE * sum(each.points for each in items))), 4)
     says = ", ".join(LABELS[each.item] for each in stated) or "nothing of what its design calls for"
-    text = f"Reports {says} ({points:g} of {sum(checklist.values()):g} points, at most {ceiling:.2f} by design)."
+    text = (
+        f"Reports {says} ({points:g} of {sum(checklist.values()):g} points, at most {ceiling:.2f}"
+        " by design)."
+    )
     if absent:
         text += f" Not reported: {', '.join(LABELS[item] for item in absent[:4])}."
-    return Methodology(score, Reason(text=text, words=tuple(word for each in stated for word in each.words)))
+    return Methodology(
+        score, Reason(text=text, words=tuple(word for each in stated for word in each.words))
+    )
 
 
 def sentence_of(words: Words, abstract: Abstract) -> tuple[str, int]:
-    """Return the sentence that holds these words, and where in it they begin; of a title all of it."""
+    """Return the sentence that holds these words, and where in it they begin; of a
+    title all of it.
+    """
     source = abstract.title if words.place == "title" else abstract.text
     if words.place == "title":
         return source, words.start
@@ -121,8 +148,13 @@ def sentence_of(words: Words, abstract: Abstract) -> tuple[str, int]:
 
 
 def _size(abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:
-    """Return the words of the size that the study rests on, of the first one where it is a sum of several."""
+    """Return the words of the size that the study rests on, of the first one where it is a sum of
+    several.
+    """
     rests, sizes = study_size(abstract.text), sample_sizes(abstract.text)
     stated = [size for size in sizes if rests is not None and size.value == rests.value] or sizes
-    words = (Words(start=each.start, end=each.end, text=abstract.text[each.start : each.end]) for each in stated[:1])
+    words = (
+        Words(start=each.start, end=each.end, text=abstract.text[each.start : each.end])
+        for each in stated[:1]
+    )
     return ("stated" if stated else "not_stated"), tuple(words)

@@ -1,8 +1,8 @@
 """The grader with a model: one call an abstract; the rules around it are the same as without one.
 
-The model judges and quotes; code finds the quotes, reads the scores, applies the prior as a floor and decides by the
-written rules. The reason mentions what the model would have recommended where it differs. Sample sizes are those that
-the extractor finds: numbers are not left to a model.
+The model judges and quotes; code finds the quotes, reads the scores, applies the prior as a floor
+and decides by the written rules. The reason mentions what the model would have recommended where it
+differs. Sample sizes are those that the extractor finds: numbers are not left to a model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ _QUOTES = 8
 
 
 def _slug(value: Any) -> Any:
-    return value.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(value, str) else value
+    return (
+        value.strip().lower().replace("-", "_").replace(" ", "_")
+        if isinstance(value, str)
+        else value
+    )
 
 
 def _words(allowed: Iterable[str]) -> Any:
@@ -88,30 +92,47 @@ class ModelGrader:
     def usage(self) -> Usage:
         """The usage of its calls."""
         calls = self.asker.control.calls.since()
-        return Usage.of(call for call in calls if call.role == "grader" and call.model == self.asker.name)
+        return Usage.of(
+            call for call in calls if call.role == "grader" and call.model == self.asker.name
+        )
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-        """Return one grade for each abstract, in the same order; all calls under way at once, as far as the provider's
-        limit lets them. One whose call failed is unscored.
+        """Return one grade for each abstract, in the same order; all calls under way at once, as
+        far as the provider's limit lets them. One whose call failed is unscored.
         """
         about = designs_asked_about(question)
-        found = run_concurrently([partial(self._asked, question, abstract, about) for abstract in abstracts])
+        found = run_concurrently(
+            [partial(self._asked, question, abstract, about) for abstract in abstracts]
+        )
         return tuple(
-            unscored_grade(abstract, self.judged_by, _why(each)) if isinstance(each, StepError) else each
+            (
+                unscored_grade(abstract, self.judged_by, _why(each))
+                if isinstance(each, StepError)
+                else each
+            )
             for abstract, each in zip(abstracts, found, strict=True)
         )
 
     def _asked(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Grade:
         if not (abstract.title.strip() or abstract.text.strip()):
-            return unscored_grade(abstract, self.judged_by, Unscored(reason="there is nothing to read"))
+            return unscored_grade(
+                abstract, self.judged_by, Unscored(reason="there is nothing to read")
+            )
         asked = prompt(question_text, abstract, self.asker.control.fence)
-        reply = self.asker.ask(asked, GradeReply, max_tokens=TOKENS_MOST, temperature=self.temperature)
+        reply = self.asker.ask(
+            asked, GradeReply, max_tokens=TOKENS_MOST, temperature=self.temperature
+        )
         grade = self._grade(reply, abstract, about)
         if reply.recommendation in (grade.recommendation, None):
             return grade
         why = grade.reasons["recommendation"].text
-        note = f"{why} The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
-        return grade.model_copy(update={"reasons": {**grade.reasons, "recommendation": Reason(text=note)}})
+        note = (
+            f"{why} The model itself recommended {str(reply.recommendation)[:20]}; the rules"
+            " decide."
+        )
+        return grade.model_copy(
+            update={"reasons": {**grade.reasons, "recommendation": Reason(text=note)}}
+        )
 
     def _grade(self, reply: GradeReply, abstract: Abstract, about: frozenset[Design]) -> Grade:
         study_type: StudyType | None = reply.study_type if reply.study_type in STUDY_TYPES else None
@@ -131,7 +152,9 @@ class ModelGrader:
             methodology=method,
             design=design,
             reasons={
-                "relevance_score": _score_reason(relevance, reply.relevance_reason, reply.relevance_quotes, abstract),
+                "relevance_score": _score_reason(
+                    relevance, reply.relevance_reason, reply.relevance_quotes, abstract
+                ),
                 "methodology_score": _score_reason(
                     method, reply.methodology_reason, reply.methodology_quotes, abstract
                 ),
@@ -153,8 +176,12 @@ def _why(error: StepError) -> Unscored:
     return Unscored(reason=str(error), code=error.code, raw=raw)
 
 
-def _score_reason(score: float | None, text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
-    """Return the model's reason for a score; where it gave none, that comes first: its words are no reason for it."""
+def _score_reason(
+    score: float | None, text: str, quotes: Sequence[str], abstract: Abstract
+) -> Reason:
+    """Return the model's reason for a score; where it gave none, that comes first: its words are no
+    reason for it.
+    """
     if score is not None:
         return _reason(text, quotes, abstract)
     wrote = f" It wrote: {text.strip()}" if text.strip() else ""
@@ -162,16 +189,21 @@ def _score_reason(score: float | None, text: str, quotes: Sequence[str], abstrac
 
 
 def _reason(text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
-    """Return the model's reason with the words it quotes, where the abstract has them; a quote it doesn't have is left
-    out.
+    """Return the model's reason with the words it quotes, where the abstract has them; a quote it
+    doesn't have is left out.
     """
     found = [words for quote in quotes[:_QUOTES] if (words := _found(quote, abstract)) is not None]
     return Reason(text=text.strip() or "No reason was given.", words=tuple(dict.fromkeys(found)))
 
 
 def _found(quote: str, abstract: Abstract) -> Words | None:
-    places: tuple[tuple[Literal["text", "title"], str], ...] = (("text", abstract.text), ("title", abstract.title))
+    places: tuple[tuple[Literal["text", "title"], str], ...] = (
+        ("text", abstract.text),
+        ("title", abstract.title),
+    )
     for name, source in places:
         if place := located(quote, source):
-            return Words(start=place.start, end=place.end, text=source[place.start : place.end], place=name)
+            return Words(
+                start=place.start, end=place.end, text=source[place.start : place.end], place=name
+            )
     return None

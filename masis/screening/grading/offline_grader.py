@@ -1,4 +1,6 @@
-"""The grader without a model: rules and measurements on what an abstract says. No key, no network, no randomness."""
+"""The grader without a model: rules and measurements on what an abstract says. No key, no network,
+no randomness.
+"""
 
 from __future__ import annotations
 
@@ -62,5 +64,9 @@ class OfflineGrader:
 
 
 def offline_grader() -> OfflineGrader:
-    """Return the grader without a model, with the recogniser of study types and the extractor of sample sizes."""
-    return OfflineGrader(JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}"))
+    """Return the grader without a model, with the recogniser of study types and the extractor of
+    sample sizes.
+    """
+    return OfflineGrader(
+        JudgedBy(model=OFFLINE, version=f"{VERSION}, study types {designs.version()}")
+    )

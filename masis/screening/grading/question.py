@@ -1,18 +1,22 @@
-"""What a question asks about: its concepts, each with its part in the question and the words that stand for it.
+"""What a question asks about: its concepts, each with its part in the question and the words that
+stand for it.
 
-"Does metformin reduce mortality in patients with heart failure?" asks about *metformin* (what is done), *mortality*
-(what comes of it) and *heart failure* (in whom): the P, I, C and O of a clinical question, recognised by the words
-around them. There is no grammar: a part that isn't recognised is ``topic``. How much a concept weighs follows from how
-rare its words are in medical abstracts (``rarity.json``, from ``tools/fit_term_rarity.py``).
+"Does metformin reduce mortality in patients with heart failure?" asks about *metformin* (what is
+done), *mortality* (what comes of it) and *heart failure* (in whom): the P, I, C and O of a clinical
+question, recognised by the words around them. There is no grammar: a part that isn't recognised is
+``topic``. How much a concept weighs follows from how rare its words are in medical abstracts
+(``rarity.json``, from ``tools/fit_term_rarity.py``).
 
-A person who knows better writes lines below the question, and they take the place of what was read of their part:
+A person who knows better writes lines below the question, and they take the place of what was read
+of their part:
 
     population: adults with heart failure
     outcome: death = mortality, readmission
     comparison:
 
-Commas separate concepts that must each be met, an equals sign gives another name for one, an empty line says that the
-question has no such part. A screening keeps the lines in its settings (``screening_concepts``).
+Commas separate concepts that must each be met, an equals sign gives another name for one, an empty
+line says that the question has no such part. A screening keeps the lines in its settings
+(``screening_concepts``).
 """
 
 from __future__ import annotations
@@ -60,7 +64,9 @@ class Phrase(NamedTuple):
 
 
 class Concept(NamedTuple):
-    """One thing a question is about: its words, their stems, its weight, and other phrases that stand for it."""
+    """One thing a question is about: its words, their stems, its weight, and other phrases that
+    stand for it.
+    """
 
     name: str
     part: Part
@@ -73,8 +79,8 @@ class Concept(NamedTuple):
 class Question(NamedTuple):
     """A question and its concepts, in their order.
 
-    ``text`` is what its meaning is taken from: the question, or the concepts where a person wrote any (``written``
-    names their parts).
+    ``text`` is what its meaning is taken from: the question, or the concepts where a person wrote
+    any (``written`` names their parts).
     """
 
     text: str
@@ -95,7 +101,9 @@ def rarity(root: str) -> float:
 
 @cache
 def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
-    """Return for each phrase of ``synonyms.txt``, as stems, the phrases that match a question about it."""
+    """Return for each phrase of ``synonyms.txt``, as stems, the phrases that match a question about
+    it.
+    """
     met: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
     for line in (_HERE / "synonyms.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
@@ -104,8 +112,13 @@ def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
         same = [phrase_of(text) for text in equal.split("=")]
         under = [phrase_of(text) for text in kinds.split(",") if text.strip()]
         for phrase in same:
-            met.setdefault(phrase.stems, {}).update({other.stems: other for other in (*same, *under)})
-    return {roots: tuple(other for other in others.values() if other.stems != roots) for roots, others in met.items()}
+            met.setdefault(phrase.stems, {}).update(
+                {other.stems: other for other in (*same, *under)}
+            )
+    return {
+        roots: tuple(other for other in others.values() if other.stems != roots)
+        for roots, others in met.items()
+    }
 
 
 def phrase_of(text: str) -> Phrase:
@@ -113,11 +126,15 @@ def phrase_of(text: str) -> Phrase:
     return Phrase(text.strip(), tuple(token.stem for token in tokens(text)))
 
 
-_LINE = re.compile(r"^[ \t]*(population|intervention|comparison|outcome)[ \t]*:[ \t]*(.*)$", re.I | re.M)
+_LINE = re.compile(
+    r"^[ \t]*(population|intervention|comparison|outcome)[ \t]*:[ \t]*(.*)$", re.I | re.M
+)
 
 
 def concept_lines(text: str) -> dict[Part, str]:
-    """Return what the lines of concepts in a text say, by part; of two lines for one part the last one."""
+    """Return what the lines of concepts in a text say, by part; of two lines for one part the last
+    one.
+    """
     found: dict[Part, str] = {}
     for line in _LINE.finditer(text):
         part = next(each for each in PARTS if each == line.group(1).lower())
@@ -127,7 +144,9 @@ def concept_lines(text: str) -> dict[Part, str]:
 
 def written_lines(concepts: Mapping[Part, str]) -> str:
     """Return concepts by part as lines."""
-    return "\n".join(f"{part}: {' '.join(concepts[part].split())}".rstrip() for part in PARTS if part in concepts)
+    return "\n".join(
+        f"{part}: {' '.join(concepts[part].split())}".rstrip() for part in PARTS if part in concepts
+    )
 
 
 def with_concepts(question: str, lines: str) -> str:
@@ -143,17 +162,22 @@ def question_of(question: str, settings: Mapping[str, object]) -> str:
 
 
 def changed_lines(question: str, concepts: Mapping[Part, str]) -> str:
-    """Return, as lines, the concepts that differ from what is read of the question: the others follow it."""
+    """Return, as lines, the concepts that differ from what is read of the question: the others
+    follow it.
+    """
     read = concepts_as_text(question)
-    return written_lines({part: text for part, text in concepts.items() if " ".join(text.split()) != read[part]})
+    return written_lines(
+        {part: text for part, text in concepts.items() if " ".join(text.split()) != read[part]}
+    )
 
 
 @lru_cache(maxsize=256)
 def read_question(text: str) -> Question:
-    """Return the concepts of a question. One without any that names something falls back to its framing words.
+    """Return the concepts of a question. One without any that names something falls back to its
+    framing words.
 
-    Lines of concepts in the text take the place of what would be read of their parts. What stands behind
-    ``LONGEST_QUESTION`` characters of the question itself is not read.
+    Lines of concepts in the text take the place of what would be read of their parts. What stands
+    behind ``LONGEST_QUESTION`` characters of the question itself is not read.
     """
     lines = concept_lines(text)
     question = (_LINE.sub("", text).strip() if lines else text)[:LONGEST_QUESTION]
@@ -194,7 +218,9 @@ def _read(text: str) -> tuple[Concept, ...]:
 
 
 def _written(line: str, part: Part) -> list[Concept]:
-    """Return the concepts of a person's line; one in letters that can't be looked for has no stems."""
+    """Return the concepts of a person's line; one in letters that can't be looked for
+    has no stems.
+    """
     found: list[Concept] = []
     for piece in line.split(","):
         names = [name.strip() for name in piece.split("=") if name.strip()]
@@ -202,7 +228,9 @@ def _written(line: str, part: Part) -> list[Concept]:
         read = _read(names[0]) if len(names) == 1 and sought else ()
         found.extend(concept._replace(part=part) for concept in read)
         if names and not read:
-            found.append(_named(names[0], [phrase for phrase in map(_content, sought) if phrase.stems], part))
+            found.append(
+                _named(names[0], [phrase for phrase in map(_content, sought) if phrase.stems], part)
+            )
     return found[:MOST_CONCEPTS]
 
 
@@ -222,7 +250,9 @@ def _concept(name: str, part: Part, stems: tuple[str, ...]) -> Concept:
 
 
 def _content(text: str) -> Phrase:
-    """Return a phrase with the stems of the words that name something, of all its words where none does."""
+    """Return a phrase with the stems of the words that name something, of all its words where none
+    does.
+    """
     words = tokens(text)
     naming = [word for word in words if word.weight > 0]
     return Phrase(text, tuple(word.stem for word in naming or words))
@@ -230,18 +260,28 @@ def _content(text: str) -> Phrase:
 
 def _can_be_looked_for(text: str) -> bool:
     """Return whether a text has a letter that English abstracts are written in, or a digit."""
-    return any(char.isdigit() or (char.isalpha() and "LATIN" in unicodedata.name(char, "")) for char in text)
+    return any(
+        char.isdigit() or (char.isalpha() and "LATIN" in unicodedata.name(char, ""))
+        for char in text
+    )
 
 
 def _as_words(concepts: Sequence[Concept]) -> str:
-    """Return concepts as a question in a few words, in the order of a title: what, against what, for what, in whom."""
+    """Return concepts as a question in a few words, in the order of a title: what, against what,
+    for what, in whom.
+    """
     leads = {"intervention": "", "comparison": "versus ", "outcome": "", "population": "in "}
-    named = {part: " ".join(concept.name for concept in concepts if concept.part == part) for part in leads}
+    named = {
+        part: " ".join(concept.name for concept in concepts if concept.part == part)
+        for part in leads
+    }
     return " ".join(f"{lead}{named[part]}" for part, lead in leads.items() if named[part])
 
 
 def _concepts(text: str, *, framing: bool) -> dict[tuple[str, ...], Concept]:
-    """Return the concepts by their stems: known phrases, and up to three naming words that stand together."""
+    """Return the concepts by their stems: known phrases, and up to three naming words that stand
+    together.
+    """
     found: dict[tuple[str, ...], Concept] = {}
     words = tokens(text)
     part: Part = "intervention"
@@ -283,13 +323,17 @@ def _concepts(text: str, *, framing: bool) -> dict[tuple[str, ...], Concept]:
 
 
 def _frames(word: Token) -> bool:
-    """Return whether a word frames the question: one of the list, or a bare number. Rats have the stem of a rate."""
+    """Return whether a word frames the question: one of the list, or a bare number. Rats have the
+    stem of a rate.
+    """
     frames = word.stem in _FRAMING or word.stem in _TO_OUTCOME
     return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
 
 
 def _known(words: Sequence[Token], at: int) -> int:
-    """Return how many words from here on are a phrase of ``synonyms.txt``, the longest; 0 where none is."""
+    """Return how many words from here on are a phrase of ``synonyms.txt``, the longest; 0 where
+    none is.
+    """
     for length in range(min(_LONGEST_PHRASE, len(words) - at), 0, -1):
         if tuple(word.stem for word in words[at : at + length]) in synonyms():
             return length

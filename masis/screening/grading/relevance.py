@@ -1,21 +1,26 @@
-"""How far an abstract is about the question: which of its concepts it mentions and where, then its meaning.
+"""How far an abstract is about the question: which of its concepts it mentions and where, then its
+meaning.
 
-**In words**, relevance is the geometric mean of how far each concept is met, weighed by how rare its words are, so that
-many common words can't make up for the one thing the question is about. A concept met in the title or at least twice
-counts whole, met once a little less, met in part by the share of its words, not at all ``MISSING``. An abbreviation is
-also met by words whose initials spell it.
+**In words**, relevance is the geometric mean of how far each concept is met, weighed by how rare
+its words are, so that many common words can't make up for the one thing the question is about. A
+concept met in the title or at least twice counts whole, met once a little less, met in part by the
+share of its words, not at all ``MISSING``. An abbreviation is also met by words whose initials
+spell it.
 
-Where the concepts are not all there, **the likeness of meaning** decides: the greatest cosine between the question and
-a passage of the abstract, by the sentence encoder that ships with the package (``masis/offline/inference/minilm``). So
-other words for a thing never discard an abstract by themselves:
+Where the concepts are not all there, **the likeness of meaning** decides: the greatest cosine
+between the question and a passage of the abstract, by the sentence encoder that ships with the
+package (``masis/offline/inference/minilm``). So other words for a thing never discard an abstract
+by themselves:
 
 - concepts met (0.50 or more): relevant, unless the meaning is far off;
-- else, of one meaning with the question: relevant, unless the question names a drug and the abstract only others;
+- else, of one meaning with the question: relevant, unless the question names a drug and the
+  abstract only others;
 - else, neither in words nor in meaning: about something else;
 - anything between is left open, and so is another language than the question's.
 
-The bounds were fitted on titles and abstracts of StudyTypeTeller's training file (a title taken for the question, 700
-own abstracts, 4,900 of others; ``tools/fit_relevance.py``); no abstract of the benchmarks was looked at for them.
+The bounds were fitted on titles and abstracts of StudyTypeTeller's training file (a title taken for
+the question, 700 own abstracts, 4,900 of others; ``tools/fit_relevance.py``); no abstract of the
+benchmarks was looked at for them.
 """
 
 from __future__ import annotations
@@ -37,9 +42,13 @@ from masis.screening.grading.question import RARE_ENOUGH, Concept, Part, Questio
 from masis.screening.grading.wording import LONGEST_READ
 
 MISSING = 0.12
-"""What a concept counts that is nowhere met: not 0, since an abstract may say it in words nobody listed."""
+"""What a concept counts that is nowhere met: not 0, since an abstract may say it in words nobody
+listed.
+"""
 ONCE = 0.85
-"""A concept named once in the text may be an aside; twice, or in the title, it is a matter of the study."""
+"""A concept named once in the text may be an aside; twice, or in the title, it is a matter of the
+study.
+"""
 SCATTERED = 0.8
 """The words of one concept never near each other: "blood" here, "pressure" there."""
 KIN = 0.5
@@ -48,11 +57,17 @@ _NEAR = 6
 _SHOWN = 2
 
 LIKE = 0.60
-"""From this likeness on the meaning is one: 95% of own abstracts reach it, 0.5% of near ones (same field) do."""
+"""From this likeness on the meaning is one: 95% of own abstracts reach it, 0.5% of near ones (same
+field) do.
+"""
 FAR = 0.30
-"""Under this the meaning is another, whatever words are shared: 0.1% of own abstracts, 20% of near ones."""
+"""Under this the meaning is another, whatever words are shared: 0.1% of own abstracts, 20% of near
+ones.
+"""
 WORDS, LIKENESS, OFFSET = 9.45, 15.30, -10.55
-"""Log odds of relevance = WORDS x score of the concepts + LIKENESS x cosine + OFFSET (logistic regression)."""
+"""Log odds of relevance = WORDS x score of the concepts + LIKENESS x cosine + OFFSET (logistic
+regression).
+"""
 MOST_PROMOTED = 0.90
 """Relevance by meaning alone stays under that of concepts that stand in the abstract."""
 _PASSAGE = 600
@@ -66,10 +81,12 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 _EXCLUDED = re.compile(
-    r"[^.;\d]{0,200}\b(?:(?:was|were) (?:excluded|not (?:included|eligible|studied))|[Ee]xclusion criteria)\b"
+    r"[^.;\d]{0,200}\b(?:(?:was|were) (?:excluded|not (?:included|eligible|studied))|[Ee]xclusion"
+    r" criteria)\b"
     r"[^.;\d]{0,200}"
 )
-"""What is said of those who were left out: the study is not about them ("people with a stroke were excluded").
+"""What is said of those who were left out: the study is not about them ("people with a stroke were
+excluded").
 
 With a number it counts drop-outs: "of 300 adults given aspirin, 12 were excluded".
 """
@@ -105,19 +122,27 @@ def relevance_by_meaning(question: Question, abstract: Abstract) -> Relevance:
     if in_words.score is None:
         return in_words
     if language := other_language(f"{abstract.title} {abstract.text}"):
-        text = f"It could not be matched: the text reads like {language}, and concepts are looked for in English."
+        text = (
+            f"It could not be matched: the text reads like {language}, and concepts are looked for"
+            " in English."
+        )
         return Relevance(None, in_words.met, Reason(text=text), unmatched=True)
     score, why = _joined(in_words.score, in_words, abstract, likeness_of(question.text, abstract))
-    if left_open := _without_words(question):  # what could not be looked for may be missing: never kept on the rest
+    # what could not be looked for may be missing: never kept on the rest
+    if left_open := _without_words(question):
         score, why = min(score, rubric.KEEP_RELEVANCE - 0.01), f"{why} {left_open}".strip()
     reason = Reason(text=f"{in_words.reason.text} {why}".strip(), words=in_words.reason.words)
     return Relevance(score, in_words.met, reason)
 
 
 def relevance(question: Question, abstract: Abstract) -> Relevance:
-    """Return how far the abstract is about the question in words, where it says so, and what of it is left open."""
+    """Return how far the abstract is about the question in words, where it says so, and what of it
+    is left open.
+    """
     if not question.concepts:
-        return Relevance(None, (), Reason(text="The question names nothing that could be looked for."))
+        return Relevance(
+            None, (), Reason(text="The question names nothing that could be looked for.")
+        )
     if not (abstract.title.strip() or abstract.text.strip()):
         return Relevance(None, (), Reason(text="There is neither a title nor a text to read."))
     looked_for = [concept for concept in question.concepts if concept.stems]
@@ -126,13 +151,18 @@ def relevance(question: Question, abstract: Abstract) -> Relevance:
     read = _Read(abstract)
     met = tuple(read.match(concept) for concept in looked_for)
     weight = sum(each.concept.weight for each in met)
-    mean = math.exp(sum(each.concept.weight * math.log(max(MISSING, each.share)) for each in met) / weight)
-    score = round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)  # so that no concept at all scores 0
+    mean = math.exp(
+        sum(each.concept.weight * math.log(max(MISSING, each.share)) for each in met) / weight
+    )
+    # so that no concept at all scores 0
+    score = round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)
     return Relevance(score, met, _reason(met))
 
 
 def _without_words(question: Question) -> str:
-    """Say which concepts have no word that could be looked for in an English abstract; empty where all have."""
+    """Say which concepts have no word that could be looked for in an English abstract; empty where
+    all have.
+    """
     named = ", ".join(f"{each.name} ({each.part})" for each in question.concepts if not each.stems)
     return f"Not matched: {named}, which holds no word that could be looked for." if named else ""
 
@@ -140,14 +170,24 @@ def _without_words(question: Question) -> str:
 def _reason(met: tuple[ConceptMatch, ...]) -> Reason:
     named: dict[str, list[str]] = {"Met": [], "in part": [], "not met": []}
     for each in met:
-        how = "not met" if each.share <= MISSING else "in part" if each.share < ONCE * SCATTERED else "Met"
+        how = (
+            "not met"
+            if each.share <= MISSING
+            else "in part"
+            if each.share < ONCE * SCATTERED
+            else "Met"
+        )
         named[how].append(f"{each.concept.name} ({each.concept.part})")
     text = "; ".join(f"{how}: {', '.join(names)}" for how, names in named.items() if names) + "."
-    return Reason(text=text[0].upper() + text[1:], words=tuple(word for each in met for word in each.words))
+    return Reason(
+        text=text[0].upper() + text[1:], words=tuple(word for each in met for word in each.words)
+    )
 
 
 class _Read:
-    """An abstract's words in order, those of the title (the first ``titled``) first, and where each stem stands."""
+    """An abstract's words in order, those of the title (the first ``titled``) first, and where each
+    stem stands.
+    """
 
     def __init__(self, abstract: Abstract) -> None:
         title = tokens(abstract.title[:LONGEST_READ])
@@ -160,7 +200,11 @@ class _Read:
     def match(self, concept: Concept) -> ConceptMatch:
         """Return how far a concept is met, in the question's own words or others for it."""
         best = ConceptMatch(concept, 0.0) if self._places(concept.stems) else self._in_part(concept)
-        for stems in (concept.stems, *(each.stems for each in concept.others), *self._spelt_out(concept.name)):
+        for stems in (
+            concept.stems,
+            *(each.stems for each in concept.others),
+            *self._spelt_out(concept.name),
+        ):
             found = self._places(stems)
             if found and self._often(found) > best.share:
                 shown = tuple(self._shown(start, len(stems)) for start in found[:_SHOWN])
@@ -168,16 +212,25 @@ class _Read:
         return best
 
     def _spelt_out(self, name: str) -> Iterator[tuple[str, ...]]:
-        """Yield the words whose initials spell an abbreviation of the question: fewer than three letters spell much."""
+        """Yield the words whose initials spell an abbreviation of the question: fewer than three
+        letters spell much.
+        """
         if _ABBREVIATION.fullmatch(name):
             letters = name.removesuffix("s").lower()
-            content = [index for index, word in enumerate(self.words) if word.text.lower() not in _EMPTY]
+            content = [
+                index for index, word in enumerate(self.words) if word.text.lower() not in _EMPTY
+            ]
             at = "".join(self.words[index].text[0].lower() for index in content).find(letters)
             if at >= 0:
-                yield tuple(word.stem for word in self.words[content[at] : content[at + len(letters) - 1] + 1])
+                yield tuple(
+                    word.stem
+                    for word in self.words[content[at] : content[at + len(letters) - 1] + 1]
+                )
 
     def _in_part(self, concept: Concept) -> ConceptMatch:
-        """Return how far the question's own words for a concept are there one by one, scattered or not all."""
+        """Return how far the question's own words for a concept are there one by one, scattered or
+        not all.
+        """
         places = [self.at.get(root, []) for root in concept.stems]
         share = 0.0
         for root, weight, found in zip(concept.stems, concept.rarities, places, strict=True):
@@ -187,10 +240,16 @@ class _Read:
         if len(concept.stems) > 1 and not _near(places):
             share *= SCATTERED
         words = tuple(self._shown(found[0], 1) for found in places if found)[:_SHOWN]
-        return ConceptMatch(concept, share * min((self._often(found) for found in places if found), default=1.0), words)
+        return ConceptMatch(
+            concept,
+            share * min((self._often(found) for found in places if found), default=1.0),
+            words,
+        )
 
     def _places(self, stems: tuple[str, ...]) -> list[int]:
-        """Return where the phrase begins, its words one after another within the title or within the text."""
+        """Return where the phrase begins, its words one after another within the title or within
+        the text.
+        """
         length = len(stems)
         return [
             start
@@ -206,13 +265,16 @@ class _Read:
         start, end = self.words[first].start, self.words[first + length - 1].end
         title = first < self.titled
         source = self.abstract.title if title else self.abstract.text
-        return Words(start=start, end=end, text=source[start:end], place="title" if title else "text")
+        return Words(
+            start=start, end=end, text=source[start:end], place="title" if title else "text"
+        )
 
 
 def _near(places: list[list[int]]) -> bool:
     """Return whether all words of a concept stand within a few words of each other somewhere."""
     return all(places) and any(
-        all(any(abs(other - start) <= _NEAR for other in found) for found in places[1:]) for start in places[0][:20]
+        all(any(abs(other - start) <= _NEAR for other in found) for found in places[1:])
+        for start in places[0][:20]
     )
 
 
@@ -220,13 +282,19 @@ def _near(places: list[list[int]]) -> bool:
 
 
 def likeness_of(question: str, abstract: Abstract) -> float:
-    """Return the greatest cosine between the question and the title or a passage of the abstract, -1 to 1."""
-    vectors: list[Array] = [load_encoder().encode(text) for text in (question[:LONGEST_READ], *_passages(abstract))]
+    """Return the greatest cosine between the question and the title or a passage of the abstract,
+    -1 to 1.
+    """
+    vectors: list[Array] = [
+        load_encoder().encode(text) for text in (question[:LONGEST_READ], *_passages(abstract))
+    ]
     asked, *said = (vector / (np.linalg.norm(vector) + 1e-9) for vector in vectors)
     return max((float(asked @ each) for each in said), default=0.0)
 
 
-def _joined(score: float, in_words: Relevance, abstract: Abstract, likeness: float) -> tuple[float, str]:
+def _joined(
+    score: float, in_words: Relevance, abstract: Abstract, likeness: float
+) -> tuple[float, str]:
     share = f"likeness of meaning {likeness:.2f}"
     left_open = rubric.KEEP_RELEVANCE - 0.01
     unnamed = _unnamed_part(in_words.met)
@@ -239,27 +307,42 @@ def _joined(score: float, in_words: Relevance, abstract: Abstract, likeness: flo
         return left_open, f"It shares words, but means something else ({share})."
     if likeness >= LIKE:
         # Two drugs for one disease are alike in meaning and answer different questions.
-        missed = next((each.concept.name for each in in_words.met if not each.words and _drug(each.concept.name)), None)
+        missed = next(
+            (
+                each.concept.name
+                for each in in_words.met
+                if not each.words and _drug(each.concept.name)
+            ),
+            None,
+        )
         if missed and _drug(f"{abstract.title} {abstract.text}"):
             why = f"The question names {missed}, and the abstract other drugs ({share})."
             return max(score, rubric.DISCARD_RELEVANCE), why
-        raised = rubric.KEEP_RELEVANCE + (MOST_PROMOTED - rubric.KEEP_RELEVANCE) * (likeness - LIKE) / (1 - LIKE)
+        raised = rubric.KEEP_RELEVANCE + (MOST_PROMOTED - rubric.KEEP_RELEVANCE) * (
+            likeness - LIKE
+        ) / (1 - LIKE)
         return round(max(score, raised), 4), f"In other words it is about the question ({share})."
     odds = WORDS * score + LIKENESS * likeness + OFFSET
     if score < rubric.DISCARD_RELEVANCE and 1 / (1 + math.exp(-odds)) < rubric.DISCARD_RELEVANCE:
         return score, f"Neither its words nor its meaning are the question's ({share})."
-    return max(score, rubric.DISCARD_RELEVANCE), f"Its words are not all the question's, nor clearly others ({share})."
+    return (
+        max(score, rubric.DISCARD_RELEVANCE),
+        f"Its words are not all the question's, nor clearly others ({share}).",
+    )
 
 
 def _unnamed_part(met: Sequence[ConceptMatch]) -> Part | None:
-    """Return the population or outcome of which the abstract names no concept, though one is rare enough to be named.
+    """Return the population or outcome of which the abstract names no concept, though one is rare
+    enough to be named.
 
-    "Adults" need not be. Of 261 questions of PubMedQA (even rows) few have an own abstract of which this is true, of
-    783 near abstracts of other questions one in five.
+    "Adults" need not be. Of 261 questions of PubMedQA (even rows) few have an own abstract of which
+    this is true, of 783 near abstracts of other questions one in five.
     """
     for part in ("population", "outcome"):
         asked = [each for each in met if each.concept.part == part]
-        if any(each.concept.weight >= RARE_ENOUGH for each in asked) and not any(each.share for each in asked):
+        if any(each.concept.weight >= RARE_ENOUGH for each in asked) and not any(
+            each.share for each in asked
+        ):
             return part
     return None
 

@@ -1,18 +1,20 @@
 """The constants of the evidence critic: priors, hierarchy and thresholds, each with its source.
 
-The specification fixes three priors, four required averages and two consensus shares (AESOP-PRIORS, AESOP-DECAY,
-AESOP-CONSENSUS in docs/CONFORMANCE.md). The rest is set from:
+The specification fixes three priors, four required averages and two consensus shares (AESOP-PRIORS,
+AESOP-DECAY, AESOP-CONSENSUS in docs/CONFORMANCE.md). The rest is set from:
 
-- **OCEBM 2011**: Oxford Centre for Evidence-Based Medicine, Levels of Evidence 2: for "does this intervention help?"
-  level 1 systematic review of randomised trials, 2 randomised trial, 3 non-randomised controlled cohort or follow-up
-  study, 4 case series, case-control or historically controlled study, 5 mechanism-based reasoning.
-- **GRADE**: Guyatt et al., BMJ 2008;336:924: randomised trials start as high, observational studies as low certainty;
-  evidence from other populations (animals, cells) is indirect.
-- **Cohen 1992**: A power primer, Psychological Bulletin 112:155, table 2 (alpha 0.05 two-sided, power 0.80).
-- **Jackson and Turner 2017**: Res Synth Methods 8:290: a random-effects meta-analysis has more power than its studies
-  alone from about five studies on.
-- **Mead 1988**: The design of experiments, the resource equation; Festing and Altman, ILAR J 2002;43:244: an animal
-  experiment should leave 10 to 20 degrees of freedom for error.
+- **OCEBM 2011**: Oxford Centre for Evidence-Based Medicine, Levels of Evidence 2: for "does this
+  intervention help?" level 1 systematic review of randomised trials, 2 randomised trial, 3
+  non-randomised controlled cohort or follow-up study, 4 case series, case-control or historically
+  controlled study, 5 mechanism-based reasoning.
+- **GRADE**: Guyatt et al., BMJ 2008;336:924: randomised trials start as high, observational studies
+  as low certainty; evidence from other populations (animals, cells) is indirect.
+- **Cohen 1992**: A power primer, Psychological Bulletin 112:155, table 2 (alpha 0.05 two-sided,
+  power 0.80).
+- **Jackson and Turner 2017**: Res Synth Methods 8:290: a random-effects meta-analysis has more
+  power than its studies alone from about five studies on.
+- **Mead 1988**: The design of experiments, the resource equation; Festing and Altman, ILAR J
+  2002;43:244: an animal experiment should leave 10 to 20 degrees of freedom for error.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ VERSION = "5"
 
 
 class Place(NamedTuple):
-    """A design's place in the hierarchy: ``level`` as OCEBM 2011 counts (1 is best), None outside it.
+    """A design's place in the hierarchy: ``level`` as OCEBM 2011 counts (1 is best), None outside
+    it.
 
-    ``prior`` is the floor of its methodology score; ``concludes`` whether it can support a conclusion about people by
-    itself; ``source`` says where level and prior come from.
+    ``prior`` is the floor of its methodology score; ``concludes`` whether it can support a
+    conclusion about people by itself; ``source`` says where level and prior come from.
     """
 
     level: int | None
@@ -39,25 +42,47 @@ class Place(NamedTuple):
 
 
 HIERARCHY: dict[Design, Place] = {
-    "meta_analysis": Place(1, 0.75, True, "specification: starts strong; OCEBM level 1, above one trial"),
-    "systematic_review": Place(1, 0.70, True, "OCEBM level 1; without pooling a step under a meta-analysis"),
+    "meta_analysis": Place(
+        1, 0.75, True, "specification: starts strong; OCEBM level 1, above one trial"
+    ),
+    "systematic_review": Place(
+        1, 0.70, True, "OCEBM level 1; without pooling a step under a meta-analysis"
+    ),
     "randomised_trial": Place(2, 0.65, True, "specification: 0.65; OCEBM level 2"),
     "cohort_study": Place(3, 0.45, True, "specification: 0.45; OCEBM level 3"),
-    "non_randomised_study": Place(3, 0.40, True, "OCEBM level 3 if controlled, 4 if not: under the cohort's 0.45"),
+    "non_randomised_study": Place(
+        3, 0.40, True, "OCEBM level 3 if controlled, 4 if not: under the cohort's 0.45"
+    ),
     "case_control_study": Place(4, 0.35, True, "OCEBM level 4: between cohort and case series"),
-    "cross_sectional_study": Place(4, 0.30, True, "GRADE: observational, no order in time; under case-control"),
-    "diagnostic_accuracy_study": Place(3, 0.45, True, "OCEBM 2011, diagnosis: with a reference standard level 2 to 3"),
-    "prognostic_study": Place(3, 0.45, True, "OCEBM 2011, prognosis: inception cohort; as a cohort"),
-    "interrupted_time_series": Place(3, 0.40, True, "Cochrane EPOC: as non-randomised, its own past the control"),
-    "target_trial_emulation": Place(3, 0.45, True, "Hernan and Robins 2016: a cohort analysed by a trial's protocol"),
-    "mendelian_randomisation": Place(3, 0.40, True, "STROBE-MR 2021: observational, genes the instruments"),
+    "cross_sectional_study": Place(
+        4, 0.30, True, "GRADE: observational, no order in time; under case-control"
+    ),
+    "diagnostic_accuracy_study": Place(
+        3, 0.45, True, "OCEBM 2011, diagnosis: with a reference standard level 2 to 3"
+    ),
+    "prognostic_study": Place(
+        3, 0.45, True, "OCEBM 2011, prognosis: inception cohort; as a cohort"
+    ),
+    "interrupted_time_series": Place(
+        3, 0.40, True, "Cochrane EPOC: as non-randomised, its own past the control"
+    ),
+    "target_trial_emulation": Place(
+        3, 0.45, True, "Hernan and Robins 2016: a cohort analysed by a trial's protocol"
+    ),
+    "mendelian_randomisation": Place(
+        3, 0.40, True, "STROBE-MR 2021: observational, genes the instruments"
+    ),
     "economic_evaluation": Place(None, 0.30, True, "CHEERS 2022: rests on the effects it models"),
-    "qualitative_study": Place(None, 0.30, True, "GRADE-CERQual 2018: other rules; as a cross-sectional study"),
+    "qualitative_study": Place(
+        None, 0.30, True, "GRADE-CERQual 2018: other rules; as a cross-sectional study"
+    ),
     "case_series": Place(4, 0.20, False, "specification: 0.20; OCEBM level 4, no comparison"),
     "narrative_review": Place(5, 0.15, False, "OCEBM level 5: no systematic search"),
     "case_report": Place(5, 0.10, False, "under the case series' 0.20: one case"),
     "animal_study": Place(5, 0.10, False, "OCEBM level 5; GRADE: indirect for people"),
-    "in_vitro_study": Place(5, 0.05, False, "OCEBM level 5; GRADE: further from people than animals"),
+    "in_vitro_study": Place(
+        5, 0.05, False, "OCEBM level 5; GRADE: further from people than animals"
+    ),
     "protocol": Place(None, 0.10, False, "no results yet: nothing to conclude from"),
     "notice": Place(None, 0.0, False, "reports no study of its own, or one that was withdrawn"),
     "other": Place(None, 0.0, True, "an unknown design earns no floor"),
@@ -79,35 +104,48 @@ DESIGN_OF: dict[StudyType, Design] = {
     "in_vitro_study": "in_vitro_study",
     "remaining": "other",
 }
-"""The design a study type stands for where the words say no more (``hierarchy.py`` refines it by the words)."""
+"""The design a study type stands for where the words say no more (``hierarchy.py`` refines it by
+the words).
+"""
 
 REQUIRED_AVERAGE = (0.70, 0.65, 0.60, 0.55)
-"""Required average quality of the kept abstracts by round, staying at the last (specification, Reviewer Confidence
-Decay).
+"""Required average quality of the kept abstracts by round, staying at the last (specification,
+Reviewer Confidence Decay).
 """
 PAGE = 15
-"""Abstracts of a round that lowers the required average by a whole step: three quarters of the default page (ours)."""
+"""Abstracts of a round that lowers the required average by a whole step: three quarters of the
+default page (ours).
+"""
 KEEP_SHARE = 0.60
-"""At least this share of ``keep`` is a sufficient consensus (specification, Disagreement-Aware CRAG)."""
+"""At least this share of ``keep`` is a sufficient consensus (specification, Disagreement-Aware
+CRAG).
+"""
 DISCARD_SHARE = 0.50
 """At least this share of ``discard`` retrieves more (specification, Disagreement-Aware CRAG)."""
 
 KEEP_QUALITY = 0.45
-"""An abstract that is only half about the question is kept from a non-randomised study's methodology (0.40) on. Whether
-what is kept is strong enough together is for the required averages to say: a stricter bound here would count it twice.
+"""An abstract that is only half about the question is kept from a non-randomised study's
+methodology (0.40) on. Whether what is kept is strong enough together is for the required averages
+to say: a stricter bound here would count it twice.
 """
 KEEP_RELEVANCE = 0.50
 """More of the question is met than missed."""
 KEEP_METHODOLOGY = 0.30
-"""The least prior of a design that can support a conclusion by itself: that of cross-sectional studies."""
+"""The least prior of a design that can support a conclusion by itself: that of cross-sectional
+studies.
+"""
 DISCARD_RELEVANCE = 0.30
 """Under this the abstract is about something else: one shared term of three or four."""
 DISCARD_METHODOLOGY = 0.20
-"""Under this the method is weaker than a case series, the weakest design that the specification has a prior for."""
+"""Under this the method is weaker than a case series, the weakest design that the specification has
+a prior for.
+"""
 
 
 class Adequacy(NamedTuple):
-    """The smallest plausible size of a design: of what, and by which source. ``least`` None: size does not apply."""
+    """The smallest plausible size of a design: of what, and by which source. ``least`` None: size
+    does not apply.
+    """
 
     least: int | None
     of: str
@@ -121,9 +159,13 @@ LARGE_CORRELATION = 28
 POOLED_STUDIES = 5
 """From five studies on pooling adds power: Jackson and Turner 2017."""
 OPTIMAL_INFORMATION = 400
-"""Participants that make a review plausible however few its studies: Guyatt et al., J Clin Epidemiol 2011;64:1283."""
+"""Participants that make a review plausible however few its studies: Guyatt et al., J Clin
+Epidemiol 2011;64:1283.
+"""
 LARGE_TRIAL = OPTIMAL_INFORMATION
-"""Participants from which on one randomised trial is evidence enough alone: the optimal information size of GRADE."""
+"""Participants from which on one randomised trial is evidence enough alone: the optimal information
+size of GRADE.
+"""
 ANIMALS = 12
 """Two groups that leave ten degrees of freedom for error: Mead 1988."""
 
@@ -131,15 +173,25 @@ ADEQUATE_SIZE: dict[Design, Adequacy] = {
     "meta_analysis": Adequacy(POOLED_STUDIES, "studies", "Jackson and Turner 2017"),
     "systematic_review": Adequacy(POOLED_STUDIES, "studies", "Jackson and Turner 2017"),
     "randomised_trial": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
-    "non_randomised_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
+    "non_randomised_study": Adequacy(
+        LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"
+    ),
     "cohort_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
     "case_control_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
     "cross_sectional_study": Adequacy(LARGE_CORRELATION, "participants", "Cohen 1992, r = 0.50"),
-    "diagnostic_accuracy_study": Adequacy(LARGE_CORRELATION, "participants", "Cohen 1992, r = 0.50"),
+    "diagnostic_accuracy_study": Adequacy(
+        LARGE_CORRELATION, "participants", "Cohen 1992, r = 0.50"
+    ),
     "prognostic_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
-    "target_trial_emulation": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
-    "mendelian_randomisation": Adequacy(None, "participants", "the strength of the instruments decides, not the size"),
-    "interrupted_time_series": Adequacy(None, "participants", "the points in time decide, not people (EPOC)"),
+    "target_trial_emulation": Adequacy(
+        LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"
+    ),
+    "mendelian_randomisation": Adequacy(
+        None, "participants", "the strength of the instruments decides, not the size"
+    ),
+    "interrupted_time_series": Adequacy(
+        None, "participants", "the points in time decide, not people (EPOC)"
+    ),
     "economic_evaluation": Adequacy(None, "participants", "a model rests on other studies' sizes"),
     "qualitative_study": Adequacy(None, "participants", "saturation decides, not power (CASP)"),
     "notice": Adequacy(None, "participants", "no study"),
@@ -148,7 +200,9 @@ ADEQUATE_SIZE: dict[Design, Adequacy] = {
     "case_report": Adequacy(None, "cases", "one case"),
     "narrative_review": Adequacy(None, "studies", "reviews without a search have no sample"),
     "protocol": Adequacy(None, "participants", "nobody has been studied yet"),
-    "in_vitro_study": Adequacy(None, "samples", "cells and samples are not counted like participants"),
+    "in_vitro_study": Adequacy(
+        None, "samples", "cells and samples are not counted like participants"
+    ),
     "other": Adequacy(None, "participants", "the design is unknown, and with it the size it needs"),
 }
 

@@ -1,8 +1,9 @@
 """How many were studied: the sample sizes an abstract states, and the one the study rests on.
 
-What counts as a sample size is the codebook of docs/screening.md. Three questions, in this order: which numbers does
-the text hold, which of them count units (``Mention``), and which of those are sizes of the whole study (``total``), of
-a part of it (``arm``), or the larger number a part is counted in (``of``)? The rest count those who had an outcome.
+What counts as a sample size is the codebook of docs/screening.md. Three questions, in this order:
+which numbers does the text hold, which of them count units (``Mention``), and which of those are
+sizes of the whole study (``total``), of a part of it (``arm``), or the larger number a part is
+counted in (``of``)? The rest count those who had an outcome.
 """
 
 from __future__ import annotations
@@ -24,21 +25,30 @@ from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tab
 Family = Literal["people", "animals", "studies", "other"]
 Kind = Literal["total", "arm", "of"]
 Form = Literal["noun", "bare", "n", "of", "sample", "groups", "single"]
-"""How a number is written: before a unit ("48 patients"), behind one ("and 30 with headache"), as "n = 48", as the
-whole of a share ("42 of 50"), behind "a sample of", as "groups of 10", or as an article ("a 49-year-old woman").
+"""How a number is written: before a unit ("48 patients"), behind one ("and 30 with headache"), as
+"n = 48", as the whole of a share ("42 of 50"), behind "a sample of", as "groups of 10", or as an
+article ("a 49-year-old woman").
 """
 
 _LISTS = read_word_lists(Path(__file__).parent / "sample_words.txt")
 _LIST = {name: frozenset(words) for name, words in _LISTS.items()}
 _FAMILIES: tuple[Family, ...] = ("people", "animals", "studies", "other")
-FAMILY: dict[str, Family] = {word: family for family in reversed(_FAMILIES) for word in _LISTS[family]}
+FAMILY: dict[str, Family] = {
+    word: family for family in reversed(_FAMILIES) for word in _LISTS[family]
+}
 """The family of each unit, in the plural."""
 _TABLES = read_tables(Path(__file__).with_name("sample_forms.toml"))
-_FORM = {name: re.compile(joined_forms(forms, _TABLES["names"])) for name, forms in _TABLES["forms"].items()}
+_FORM = {
+    name: re.compile(joined_forms(forms, _TABLES["names"]))
+    for name, forms in _TABLES["forms"].items()
+}
 _WITHOUT_UNIT: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple(
     (
         row["form"],
-        *(re.compile(joined_forms([each], _TABLES["names"])) for each in (row["ahead"], f"(?:{row['behind']})(?!\\w)")),
+        *(
+            re.compile(joined_forms([each], _TABLES["names"]))
+            for each in (row["ahead"], f"(?:{row['behind']})(?!\\w)")
+        ),
     )
     for row in _TABLES["without_unit"]
 )
@@ -46,15 +56,20 @@ _WITHOUT_UNIT: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple
 
 
 def family_of(unit: str, behind: str = "who") -> Family | None:
-    """Return the family of a unit in the plural; people that no list names are known by the words behind them."""
+    """Return the family of a unit in the plural; people that no list names are known by the words
+    behind them.
+    """
     named = (
-        unit not in _LIST["staff"] | _LIST["measure"] and _FORM["trade"].fullmatch(unit) and _FORM["does"].match(behind)
+        unit not in _LIST["staff"] | _LIST["measure"]
+        and _FORM["trade"].fullmatch(unit)
+        and _FORM["does"].match(behind)
     )
     return FAMILY.get(unit) or ("people" if named else None)
 
 
 _TOKEN = re.compile(
-    r"\d{1,3}(?:[,\u00a0\u2009\u202f ]\d{3})+(?![\d])(?!\.\d)"  # thousands, set apart by a comma or a space
+    # thousands, set apart by a comma or a space
+    r"\d{1,3}(?:[,\u00a0\u2009\u202f ]\d{3})+(?![\d])(?!\.\d)"
     r"|\d+(?:[.,·]\d+)*"
     r"|[^\W\d_]+(?:['’][^\W\d_]+)*"
     r"|\S"
@@ -69,7 +84,9 @@ _DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?", re.A)
 
 
 class Numeral(NamedTuple):
-    """A whole number: its value, and the tokens it is written in, from ``first`` up to, not including, ``after``."""
+    """A whole number: its value, and the tokens it is written in, from ``first`` up to, not
+    including, ``after``.
+    """
 
     value: int
     first: int
@@ -77,7 +94,8 @@ class Numeral(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """A number of units: where it is written (tokens ``first`` up to ``after``), in which form, of what.
+    """A number of units: where it is written (tokens ``first`` up to ``after``), in which form, of
+    what.
 
     ``share`` where a percentage stands by it; ``kind`` where it is a sample size.
     """
@@ -93,20 +111,25 @@ class Mention(NamedTuple):
 
     @property
     def whose(self) -> Family | None:
-        """The family that shares a total with this one: people, animals and unnamed units share, others don't."""
+        """The family that shares a total with this one: people, animals and unnamed units share,
+        others don't.
+        """
         return None if self.family in ("people", "animals") else self.family
 
 
 def sample_sizes(text: str) -> tuple[SampleSize, ...]:
-    """Return all sample sizes that an abstract states, in order; offsets are characters of ``text``."""
+    """Return all sample sizes that an abstract states, in order; offsets are characters of
+    ``text``.
+    """
     return _read(text)[0]
 
 
 def study_size(text: str) -> SampleSize | None:
     """Return the size that the study rests on; None where none is stated.
 
-    The first total of people or animals that is not the rest of a greater one; else the studies of a review; else the
-    sum of its groups; else a single group, or the whole that a part is counted in (``kind`` says so).
+    The first total of people or animals that is not the rest of a greater one; else the studies of
+    a review; else the sum of its groups; else a single group, or the whole that a part is counted
+    in (``kind`` says so).
     """
     return _read(text)[1]
 
@@ -148,7 +171,9 @@ class Tokens:
         return 0 < at < len(self.spans) and self.spans[at - 1][1] == self.spans[at][0]
 
     def numerals(self, first: int = 0, after: int | None = None) -> list[Numeral]:
-        """Return the whole numbers among these tokens, in order: "1,204", "1 204", "forty-two", "2.5 million"."""
+        """Return the whole numbers among these tokens, in order: "1,204", "1 204", "forty-two",
+        "2.5 million".
+        """
         found: list[Numeral] = []
         words = self.words[:after]
         for at in range(first, len(words)):
@@ -163,11 +188,15 @@ class Tokens:
         return SampleSize(value=mention.value, unit=mention.unit, kind=kind, start=start, end=end)
 
     def single_case(self) -> list[Mention]:
-        """Return the first mention of the single case an abstract is about; empty where it isn't about one."""
+        """Return the first mention of the single case an abstract is about; empty where it isn't
+        about one.
+        """
         if (match := _FORM["single_case"].search(self.text)) is None:
             return []
         first = next(at for at, span in enumerate(self.spans) if span[1] > match.start())
-        after = next((at for at, span in enumerate(self.spans) if span[0] >= match.end()), len(self.spans))
+        after = next(
+            (at for at, span in enumerate(self.spans) if span[0] >= match.end()), len(self.spans)
+        )
         return [Mention(1, "single", first, after, "patient", "people", kind="total")]
 
 
@@ -209,7 +238,9 @@ def mentions(tokens: Tokens) -> list[Mention]:
         mention = _mention(tokens, numeral, before)
         if mention is None and found and _echoes(tokens, found[-1], numeral):
             form: Form = "n" if found[-1].form == "n" else "bare"
-            mention = found[-1]._replace(value=numeral.value, form=form, first=numeral.first, after=numeral.after)
+            mention = found[-1]._replace(
+                value=numeral.value, form=form, first=numeral.first, after=numeral.after
+            )
         if mention:
             found.append(mention)
         if tokens.word(numeral.after) != "%":
@@ -220,8 +251,8 @@ def mentions(tokens: Tokens) -> list[Mention]:
 def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
     """Return whether a number without a unit is said like the one before it, whose unit it shares.
 
-    "402 adults treated with A and 377 treated with B", "A was given to 39 patients and B to 38", "187 women in the one
-    group, in the other group 184".
+    "402 adults treated with A and 377 treated with B", "A was given to 39 patients and B to 38",
+    "187 women in the one group, in the other group 184".
     """
     between = tokens.words[earlier.after : numeral.first]
     if numeral.value <= 3 or _like_a_year(tokens, numeral) or _counts_no_units(tokens, numeral):
@@ -238,10 +269,20 @@ def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
 
 
 def _repeats(between: Sequence[str], behind: Sequence[str]) -> bool:
-    """Return whether what stands behind a number was said before it; of "was" and "had" only with the next word."""
-    if not behind or behind[0] in ("and", "or", "per") or (behind[0].endswith("s") and behind[0] != "was"):
+    """Return whether what stands behind a number was said before it; of "was" and "had" only with
+    the next word.
+    """
+    if (
+        not behind
+        or behind[0] in ("and", "or", "per")
+        or (behind[0].endswith("s") and behind[0] != "was")
+    ):
         return False  # "59 devices" are not people because devices were named before
-    return tuple(behind) in set(pairwise(between)) if behind[0] in _LIST["auxiliary"] else behind[0] in between[:-1]
+    return (
+        tuple(behind) in set(pairwise(between))
+        if behind[0] in _LIST["auxiliary"]
+        else behind[0] in between[:-1]
+    )
 
 
 def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
@@ -250,9 +291,9 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
         if tokens.word(after) in _LIST["measure"]:
             return None
         mention = _with_unit(tokens, numeral, "n")
-        beside = _FORM["share_ahead"].search(tokens.ahead(first - 2, 2)) or _FORM["share_behind"].match(
-            tokens.behind(after, 4)
-        )
+        beside = _FORM["share_ahead"].search(tokens.ahead(first - 2, 2)) or _FORM[
+            "share_behind"
+        ].match(tokens.behind(after, 4))
         if _is_of_each_group(tokens, numeral, mention):
             return mention._replace(form="groups")
         return mention._replace(first=first - 2, share=mention.share or bool(beside))
@@ -266,14 +307,23 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
     if not mention.unit and word.isalpha() and _FORM["they_were"].search(tokens.ahead(first, 2)):
         return mention._replace(form="sample")
-    counts = mention.unit or family_of(word) or word in _LIST["stop"] or not (word[:1].isalpha() and word.endswith("s"))
+    counts = (
+        mention.unit
+        or family_of(word)
+        or word in _LIST["stop"]
+        or not (word[:1].isalpha() and word.endswith("s"))
+    )
     compared = _LIST["control"] & set(tokens.ahead(first, 4).split())
     if counts and not compared and _FORM["of_sample"].search(tokens.ahead(first, 4)):
         return mention._replace(form="sample")
     if mention.unit:
         return mention if value > 1 else None
-    joined = after + (word.isalpha() and word not in _LIST["stop"] | {"and", "or"} and word[-1] != "s")
-    a_range = joined == after and (tokens.word(first - 1) == "between" or _like_a_year(tokens, numeral))
+    joined = after + (
+        word.isalpha() and word not in _LIST["stop"] | {"and", "or"} and word[-1] != "s"
+    )
+    a_range = joined == after and (
+        tokens.word(first - 1) == "between" or _like_a_year(tokens, numeral)
+    )
     if tokens.word(joined) in ("and", "or", "versus", "vs", "v") and not a_range:
         next_one = _number_at(tokens.words, joined + 1) if joined + 1 < len(tokens.words) else None
         infants = next_one and _with_unit(tokens, next_one, "noun")
@@ -287,7 +337,8 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
         for form, words_ahead, words_behind in _WITHOUT_UNIT:
             said = words_behind.match(behind) if words_ahead.search(ahead) else None
             if said and not (share and form == "bare"):
-                named = tokens.word(first - 2) if tokens.word(first - 1) == "(" else ""  # "interviews (32 in all)"
+                # "interviews (32 in all)"
+                named = tokens.word(first - 2) if tokens.word(first - 1) == "(" else ""
                 other = form == "sample" and named.endswith("s") and named not in FAMILY
                 taken = said.group().count(" ") + 1 if form == "sample" else 0
                 return None if other else Mention(value, form, first, after + taken)
@@ -297,7 +348,9 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
 
 
 def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
-    """Return whether what stands beside the number makes it something else: a range, a compound, a dose, a year."""
+    """Return whether what stands beside the number makes it something else: a range, a compound, a
+    dose, a year.
+    """
     before, after = tokens.word(numeral.first - 1), tokens.word(numeral.after)
     if after in ("%", "°", ":", "=", "±") or after in _LIST["measure"]:
         return True
@@ -308,7 +361,9 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
         return True
     if before in _SIGNS_BEFORE:
         return glued or before not in _DASHES | {"."}
-    if numeral.value <= _MOST_EACH and _FORM["for_each"].search(tokens.ahead(numeral.first, 2 * _SPAN)):
+    if numeral.value <= _MOST_EACH and _FORM["for_each"].search(
+        tokens.ahead(numeral.first, 2 * _SPAN)
+    ):
         return True
     if after == "to" and tokens.word(numeral.after + 1)[:1].isdecimal():  # "158 to 1162"
         return True
@@ -320,7 +375,9 @@ def _like_a_year(tokens: Tokens, numeral: Numeral) -> bool:
 
 
 def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
-    """Return the number with the unit that the words behind it end in ("consecutive stroke patients"), if any."""
+    """Return the number with the unit that the words behind it end in ("consecutive stroke
+    patients"), if any.
+    """
     plain = best = Mention(numeral.value, form, numeral.first, numeral.after)
     share, here, limit = False, numeral.after, numeral.after + _SPAN
     while here < min(len(tokens.words), limit):
@@ -329,7 +386,9 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
             if (close := _closing(tokens, here)) is None:
                 break
             share = share or "%" in tokens.words[here:close]
-            if not share and (here == numeral.after or (not best.unit and tokens.word(here - 1).endswith("s"))):
+            if not share and (
+                here == numeral.after or (not best.unit and tokens.word(here - 1).endswith("s"))
+            ):
                 break
             here, limit = close, limit + close - here
         elif age := _FORM["age"].match(tokens.behind(here, 6)):
@@ -362,21 +421,28 @@ def _closing(tokens: Tokens, at: int) -> int | None:
     return at + close.index(")") + 1 if ")" in close else None
 
 
-def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Mention) -> Mention | None:
-    """Return the whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "(14/15, 93%)"."""
+def _whole(
+    tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Mention
+) -> Mention | None:
+    """Return the whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects",
+    "(14/15, 93%)".
+    """
     at = numeral.first - 1
     at -= tokens.word(at) in ("the", "all", "these", "those", "our")
     if tokens.word(at) not in ("of", "/") or before is None or before.value > numeral.value:
         return None
     between = tokens.words[before.after : at]
     plain = [word for word in between if word[0].isalpha()]
-    if {".", ";"} & set(between) or not all(word in FAMILY or word in ("out", "cases", "ci") for word in plain):
+    if {".", ";"} & set(between) or not all(
+        word in FAMILY or word in ("out", "cases", "ci") for word in plain
+    ):
         return None
     if mention.family == "people" and any(FAMILY.get(word) == "other" for word in plain):
         return None  # "89 eyes of 89 patients"
     unit = mention.unit or next((word for word in plain if word in FAMILY), "")
     past = _closing(tokens, mention.after) if tokens.word(mention.after) == "(" else mention.after
-    if {tokens.word(numeral.after), tokens.word(mention.after)} & _LIST["by_chance"]:  # "90 of the 97 randomised"
+    # "90 of the 97 randomised"
+    if {tokens.word(numeral.after), tokens.word(mention.after)} & _LIST["by_chance"]:
         return mention
     does = set(tokens.behind(past or mention.after, 3).split())
     if does & (_LIST["gathered"] | _LIST["replied"] | _LIST["pool"]) or _FORM["response"].search(
@@ -384,20 +450,26 @@ def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Me
     ):
         return mention._replace(value=before.value, form="sample", first=before.first)
     enclosed = tokens.word(before.first - 1) in ("(", ";", ",", "[")
-    if not unit and "%" not in between and (not enclosed if tokens.word(at) == "/" else numeral.value < 5):
+    if (
+        not unit
+        and "%" not in between
+        and (not enclosed if tokens.word(at) == "/" else numeral.value < 5)
+    ):
         return None
     return mention._replace(form="of", first=before.first, unit=unit, family=FAMILY.get(unit))
 
 
 def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> bool:
-    """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each group"."""
+    """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each
+    group".
+    """
     stated = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
     return stated or _FORM["per_group"].match(tokens.behind(mention.after, _SPAN)) is not None
 
 
-# Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/screening.md; those
-# who had an outcome are distinguished from those who were studied by the words around the number, and by the total
-# before it.
+# Which of them are sample sizes, and of which kind. The kinds are those of the codebook in
+# docs/screening.md; those who had an outcome are distinguished from those who were studied by the
+# words around the number, and by the total before it.
 
 _STUDIED: tuple[Family | None, ...] = ("people", "animals", None)
 _RESTS_ON: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
@@ -414,7 +486,9 @@ _LEAST_SUM, _PARTS_WITHIN = 20, 40
 
 
 class MentionClassifier:
-    """Decides about the mentions of one abstract, in order: a later one is read in the light of the earlier."""
+    """Decides about the mentions of one abstract, in order: a later one is read in the light of the
+    earlier.
+    """
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens, self.found = tokens, mentions(tokens)
@@ -422,12 +496,17 @@ class MentionClassifier:
         ends = [
             at + 1
             for at, word in enumerate(words)
-            if at + 1 == len(words) or (word in (".", "?", "!") and not text[spans[at + 1][0]].islower())
+            if at + 1 == len(words)
+            or (word in (".", "?", "!") and not text[spans[at + 1][0]].islower())
         ]
         self.sentences = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
-        self.headings = [at for at, _ in self.sentences if words[at] in _LIST["background"] | _LIST["heading"]]
+        self.headings = [
+            at for at, _ in self.sentences if words[at] in _LIST["background"] | _LIST["heading"]
+        ]
         self.is_review = sum(word in _LIST["review"] for word in words) >= 2
-        self.several_n = sum(mention.form == "n" and not mention.share for mention in self.found) > 1
+        self.several_n = (
+            sum(mention.form == "n" and not mention.share for mention in self.found) > 1
+        )
         self.whole: Counter[Family | None] = Counter()
         """The greatest total so far, by family."""
         self.arms: Counter[Family | None] = Counter()
@@ -458,29 +537,54 @@ class MentionClassifier:
                 self.whole[mention.whose] = max(self.whole[mention.whose], mention.value)
 
     def study_size(self) -> SampleSize | None:
-        """Return the greatest of the first kind that is stated; where only groups are, their sum."""
+        """Return the greatest of the first kind that is stated; where only groups are,
+        their sum.
+        """
         for kind, families in _RESTS_ON:
-            matching = [each for each in self.counted.values() if each.kind == kind and each.family in families]
+            matching = [
+                each
+                for each in self.counted.values()
+                if each.kind == kind and each.family in families
+            ]
             if not matching:
                 continue
             rests = max(matching, key=_VALUE)
-            arms = [each for each in self.counted.values() if each.kind == "arm" and each.family in families]
-            if kind == "total" and len(arms) == 1 and arms[0].form in ("noun", "n") and arms[0].value >= rests.value:
-                return self.tokens.size(rests._replace(value=rests.value + arms[0].value))  # who were matched to them
+            arms = [
+                each
+                for each in self.counted.values()
+                if each.kind == "arm" and each.family in families
+            ]
+            if (
+                kind == "total"
+                and len(arms) == 1
+                and arms[0].form in ("noun", "n")
+                and arms[0].value >= rests.value
+            ):
+                # who were matched to them
+                return self.tokens.size(rests._replace(value=rests.value + arms[0].value))
             if families == _STUDIED and arms and kind in ("total", "arm"):
                 groups = self._of_arms(max(arms, key=_VALUE))
                 first, end = self._sentence(groups)
-                words, forms = self._words(first, end), {each.form for each in arms if first <= each.first < end}
-                stated = any(each.kind == "total" and first <= each.first < end for each in matching)
+                words, forms = (
+                    self._words(first, end),
+                    {each.form for each in arms if first <= each.first < end},
+                )
+                stated = any(
+                    each.kind == "total" and first <= each.first < end for each in matching
+                )
                 parts = forms == {"bare"} and not words & _LIST["by_chance"]
-                formed = words & _LIST["grouped"] or (forms == {"noun"} and groups.first < rests.first)
+                formed = words & _LIST["grouped"] or (
+                    forms == {"noun"} and groups.first < rests.first
+                )
                 if kind == "arm" or (formed and not (stated or parts)):
                     rests = max(rests, groups, key=_VALUE)
             return self.tokens.size(rests)
         return None
 
     def _of_arms(self, rests: Mention) -> Mention:
-        """Return the size of a study that states its groups alone: their sum; "10 per group" by how many there are."""
+        """Return the size of a study that states its groups alone: their sum; "10 per group" by how
+        many there are.
+        """
         if rests.form == "groups":
             groups = [
                 each.value
@@ -489,20 +593,29 @@ class MentionClassifier:
                 and _LIST["several"] & set(near := self.tokens.words[each.after : each.after + 3])
                 and not {"per", "each"} & set(near)
             ]
-            to = _FORM["alternatives"].search(self.tokens.ahead(rests.first, 24, self._sentence(rests)[0]))
+            to = _FORM["alternatives"].search(
+                self.tokens.ahead(rests.first, 24, self._sentence(rests)[0])
+            )
             named = 2 + len(re.findall(r" , \S", to[1])) if to else 2
             return rests._replace(value=rests.value * max(groups, default=named), kind="total")
         arms = [*self.repeated, *(each for each in self.counted.values() if each.kind == "arm")]
         arms = sorted(each for each in arms if each.form != "groups" and each.whose == rests.whose)
-        together = [[each for each in arms if first <= each.first < after] for first, after in self.sentences]
+        together = [
+            [each for each in arms if first <= each.first < after]
+            for first, after in self.sentences
+        ]
         arms = next((each for each in together if len(each) > 1), arms)
         if len(arms) < 2:
             return rests
         first, after = min(each.first for each in arms), max(each.after for each in arms)
-        return rests._replace(value=sum(each.value for each in arms), first=first, after=after, kind="total")
+        return rests._replace(
+            value=sum(each.value for each in arms), first=first, after=after, kind="total"
+        )
 
     def _is_of_others(self, mention: Mention) -> bool:
-        """Return whether a number is of a study elsewhere, of what happens everywhere, or was only planned."""
+        """Return whether a number is of a study elsewhere, of what happens everywhere, or was only
+        planned.
+        """
         first, end = self._sentence(mention)
         heading = max((at for at in self.headings if at <= mention.first), default=-1)
         if len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]:
@@ -520,7 +633,9 @@ class MentionClassifier:
 
     def _kind(self, index: int) -> Kind | None:
         mention = self.found[index]
-        if (mention.family == "studies" and not self.is_review) or (mention.family == "other" and mention.value < 3):
+        if (mention.family == "studies" and not self.is_review) or (
+            mention.family == "other" and mention.value < 3
+        ):
             return None
         match mention.form:
             case "of":
@@ -562,7 +677,8 @@ class MentionClassifier:
         if whole and self._words(mention.first, mention.after) & _LIST["control"]:
             return "arm"
         of_more = any(each.form == "of" and each.value > mention.value for each in self.found)
-        part = self.tokens.word(mention.first - 1) in ("these", "those") and of_more  # "39 of 6332. Of these 39"
+        # "39 of 6332. Of these 39"
+        part = self.tokens.word(mention.first - 1) in ("these", "those") and of_more
         if mention.share or part or (whole and verb in _LIST["outcome"] - _LIST["was_or_had"]):
             return None
         if self._is_sum(index) or _FORM["in_all"].match(self.tokens.behind(mention.after, 2)):
@@ -579,12 +695,16 @@ class MentionClassifier:
         return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
 
     def _is_pool(self, index: int) -> bool:
-        """Return whether a sample was drawn from these: "402 adults were screened and 306 were enrolled"."""
+        """Return whether a sample was drawn from these: "402 adults were screened and 306 were
+        enrolled".
+        """
         mention = self.found[index]
         first, end = self._sentence(mention)
         smaller = [each for each in self.found[index + 1 :] if each.value < mention.value]
         later = [each for each in smaller if each.first < end]
-        stop = min(end, mention.after + 20, *(each.first - (each.form == "sample") for each in later))
+        stop = min(
+            end, mention.after + 20, *(each.first - (each.form == "sample") for each in later)
+        )
         start = mention.after if mention.form == "sample" and not mention.unit else mention.first
         clause = _FORM["clause_ends"].split(self.tokens.behind(start, stop - start))[0].split()
         ahead = self.tokens.words[max(first, mention.first - 6) : mention.first]
@@ -593,30 +713,44 @@ class MentionClassifier:
             return False
         after = next((each for each in self.sentences if each[0] == end), (end, end))[1]
         sampled = [each for each in smaller if each.form == "sample"]
-        sampled = [each for each in sampled if each.first < (after if self._from_these(each) else end)]
-        if any(self.tokens.word(each.after - 1) in _LIST["replied"] or self._from_these(each) for each in sampled):
+        sampled = [
+            each for each in sampled if each.first < (after if self._from_these(each) else end)
+        ]
+        if any(
+            self.tokens.word(each.after - 1) in _LIST["replied"] or self._from_these(each)
+            for each in sampled
+        ):
             return True
         if said & _LIST["pool"] or not said & _LIST["possible"]:
             return bool(said & _LIST["pool"])
         enter = _LIST["gathered"] | _LIST["replied"]
         return bool(sampled) or any(
-            each.form == "groups" or self._words(each.after, each.after + 3) & enter for each in later
+            each.form == "groups" or self._words(each.after, each.after + 3) & enter
+            for each in later
         )
 
     def _from_these(self, mention: Mention) -> bool:
-        """Return whether a number is stated as part of what was named before it: "of whom 1,805 enrolled"."""
-        around = f"{self.tokens.ahead(mention.first, 3)} | {self.tokens.behind(mention.first + 1, 2)}"
+        """Return whether a number is stated as part of what was named before it: "of whom 1,805
+        enrolled".
+        """
+        around = (
+            f"{self.tokens.ahead(mention.first, 3)} | {self.tokens.behind(mention.first + 1, 2)}"
+        )
         return _FORM["from_these"].search(around) is not None
 
     def _is_sum(self, index: int) -> bool:
-        """Return whether numbers soon behind this one make it up: "88 patients, 45 in one arm, 43 in the other"."""
+        """Return whether numbers soon behind this one make it up: "88 patients, 45 in one arm, 43
+        in the other".
+        """
         mention = self.found[index]
         end = self._sentence(mention)[1]
         parts = [each.value for each in self.found[index + 1 : index + 6] if each.first < end]
         if any(sum(parts[:count]) == mention.value for count in range(2, len(parts) + 1)):
             return True
         later = self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)
-        runs = [later[start : start + count] for start in range(len(later) - 1) for count in range(2, 6)]
+        runs = [
+            later[start : start + count] for start in range(len(later) - 1) for count in range(2, 6)
+        ]
         return mention.value >= _LEAST_SUM and any(
             sum(each.value for each in run) == mention.value
             and min(run).value > 1
@@ -625,20 +759,29 @@ class MentionClassifier:
         )
 
     def _is_paired(self, index: int) -> bool:
-        """Return whether another number of the same sentence counts another group of the same kind."""
+        """Return whether another number of the same sentence counts another group of
+        the same kind.
+        """
         mention = self.found[index]
         first, end = self._sentence(mention)
-        if self.tokens.word(mention.first - 1) in ("of", "among", "amongst") and mention.first < first + 4:
+        if (
+            self.tokens.word(mention.first - 1) in ("of", "among", "amongst")
+            and mention.first < first + 4
+        ):
             return False
         near = (*self.found[max(0, index - 2) : index], *self.found[index + 1 : index + 3])
         return any(
             self._pair_up(*sorted((mention, other), key=lambda each: each.first))
             for other in near
-            if other.form in ("noun", "bare", "n") and not other.share and first <= other.first < end
+            if other.form in ("noun", "bare", "n")
+            and not other.share
+            and first <= other.first < end
         )
 
     def _pair_up(self, one: Mention, other: Mention) -> bool:
-        """Return whether two numbers of a sentence, in their order, count two groups of the same kind."""
+        """Return whether two numbers of a sentence, in their order, count two groups of the same
+        kind.
+        """
         said, forms = self.tokens.words[one.after : other.first], {one.form, other.form}
         between = frozenset(said)
         before = [self.tokens.word(each.first - 1) for each in (one, other)]
@@ -647,16 +790,25 @@ class MentionClassifier:
             return False
         if one.value == other.value and {"all", "these"} & set(before):
             return False
-        alike = before[0] == before[1] or behind[0] == behind[1] or bool(_LIST["named_group"] & set(before))
+        alike = (
+            before[0] == before[1]
+            or behind[0] == behind[1]
+            or bool(_LIST["named_group"] & set(before))
+        )
         alike = alike or _repeats(said, self.tokens.words[other.after : other.after + 2])
         loose = ";" in between or not between & _LIST["coordinating"] - {","}
-        if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(" ".join(said[-4:])):
+        if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(
+            " ".join(said[-4:])
+        ):
             return False
         nested = one.unit != other.unit and len(_LIST["of_several"] & {one.unit, other.unit}) == 1
-        inside = "n" not in forms and "(" in between and ")" not in between  # "five (three women, ...)"
+        # "five (three women, ...)"
+        inside = "n" not in forms and "(" in between and ")" not in between
         apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
         joined = apart or ((between & _LIST["joining"] or alike) and not inside)
-        return bool(one.whose == other.whose and not nested and joined and not between & _LIST["pool"])
+        return bool(
+            one.whose == other.whose and not nested and joined and not between & _LIST["pool"]
+        )
 
     def _sentence(self, mention: Mention) -> tuple[int, int]:
         return next(sentence for sentence in self.sentences if mention.first < sentence[1])

@@ -1,1 +1,3 @@
-"""Rounds of retrieval and grading: queries, the ruling of each round, overrides, memory and drift."""
+"""Rounds of retrieval and grading: queries, the ruling of each round, overrides, memory
+and drift.
+"""

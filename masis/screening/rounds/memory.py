@@ -1,21 +1,25 @@
-"""The acceptance memory: which designs were accepted, at what quality, in which round; and what follows from it.
+"""The acceptance memory: which designs were accepted, at what quality, in which round; and what
+follows from it.
 
-A screening that ends as sufficient leaves one entry for each abstract that it kept in its last round. Where memory is
-switched on (``screening_memory``, off by default), a later screening's required averages move by
+A screening that ends as sufficient leaves one entry for each abstract that it kept in its last
+round. Where memory is switched on (``screening_memory``, off by default), a later screening's
+required averages move by
 
     shift = - mean over the newest entries of (quality - the average that was required of them) / 2
 
-that is, less is required where accepted abstracts were well above the requirement, so that decisions converge faster,
-and more where they were below it. The shift is at most ``screening_memory_bound`` (0.05, one step of the decay,
-AESOP-DECAY) either way; no round ever asks less than ``screening_required_least``; designs that support no conclusion
-are left out, so that case series never soften anything; and nothing moves before ``rubric.MEMORY_NEEDS`` entries. Every
+that is, less is required where accepted abstracts were well above the requirement, so that
+decisions converge faster, and more where they were below it. The shift is at most
+``screening_memory_bound`` (0.05, one step of the decay, AESOP-DECAY) either way; no round ever asks
+less than ``screening_required_least``; designs that support no conclusion are left out, so that
+case series never soften anything; and nothing moves before ``rubric.MEMORY_NEEDS`` entries. Every
 screening records the thresholds it used and why.
 
-Where memory, or the requirement that falls by round, decided a round, the screening says so. A threshold decides a
-round exactly where its consensus is sufficient and the average of what is kept lies between the requirement it had and
-the one it is compared with: without a consensus nothing suffices, and an average that reaches both, or neither, is
-ruled on alike. What the rules keep averages anything from ``rubric.KEEP_QUALITY`` (0.45) to 1, so that such averages
-occur on both sides of every requirement; ``tests/screening/test_memory.py`` goes through all of them.
+Where memory, or the requirement that falls by round, decided a round, the screening says so. A
+threshold decides a round exactly where its consensus is sufficient and the average of what is kept
+lies between the requirement it had and the one it is compared with: without a consensus nothing
+suffices, and an average that reaches both, or neither, is ruled on alike. What the rules keep
+averages anything from ``rubric.KEEP_QUALITY`` (0.45) to 1, so that such averages occur on both
+sides of every requirement; ``tests/screening/test_memory.py`` goes through all of them.
 """
 
 from __future__ import annotations
@@ -35,7 +39,9 @@ _SHARE = 0.5
 
 
 def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
-    """Return the acceptances of a screening: what the sufficient round kept; nothing for an insufficient one."""
+    """Return the acceptances of a screening: what the sufficient round kept; nothing for an
+    insufficient one.
+    """
     enough = next((each for each in screening.rounds if each.ruling.decision == "sufficient"), None)
     if screening.decision != "sufficient" or enough is None:
         return ()
@@ -50,24 +56,36 @@ def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
             at=screening.finished_at,
         )
         for grade in screening.grades
-        if grade.abstract_id in enough.retrieved and grade.recommendation == "keep" and grade.quality is not None
+        if grade.abstract_id in enough.retrieved
+        and grade.recommendation == "keep"
+        and grade.quality is not None
     )
 
 
 class Shift(NamedTuple):
-    """By how much memory moves the required averages (negative asks less), and why, in a sentence."""
+    """By how much memory moves the required averages (negative asks less), and why, in
+    a sentence.
+    """
 
     by: float
     why: str
 
 
 def shift(entries: Sequence[Acceptance], bound: float) -> Shift:
-    """Return the shift of the required averages that follows from these acceptances, before the limit of single
-    rounds.
+    """Return the shift of the required averages that follows from these acceptances, before the
+    limit of single rounds.
     """
-    conclusive = [entry for entry in entries if entry.design is not None and rubric.HIERARCHY[entry.design].concludes]
+    conclusive = [
+        entry
+        for entry in entries
+        if entry.design is not None and rubric.HIERARCHY[entry.design].concludes
+    ]
     if len(conclusive) < rubric.MEMORY_NEEDS:
-        return Shift(0.0, f"{len(conclusive)} acceptances, fewer than the {rubric.MEMORY_NEEDS} that memory needs.")
+        return Shift(
+            0.0,
+            f"{len(conclusive)} acceptances, fewer than the {rubric.MEMORY_NEEDS} that memory"
+            " needs.",
+        )
     newest = conclusive[-NEWEST:]
     above = fmean(entry.quality - entry.required for entry in newest)
     moved = max(-bound, min(bound, -_SHARE * above))
@@ -76,7 +94,9 @@ def shift(entries: Sequence[Acceptance], bound: float) -> Shift:
 
 
 def adapted(settings: Settings, entries: Sequence[Acceptance]) -> Thresholds:
-    """Return the thresholds of a new screening: the settings' own, moved by memory where it is switched on."""
+    """Return the thresholds of a new screening: the settings' own, moved by memory where it is
+    switched on.
+    """
     own = thresholds_of(settings)
     if not settings.screening_memory:
         return own
@@ -85,12 +105,18 @@ def adapted(settings: Settings, entries: Sequence[Acceptance]) -> Thresholds:
     moved = tuple(round(min(1.0, max(least, each + found.by)), 6) for each in own.required_average)
     before = own.required_average if moved != own.required_average else ()
     return own.model_copy(
-        update={"required_average": moved, "adapted_by": found.by, "adapted_why": found.why, "own_average": before}
+        update={
+            "required_average": moved,
+            "adapted_by": found.by,
+            "adapted_why": found.why,
+            "own_average": before,
+        }
     )
 
 
 def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[str, ...]:
-    """Return a sentence for each round that the memory, or the falling requirement, decided; mostly none.
+    """Return a sentence for each round that the memory, or the falling requirement, decided; mostly
+    none.
 
     Rounds after the first that sufficed are left out: the search had ended.
     """
@@ -101,15 +127,18 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
         ruling, without = each.ruling, own.required(each.number)
         enough, average = ruling.decision == "sufficient", f"{ruling.average or 0:.3f}"
         if _decision(each, own) != ruling.decision:
-            how, then = ("reaches", "have been required") if enough else ("is under", "have sufficed")
+            how, then = (
+                ("reaches", "have been required") if enough else ("is under", "have sufficed")
+            )
             effects.append(
-                f"The acceptance memory decided round {each.number}: the kept average {average} {how} "
-                f"{ruling.required_average:.3f}; without memory {without:.3f} would {then}."
+                f"The acceptance memory decided round {each.number}: the kept average {average}"
+                f" {how} {ruling.required_average:.3f}; without memory {without:.3f} would {then}."
             )
         if _decision(each, level) != _decision(each, own):
             effects.append(
-                f"The requirement that falls by round decided round {each.number}: the kept average {average} reaches "
-                f"{without:.3f}, not the {own.required(0):.3f} of the first round."
+                f"The requirement that falls by round decided round {each.number}: the kept average"
+                f" {average} reaches {without:.3f}, not the {own.required(0):.3f} of the first"
+                " round."
             )
         if enough:
             break
@@ -119,5 +148,10 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
 def _decision(each: Round, thresholds: Thresholds) -> Sufficiency:
     found = each.ruling
     return decided(
-        found.tally, found.average, each.number, thresholds, studies=found.studies, enough_alone=found.enough_alone
+        found.tally,
+        found.average,
+        each.number,
+        thresholds,
+        studies=found.studies,
+        enough_alone=found.enough_alone,
     ).decision

@@ -1,7 +1,8 @@
 """Applies a person's overrides to grades, rounds and the screening, as pure functions.
 
-The machine's grade is never overwritten: ``apply_overrides`` makes a further one, in which the fields a person set are
-named, and what follows from them (the floor, the quality, the recommendation) is computed again by the same rules.
+The machine's grade is never overwritten: ``apply_overrides`` makes a further one, in which the
+fields a person set are named, and what follows from them (the floor, the quality, the
+recommendation) is computed again by the same rules.
 """
 
 from __future__ import annotations
@@ -33,7 +34,13 @@ from masis.schema.wording import counted
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import with_floor_note
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
-from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, corrected, score_items
+from masis.screening.grading.methodology import (
+    ITEM_STATE_NAMES,
+    LABELS,
+    appraise,
+    corrected,
+    score_items,
+)
 from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import recommend, scored_fields, with_prior_floor
 from masis.screening.rounds.memory import threshold_effects
@@ -42,12 +49,18 @@ from masis.screening.synthesis.findings import settled, synthesise
 from masis.screening.synthesis.prisma import criteria_of, flow
 from masis.settings import OFFLINE
 
-_SETTLE: frozenset[OverrideField] = frozenset({"relevance_score", "methodology_score", "recommendation"})
-"""Fields that settle a disagreement of graders; an override of size or type alone leaves it open."""
+_SETTLE: frozenset[OverrideField] = frozenset(
+    {"relevance_score", "methodology_score", "recommendation"}
+)
+"""Fields that settle a disagreement of graders; an override of size or type alone
+leaves it open.
+"""
 
 
 def validate_override(override: Override) -> Override:
-    """Return the override as it is, if its value is one that the field can have; else raises InputError."""
+    """Return the override as it is, if its value is one that the field can have; else raises
+    InputError.
+    """
     value, name = override.value, override.field
     allowed: Mapping[str, tuple[object, ...]] = {
         "study_type": STUDY_TYPES,
@@ -59,14 +72,20 @@ def validate_override(override: Override) -> Override:
     if name in ("relevance_score", "methodology_score"):
         fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
     else:
-        fits = any(value == each and type(value) is type(each) for each in allowed.get(name, ITEM_STATES))
+        fits = any(
+            value == each and type(value) is type(each) for each in allowed.get(name, ITEM_STATES)
+        )
     if value is not None and not fits:
-        raise InputError(f"{value!r} is no {name.replace('_', ' ')}", cure="Choose another value.", field=name)
+        raise InputError(
+            f"{value!r} is no {name.replace('_', ' ')}", cure="Choose another value.", field=name
+        )
     return override
 
 
 def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[OverrideField, Override]]:
-    """Return for each abstract the effective override of each field: the last one, unless it undoes the others."""
+    """Return for each abstract the effective override of each field: the last one, unless it undoes
+    the others.
+    """
     found: dict[str, dict[OverrideField, Override]] = {}
     for override in overrides:
         fields = found.setdefault(override.abstract_id, {})
@@ -77,18 +96,24 @@ def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[Overrid
 
 
 def apply_overrides(
-    grade: Grade, overrides: Mapping[OverrideField, Override], *, question: str = "", abstract: Abstract | None = None
+    grade: Grade,
+    overrides: Mapping[OverrideField, Override],
+    *,
+    question: str = "",
+    abstract: Abstract | None = None,
 ) -> Grade:
     """Return the grade with a person's overrides applied. Without any it is returned as it is.
 
-    A study type gives the abstract another place in the hierarchy (by the words of ``abstract`` where given). Items of
-    the appraisal that a person sets move the methodology by what they are worth; a methodology that a person sets is
-    taken as it is, above or below the prior. The direction of the finding changes nothing else of the grade.
+    A study type gives the abstract another place in the hierarchy (by the words of ``abstract``
+    where given). Items of the appraisal that a person sets move the methodology by what they are
+    worth; a methodology that a person sets is taken as it is, above or below the prior. The
+    direction of the finding changes nothing else of the grade.
     """
     if not overrides:
         return grade
     by_person = {
-        name: Reason(text=f"{each.reviewer}: {each.reason}", given=each.reason) for name, each in overrides.items()
+        name: Reason(text=f"{each.reviewer}: {each.reason}", given=each.reason)
+        for name, each in overrides.items()
     }
     if overrides.keys() == {"direction"}:
         said = {"direction": overrides["direction"].value, "overridden": ("direction",)}
@@ -100,19 +125,33 @@ def apply_overrides(
     study_type: StudyType | None = value("study_type", grade.study_type)
     placed = grade.design
     if "study_type" in overrides and study_type is not None:
-        placed = rubric.DESIGN_OF[study_type] if abstract is None else place_design(study_type, abstract).design
+        placed = (
+            rubric.DESIGN_OF[study_type]
+            if abstract is None
+            else place_design(study_type, abstract).design
+        )
     design: Design | None = value("design", placed)
-    corrections = {item: cast("ItemState", overrides[item].value) for item in APPRAISAL_ITEMS if item in overrides}
+    corrections = {
+        item: cast("ItemState", overrides[item].value)
+        for item in APPRAISAL_ITEMS
+        if item in overrides
+    }
     raw, reasons = _appraised(grade, corrections, design, abstract)
     method: float | None = value("methodology_score", with_prior_floor(raw, design))
     relevance: float | None = value("relevance_score", grade.relevance_score)
     enough: bool | None = value("sample_size_adequate", grade.sample_size_adequate)
     publication = None if "design" in overrides else grade.publication
-    advice = recommend(relevance, method, design, enough, designs_asked_about(question), publication)
+    advice = recommend(
+        relevance, method, design, enough, designs_asked_about(question), publication
+    )
     recommendation, rule, why = advice
     unmatched = grade.rule == "unmatched" and rule == "unscored"
     if unmatched or (grade.rule == "disagreement" and not overrides.keys() & _SETTLE):
-        recommendation, rule, why = grade.recommendation, grade.rule, grade.reasons["recommendation"].text
+        recommendation, rule, why = (
+            grade.recommendation,
+            grade.rule,
+            grade.reasons["recommendation"].text,
+        )
     if "recommendation" in overrides:
         recommendation, rule = cast("Recommendation", overrides["recommendation"].value), "person"
     changed: dict[str, Any] = {
@@ -131,20 +170,28 @@ def apply_overrides(
 
 
 def _appraised(
-    grade: Grade, corrections: Mapping[AppraisalItem, ItemState], design: Design | None, abstract: Abstract | None
+    grade: Grade,
+    corrections: Mapping[AppraisalItem, ItemState],
+    design: Design | None,
+    abstract: Abstract | None,
 ) -> tuple[float | None, dict[OverrideField, Reason]]:
-    """Return the methodology before the prior's floor with the corrected items, and the reason that says which.
+    """Return the methodology before the prior's floor with the corrected items, and the reason that
+    says which.
 
-    It is scored by the checklist where that made the score. A model's score is its own, so a correction adds or takes
-    away the points of the item, and no more.
+    It is scored by the checklist where that made the score. A model's score is its own, so a
+    correction adds or takes away the points of the item, and no more.
     """
     read = () if abstract is None or design is None else appraise(abstract, design)
     if not corrections or not read or design is None:
         return grade.methodology_raw, {}
     before, after = score_items(design, read), score_items(design, corrected(read, corrections))
-    said = ", ".join(f"{LABELS[item]}: {ITEM_STATE_NAMES[state]}" for item, state in corrections.items())
+    said = ", ".join(
+        f"{LABELS[item]}: {ITEM_STATE_NAMES[state]}" for item, state in corrections.items()
+    )
     if grade.judged_by.model == OFFLINE:
-        reason = Reason(text=f"{after.reason.text} Set by a person: {said}.", words=after.reason.words)
+        reason = Reason(
+            text=f"{after.reason.text} Set by a person: {said}.", words=after.reason.words
+        )
         return after.score, {"methodology_score": with_floor_note(reason, after.score, design)}
     if grade.methodology_raw is None or before.score is None or after.score is None:
         return grade.methodology_raw, {}
@@ -155,19 +202,26 @@ def _appraised(
 
 
 def apply_review(
-    screening: Screening, overrides: Iterable[Override], abstracts: Mapping[str, Abstract] | None = None
+    screening: Screening,
+    overrides: Iterable[Override],
+    abstracts: Mapping[str, Abstract] | None = None,
 ) -> Screening:
-    """Return the screening with a person's overrides applied: grades, every round's ruling, what is kept, the outcome.
+    """Return the screening with a person's overrides applied: grades, every round's ruling, what is
+    kept, the outcome.
 
-    A round that would now have sufficed makes the screening sufficient, since it would have stopped there; one that no
-    longer suffices makes it insufficient. How it ended otherwise (cancelled, error) stays.
+    A round that would now have sufficed makes the screening sufficient, since it would have stopped
+    there; one that no longer suffices makes it insufficient. How it ended otherwise (cancelled,
+    error) stays.
     """
     effective = effective_overrides(overrides)
     abstracts = abstracts or {}
     asked = question_of(screening.question, screening.settings)
     grades = tuple(
         apply_overrides(
-            grade, effective.get(grade.abstract_id, {}), question=asked, abstract=abstracts.get(grade.abstract_id)
+            grade,
+            effective.get(grade.abstract_id, {}),
+            question=asked,
+            abstract=abstracts.get(grade.abstract_id),
         )
         for grade in screening.grades
     )
@@ -200,6 +254,11 @@ def apply_review(
 
 
 def _again(each: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
-    before = {name for other in screening.rounds if other.number <= each.number for name in other.retrieved}
+    before = {
+        name
+        for other in screening.rounds
+        if other.number <= each.number
+        for name in other.retrieved
+    }
     found = [grade for name, grade in grades.items() if name in before]
     return each.model_copy(update={"ruling": ruling(each.number, found, screening.thresholds)})

@@ -1,11 +1,13 @@
-"""The rounds of the evidence critic: retrieve, grade, decide, and retrieve again with what was missing.
+"""The rounds of the evidence critic: retrieve, grade, decide, and retrieve again with what was
+missing.
 
     queries -> search -> grade what is new -> ruling: sufficient? -> stop, or queries from what was missing -> [...]
 
-A round is ruled on all that was found so far, so that the verdict doesn't depend on how many results a page holds;
-nothing is graded twice, unless a record that came later marked it as retracted. The loop
-takes its sources and its grader as arguments, yields events and returns the screening; it uses no store and no page,
-and has no state between two screenings. What a cancelled round had graded is left out of the screening.
+A round is ruled on all that was found so far, so that the verdict doesn't depend on how many
+results a page holds; nothing is graded twice, unless a record that came later marked it as
+retracted. The loop takes its sources and its grader as arguments, yields events and returns the
+screening; it uses no store and no page, and has no state between two screenings. What a cancelled
+round had graded is left out of the screening.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ def screen(
 ) -> ScreeningSteps:
     """Screen one question round by round, yielding events, and return the screening.
 
-    Each round asks all ``retrievers`` and grades what is new. A source or grader that fails is recorded, never raised.
+    Each round asks all ``retrievers`` and grades what is new. A source or grader that fails is
+    recorded, never raised.
 
     Args:
         question: The question the evidence is to answer.
@@ -96,9 +99,11 @@ def screen(
         settings: The limits and thresholds of screening.
         screening_id: The id of the screening and of its events.
         thresholds: The settings' own unless memory adapted them.
-        limit: How many abstracts a round takes from each source; ``screening_retrieve`` unless given.
-        given_whole: Whether the sources are a set that was given whole, which every query brings: records of one title
-            count as several, and later rounds hold what was graded to what they require.
+        limit: How many abstracts a round takes from each source; ``screening_retrieve`` unless
+            given.
+        given_whole: Whether the sources are a set that was given whole, which every query brings:
+            records of one title count as several, and later rounds hold what was graded to what
+            they require.
         cancelled: Asked between searches and batches; True ends the screening as cancelled.
         progress: The finished rounds to resume from.
         keep: Called with each finished round, so that it can be stored.
@@ -184,24 +189,38 @@ class _ScreeningRun:
     def _rounds(self) -> Generator[ScreeningEvent, None, tuple[Outcome, tuple[str, ...]]]:
         while True:
             # The last round that sufficed: what a later one did not find takes nothing back.
-            enough = next((each for each in reversed(self.rounds) if each.ruling.decision == "sufficient"), None)
+            enough = next(
+                (each for each in reversed(self.rounds) if each.ruling.decision == "sufficient"),
+                None,
+            )
             made, most = len(self.rounds), self.settings.screening_max_rounds
             if enough and made >= min(self.settings.screening_least_rounds, most):
                 return self._settled(enough)
             if asked := self._queries() if made < most else ():
                 failed = yield from self._round(asked)
                 if failed:
-                    return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
+                    return "error", (
+                        "No source could be asked.",
+                        *self.warnings[-len(self.retrievers) :],
+                    )
             elif enough:
                 return self._settled(enough, queries.NO_FURTHER_QUERY)
             else:
                 limit = f"The limit of {made} rounds was reached without sufficient evidence."
                 why = limit if made >= most else queries.NO_FURTHER_QUERY
-                return "evidence_insufficient", (*self._ruled_so_far(), why, *self.rounds[-1].missing)
+                return "evidence_insufficient", (
+                    *self._ruled_so_far(),
+                    why,
+                    *self.rounds[-1].missing,
+                )
 
     def _ruled_so_far(self) -> tuple[str, str]:
-        """Return what was ruled in the last round in which anything relevant voted, and how all were graded."""
-        last = next((each for each in reversed(self.rounds) if each.ruling.tally.votes), self.rounds[-1])
+        """Return what was ruled in the last round in which anything relevant voted, and how all
+        were graded.
+        """
+        last = next(
+            (each for each in reversed(self.rounds) if each.ruling.tally.votes), self.rounds[-1]
+        )
         return f"Round {last.number}: {last.ruling.why}", relevant_words(self.grades.values())
 
     def _settled(self, enough: Round, *also: str) -> tuple[Outcome, tuple[str, ...]]:
@@ -213,7 +232,9 @@ class _ScreeningRun:
     def _round(self, asked: tuple[Query, ...]) -> Generator[ScreeningEvent, None, bool]:
         number = len(self.rounds)
         self._stop_if_cancelled()
-        yield self._event("round_started", round=number, data={"queries": [query.text for query in asked]})
+        yield self._event(
+            "round_started", round=number, data={"queries": [query.text for query in asked]}
+        )
         seen_before = set(self.pool.by_id)
         hits: list[tuple[Abstract, ...]] = []
         failures: list[str] = []
@@ -231,7 +252,9 @@ class _ScreeningRun:
             return True
         identified, found = self._take(hits)
         new = tuple(abstract for abstract in found if abstract.id not in self.grades)
-        again = tuple(self.pool.by_id[each] for each in sorted(self.pool.changed & self.grades.keys()))
+        again = tuple(
+            self.pool.by_id[each] for each in sorted(self.pool.changed & self.grades.keys())
+        )
         self.pool.changed.clear()
         data = {"identified": identified, "retrieved": len(found), "new": len(new)}
         yield self._event("searched", round=number, data=data)
@@ -258,10 +281,11 @@ class _ScreeningRun:
         return False
 
     def _take(self, hits: Sequence[tuple[Abstract, ...]]) -> tuple[int, tuple[Abstract, ...]]:
-        """Return how many hits no earlier round brought, repeats included, and the abstracts they are.
+        """Return how many hits no earlier round brought, repeats included, and the abstracts they
+        are.
 
-        A record that an earlier round brought is neither identified nor a duplicate once more when another query finds
-        it again. The lists of the searches take turns.
+        A record that an earlier round brought is neither identified nor a duplicate once more when
+        another query finds it again. The lists of the searches take turns.
         """
         identified, earlier, taken = 0, frozenset(self.pool.seen), dict[str, Abstract]()
         for hit in filter(None, chain.from_iterable(zip_longest(*hits))):
@@ -276,7 +300,9 @@ class _ScreeningRun:
             return queries.first_queries(self.asked)
         first = queries.searched_text(self.asked)
         own = [each for each in self.rounds if any(query.text == first for query in each.queries)]
-        listed = [self.grades[each] for each in own[-1].retrieved if each in self.grades] if own else []
+        listed = (
+            [self.grades[each] for each in own[-1].retrieved if each in self.grades] if own else []
+        )
         return queries.next_queries(
             self.asked,
             self._gaps(),
@@ -286,10 +312,15 @@ class _ScreeningRun:
         )
 
     def _gaps(self) -> tuple[queries.Gap, ...]:
-        seen = tuple(queries.GradedAbstract(self.pool.by_id[each], grade) for each, grade in self.grades.items())
+        seen = tuple(
+            queries.GradedAbstract(self.pool.by_id[each], grade)
+            for each, grade in self.grades.items()
+        )
         return queries.find_gaps(self.asked, seen, year_of(self.now()))
 
-    def _grade(self, abstracts: Sequence[Abstract], number: int) -> Generator[ScreeningEvent, None, tuple[Grade, ...]]:
+    def _grade(
+        self, abstracts: Sequence[Abstract], number: int
+    ) -> Generator[ScreeningEvent, None, tuple[Grade, ...]]:
         graded: list[Grade] = []
         for start in range(0, len(abstracts), BATCH):
             self._stop_if_cancelled()
@@ -299,7 +330,8 @@ class _ScreeningRun:
             self.grades.update({grade.abstract_id: grade for grade in found})
             data = {"done": len(graded), "of": len(abstracts)}
             yield self._event("graded", round=number, data=data)
-        self._stop_if_cancelled()  # calls that were stopped left their abstracts unscored: no vote of theirs counts
+        # calls that were stopped left their abstracts unscored: no vote of theirs counts
+        self._stop_if_cancelled()
         return tuple(graded)
 
     def _stop_if_cancelled(self) -> None:
@@ -311,7 +343,9 @@ class _ScreeningRun:
 
     def _event(self, kind: Any, **shown: Any) -> ScreeningEvent:
         self.seq += 1
-        return ScreeningEvent(screening_id=self.screening_id, seq=self.seq, at=self.now(), kind=kind, **shown)
+        return ScreeningEvent(
+            screening_id=self.screening_id, seq=self.seq, at=self.now(), kind=kind, **shown
+        )
 
     def _result(self, started_at: str, outcome: Outcome, reasons: tuple[str, ...]) -> Screening:
         grades = tuple(self.grades.values())
@@ -341,8 +375,12 @@ class _ScreeningRun:
         )
 
 
-def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-    """Return the grades matched to their abstracts by id; one without a grade is unscored, never kept or discarded."""
+def one_grade_each(
+    grader: Grader, question: str, abstracts: Sequence[Abstract]
+) -> tuple[Grade, ...]:
+    """Return the grades matched to their abstracts by id; one without a grade is unscored, never
+    kept or discarded.
+    """
     try:
         by_id = {grade.abstract_id: grade for grade in grader.grade(question, abstracts)}
         why = "the grader gave no grade for it"

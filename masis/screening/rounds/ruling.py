@@ -1,7 +1,8 @@
 """The ruling on a round from its votes: consensus, average and decision, as pure functions.
 
-Required averages follow AESOP-DECAY, consensus AESOP-CONSENSUS. Both must hold to stop, and, beyond the specification,
-the kept abstracts must be of at least ``screening_least_studies`` independent studies, or one that is enough alone.
+Required averages follow AESOP-DECAY, consensus AESOP-CONSENSUS. Both must hold to stop, and, beyond
+the specification, the kept abstracts must be of at least ``screening_least_studies`` independent
+studies, or one that is enough alone.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ _SAME = 1e-9
 def thresholds_of(settings: Settings) -> Thresholds:
     """Return the thresholds these settings ask for, before any memory.
 
-    The requirement falls with what was retrieved: a round of a smaller page than ``rubric.PAGE`` counts in proportion,
-    so that small pages, which make more rounds of the same evidence, are no more lenient.
+    The requirement falls with what was retrieved: a round of a smaller page than ``rubric.PAGE``
+    counts in proportion, so that small pages, which make more rounds of the same evidence, are no
+    more lenient.
     """
     first, step = settings.screening_required_first, settings.screening_required_step
     least, required = settings.screening_required_least, [first]
     pace = min(1.0, settings.screening_retrieve / rubric.PAGE)
-    while required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds:
+    while (
+        required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds
+    ):
         fallen = int(len(required) * pace + _SAME)
         required.append(round(max(least, first - step * fallen), 6))
     return Thresholds(
@@ -40,7 +44,9 @@ def thresholds_of(settings: Settings) -> Thresholds:
 
 
 DEFAULT = Thresholds(
-    required_average=rubric.REQUIRED_AVERAGE, keep_share=rubric.KEEP_SHARE, discard_share=rubric.DISCARD_SHARE
+    required_average=rubric.REQUIRED_AVERAGE,
+    keep_share=rubric.KEEP_SHARE,
+    discard_share=rubric.DISCARD_SHARE,
 )
 """The thresholds of the rubric."""
 
@@ -57,21 +63,26 @@ def tally(grades: Iterable[Grade]) -> Tally:
 
 
 def consensus(votes: Tally, thresholds: Thresholds = DEFAULT) -> Sufficiency:
-    """Return the consensus: half or more ``discard`` retrieves more; else three fifths or more ``keep`` suffice;
-    anything mixed doesn't.
+    """Return the consensus: half or more ``discard`` retrieves more; else three fifths or more
+    ``keep`` suffice; anything mixed doesn't.
     """
     if not votes.votes or votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         return "retrieve_more"
-    return "sufficient" if votes.keep >= thresholds.keep_share * votes.votes - _SAME else "retrieve_more"
+    return (
+        "sufficient"
+        if votes.keep >= thresholds.keep_share * votes.votes - _SAME
+        else "retrieve_more"
+    )
 
 
 def votes_on(grade: Grade) -> bool:
-    """Return whether a grade votes: its abstract is relevant to the question, or a person has decided on it.
+    """Return whether a grade votes: its abstract is relevant to the question, or a person has
+    decided on it.
 
-    What a search returned beside the relevant abstracts says nothing about the evidence, so the ruling must not depend
-    on how many of them a page holds; what is retracted, a notice, a comment or a protocol doesn't vote either. A grader
-    that failed leaves the relevance unscored and asks for more; another language leaves it open (rule ``unmatched``)
-    and doesn't vote.
+    What a search returned beside the relevant abstracts says nothing about the evidence, so the
+    ruling must not depend on how many of them a page holds; what is retracted, a notice, a comment
+    or a protocol doesn't vote either. A grader that failed leaves the relevance unscored and asks
+    for more; another language leaves it open (rule ``unmatched``) and doesn't vote.
     """
     if grade.rule == "person":
         return True
@@ -83,11 +94,16 @@ def votes_on(grade: Grade) -> bool:
 
 
 def average_quality(grades: Iterable[Grade]) -> float | None:
-    """Return the mean quality of the kept abstracts; None where none is kept or none of the kept has a quality.
+    """Return the mean quality of the kept abstracts; None where none is kept or none of the kept
+    has a quality.
 
     One that a person keeps though it has no score has no quality to average.
     """
-    qualities = [grade.quality for grade in grades if grade.recommendation == "keep" and grade.quality is not None]
+    qualities = [
+        grade.quality
+        for grade in grades
+        if grade.recommendation == "keep" and grade.quality is not None
+    ]
     return fmean(qualities) if qualities else None
 
 
@@ -100,10 +116,11 @@ def decided(
     studies: int | None = None,
     enough_alone: bool = False,
 ) -> Ruling:
-    """Return the ruling on votes and on the average of what is kept; ``number`` counts rounds from 0.
+    """Return the ruling on votes and on the average of what is kept; ``number`` counts rounds from
+    0.
 
-    ``studies`` is the number of independent studies kept, the abstracts kept unless given; ``enough_alone`` whether one
-    of them needs no other beside it.
+    ``studies`` is the number of independent studies kept, the abstracts kept unless given;
+    ``enough_alone`` whether one of them needs no other beside it.
     """
     required = thresholds.required(number)
     agreed = consensus(votes, thresholds)
@@ -122,7 +139,9 @@ def decided(
         average=average,
         tally=votes,
         consensus=agreed,
-        decision="sufficient" if agreed == "sufficient" and reached and not too_few else "retrieve_more",
+        decision=(
+            "sufficient" if agreed == "sufficient" and reached and not too_few else "retrieve_more"
+        ),
         why=_why(votes, agreed, quality, thresholds),
         studies=studies,
         enough_alone=enough_alone,
@@ -133,8 +152,9 @@ def decided(
 def independent_studies(grades: Iterable[Grade]) -> tuple[int, bool]:
     """Return how many independent studies are kept, and whether one of them is enough alone.
 
-    Reports that state one number of a trial registry are one study. A systematic review or meta-analysis is enough
-    alone, and so is a randomised trial of ``rubric.LARGE_TRIAL`` participants.
+    Reports that state one number of a trial registry are one study. A systematic review or
+    meta-analysis is enough alone, and so is a randomised trial of ``rubric.LARGE_TRIAL``
+    participants.
     """
     groups: list[set[str]] = []
     alone = False
@@ -144,29 +164,43 @@ def independent_studies(grades: Iterable[Grade]) -> tuple[int, bool]:
         mine = set(grade.registrations) or {f"record {grade.abstract_id}"}
         shared = [group for group in groups if group & mine]
         groups = [group for group in groups if not group & mine] + [mine.union(*shared)]
-        size = 0 if grade.study_size is None or grade.study_size.kind == "of" else grade.study_size.value
+        size = (
+            0
+            if grade.study_size is None or grade.study_size.kind == "of"
+            else grade.study_size.value
+        )
         large = grade.design == "randomised_trial" and size >= rubric.LARGE_TRIAL
         alone = alone or large or grade.design in ("meta_analysis", "systematic_review")
     return len(groups), alone
 
 
 def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> Ruling:
-    """Return the ruling on a round from the grades of all that was found so far: only relevant abstracts vote."""
+    """Return the ruling on a round from the grades of all that was found so far: only relevant
+    abstracts vote.
+    """
     found = tuple(grades)
     votes = tuple(grade for grade in found if votes_on(grade))
     voted = tally(votes).model_copy(update={"not_relevant": len(found) - len(votes)})
     studies, alone = independent_studies(votes)
-    return decided(voted, average_quality(votes), number, thresholds, studies=studies, enough_alone=alone)
+    return decided(
+        voted, average_quality(votes), number, thresholds, studies=studies, enough_alone=alone
+    )
 
 
 def _why(votes: Tally, agreed: Sufficiency, quality: str, thresholds: Thresholds) -> str:
-    """Say how the votes fell and what follows; ``quality`` says how good and how many the kept are."""
+    """Say how the votes fell and what follows; ``quality`` says how good and how many
+    the kept are.
+    """
     if not votes.votes:
-        found = f"Of {votes.not_relevant} found, none is" if votes.not_relevant else "Nothing was found, nothing is"
+        found = (
+            f"Of {votes.not_relevant} found, none is"
+            if votes.not_relevant
+            else "Nothing was found, nothing is"
+        )
         return f"{found} relevant to the question, so there is nothing to agree on."
     shares = (
-        f"{votes.keep} of {votes.votes} keep ({votes.keep / votes.votes:.0%}), "
-        f"{votes.discard} discard ({votes.discard / votes.votes:.0%}), {votes.needs_more} ask for more"
+        f"{votes.keep} of {votes.votes} keep ({votes.keep / votes.votes:.0%}), {votes.discard}"
+        f" discard ({votes.discard / votes.votes:.0%}), {votes.needs_more} ask for more"
     )
     verdict = "mixed signals: retrieve more"
     if agreed == "sufficient":
@@ -174,12 +208,18 @@ def _why(votes: Tally, agreed: Sufficiency, quality: str, thresholds: Thresholds
     elif votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         verdict = f"at least {thresholds.discard_share:.0%} discard: retrieve more"
     others = counted(votes.not_relevant, "other abstract is", "other abstracts are")
-    aside = f" {others} not shown to be about the question, without a vote." if votes.not_relevant else ""
+    aside = (
+        f" {others} not shown to be about the question, without a vote."
+        if votes.not_relevant
+        else ""
+    )
     return f"{shares}; {verdict}; {quality}.{aside}"
 
 
 def _least(studies: int, enough_alone: bool, least: int) -> str:
-    """Say how many independent studies are kept, and whether they are as many as a verdict needs."""
+    """Say how many independent studies are kept, and whether they are as many as a
+    verdict needs.
+    """
     kept = counted(studies, "independent study", "independent studies")
     large = f"a trial of {rubric.LARGE_TRIAL} or more"
     if studies >= least:

@@ -1,1 +1,3 @@
-"""Where abstracts come from: a list in memory, a corpus, PubMed; records, duplicates and the retrieval protocol."""
+"""Where abstracts come from: a list in memory, a corpus, PubMed; records, duplicates and the
+retrieval protocol.
+"""

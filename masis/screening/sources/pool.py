@@ -1,7 +1,9 @@
-"""The records of a screening, each study once: repeated records and notices are joined with the study they are of.
+"""The records of a screening, each study once: repeated records and notices are joined with the
+study they are of.
 
-A repeated record adds its publication types to the first one: what one database has marked as retracted is retracted,
-whichever record came first. A notice (retraction, erratum, expression of concern) and its study are one record.
+A repeated record adds its publication types to the first one: what one database has marked as
+retracted is retracted, whichever record came first. A notice (retraction, erratum, expression of
+concern) and its study are one record.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from masis.screening.sources.records import RecordKeys, record_keys, same_record
 class Pool:
     """The abstracts of a screening so far, each once, by id and by what else a record is known by.
 
-    ``by_title`` False takes no likeness of titles for sameness: whoever gave the records gave them ids of their own. A
-    notice that repeats the title of its study is joined with it all the same. ``seen`` holds the ids of all records
-    added; ``changed`` names the abstracts that a later record changed, ``absorbed`` the notices that were added before
-    their study, with its id.
+    ``by_title`` False takes no likeness of titles for sameness: whoever gave the records gave them
+    ids of their own. A notice that repeats the title of its study is joined with it all the same.
+    ``seen`` holds the ids of all records added; ``changed`` names the abstracts that a later record
+    changed, ``absorbed`` the notices that were added before their study, with its id.
     """
 
     by_title: bool = True
@@ -35,7 +37,9 @@ class Pool:
     """Notices whose study has not been added, by what it is known by."""
 
     def add(self, abstract: Abstract) -> Abstract:
-        """Return the abstract as the pool knows it: itself if it is new, else the one that came first."""
+        """Return the abstract as the pool knows it: itself if it is new, else the one that came
+        first.
+        """
         self.seen.add(abstract.id)
         same = self.absorbed.get(abstract.id, abstract.id)
         if same in self.by_id or (same := self._same(abstract)):
@@ -43,7 +47,9 @@ class Pool:
                 self._put(joined(self.by_id[same], abstract))
             return self.by_id[same]
         if (notice := notice_of(abstract)) is not None:
-            study = next((each for key in _about(notice) for each in self._by_mark.get(key, ())), None)
+            study = next(
+                (each for key in _about(notice) for each in self._by_mark.get(key, ())), None
+            )
             if study is not None:
                 self.absorbed[abstract.id] = study
                 self._put(marked(self.by_id[study], notice.status))
@@ -58,7 +64,9 @@ class Pool:
         return abstract
 
     def find(self, record: Abstract) -> str | None:
-        """Return the id of the abstract that a record of another tool is; None where the pool doesn't hold it."""
+        """Return the id of the abstract that a record of another tool is; None where the pool
+        doesn't hold it.
+        """
         given = str((record.model_extra or {}).get("abstract_id") or record.id)
         return given if given in self.by_id else self._same(record) or None
 
@@ -97,12 +105,19 @@ def _about(notice: Notice) -> Iterator[tuple[str, str]]:
 
 def _keys(abstract: Abstract) -> Iterator[tuple[str, str]]:
     keys = record_keys(abstract)
-    named = (("doi", keys.doi), ("pmid", keys.pmid), ("title", keys.title), ("study", study_title_key(abstract.title)))
+    named = (
+        ("doi", keys.doi),
+        ("pmid", keys.pmid),
+        ("title", keys.title),
+        ("study", study_title_key(abstract.title)),
+    )
     yield from ((kind, key) for kind, key in named if key)
 
 
 def with_notices(abstracts: Iterable[Abstract]) -> list[Abstract]:
-    """Return the same records, each with what the others say of it: notices of a file reach their studies."""
+    """Return the same records, each with what the others say of it: notices of a file reach their
+    studies.
+    """
     pool, given = Pool(by_title=False), list(abstracts)
     for each in given:
         pool.add(each)

@@ -1,8 +1,10 @@
-"""What a record is where it is no study to count: retracted, a notice about another record, a protocol, a comment.
+"""What a record is where it is no study to count: retracted, a notice about another record, a
+protocol, a comment.
 
-The record's own types say so first (PubMed's publication types, ``M3`` and ``TY`` of RIS, columns of a table), then the
-forms that databases and publishers give a title ("RETRACTED: ...", "... (Retracted article. See vol. 3)", "Erratum to:
-..."). A notice names the study it is about by an identifier or by repeating its title, so that both are one record.
+The record's own types say so first (PubMed's publication types, ``M3`` and ``TY`` of RIS, columns
+of a table), then the forms that databases and publishers give a title ("RETRACTED: ...", "...
+(Retracted article. See vol. 3)", "Erratum to: ..."). A notice names the study it is about by an
+identifier or by repeating its title, so that both are one record.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def _says(wording: str, text: str) -> re.Match[str] | None:
 
 
 class Publication(NamedTuple):
-    """What a record is where it is no study to count, why, and the words of the abstract that say so."""
+    """What a record is where it is no study to count, why, and the words of the abstract that say
+    so.
+    """
 
     status: PublicationStatus
     why: str
@@ -51,18 +55,26 @@ class Publication(NamedTuple):
 
 
 def publication_of(abstract: Abstract) -> Publication | None:
-    """Return what a record is by its own types, its title or its text; None for a study like any other."""
+    """Return what a record is by its own types, its title or its text; None for a study like any
+    other.
+    """
     if found := _by_type(abstract):
         return found
     for status, pattern in _OF_TITLE.items():
         if match := pattern.search(abstract.title[:LONGEST_READ]):
-            words = (Words(start=match.start(), end=match.end(), text=match.group(), place="title"),)
-            return Publication(status, f"Its title makes it {with_article(PUBLICATION[status])}.", words)
+            words = (
+                Words(start=match.start(), end=match.end(), text=match.group(), place="title"),
+            )
+            return Publication(
+                status, f"Its title makes it {with_article(PUBLICATION[status])}.", words
+            )
     text = abstract.text[:LONGEST_READ]
     for status, pattern in _OF_TEXT.items():
         if match := pattern.search(text):
             words = (Words(start=match.start(), end=match.end(), text=match.group()),)
-            return Publication(status, f"Its words make it {with_article(PUBLICATION[status])}.", words)
+            return Publication(
+                status, f"Its words make it {with_article(PUBLICATION[status])}.", words
+            )
     return _protocol(abstract, text)
 
 
@@ -72,10 +84,14 @@ def _by_type(abstract: Abstract) -> Publication | None:
         for each in abstract.publication_types:
             if not pattern.search(each):
                 continue
-            letter = each.lower().startswith("letter") and _says("result", abstract.text[:LONGEST_READ])
+            letter = each.lower().startswith("letter") and _says(
+                "result", abstract.text[:LONGEST_READ]
+            )
             if status == "comment" and (reports or letter):
                 continue  # a letter that reports results is a study in a short form
-            return Publication(status, f"Its record says “{each[:80]}”: {with_article(PUBLICATION[status])}.")
+            return Publication(
+                status, f"Its record says “{each[:80]}”: {with_article(PUBLICATION[status])}."
+            )
     return None
 
 
@@ -85,12 +101,21 @@ def _protocol(abstract: Abstract, text: str) -> Publication | None:
         return None
     title = abstract.title[:LONGEST_READ]
     planned = list(_WORDING["planned"].finditer(text))
-    titled = _says("protocol_title", title) or (_says("maybe_protocol_title", title) if planned else None)
-    if len(planned) < (2 if not titled else 0) or len(planned) < len(_WORDING["happened"].findall(text)):
+    titled = _says("protocol_title", title) or (
+        _says("maybe_protocol_title", title) if planned else None
+    )
+    if len(planned) < (2 if not titled else 0) or len(planned) < len(
+        _WORDING["happened"].findall(text)
+    ):
         return None
-    words = tuple(Words(start=each.start(), end=each.end(), text=each.group()) for each in planned[:3])
+    words = tuple(
+        Words(start=each.start(), end=each.end(), text=each.group()) for each in planned[:3]
+    )
     if titled:
-        words = (Words(start=titled.start(), end=titled.end(), text=titled.group(), place="title"), *words)
+        words = (
+            Words(start=titled.start(), end=titled.end(), text=titled.group(), place="title"),
+            *words,
+        )
     return Publication("protocol", "It says what will be done, and gives no result.", words)
 
 
@@ -115,13 +140,19 @@ def notice_of(abstract: Abstract) -> Notice | None:
         return None
     own = {normal_doi(abstract.doi or ""), normal_pmid(abstract.pmid or "")}
     dois = {doi for each in abstract.notice_about if (doi := normal_doi(each)) and doi not in own}
-    pmids = {pmid for each in abstract.notice_about if not normal_doi(each) and (pmid := normal_pmid(each)) not in own}
+    pmids = {
+        pmid
+        for each in abstract.notice_about
+        if not normal_doi(each) and (pmid := normal_pmid(each)) not in own
+    }
     title = study_title_key(abstract.title)
     return Notice(found.status, frozenset(dois), frozenset(filter(None, pmids)), title)
 
 
 def study_title_key(title: str) -> str | None:
-    """Return the key of a study's title without what marks it or a notice about it: both have the same."""
+    """Return the key of a study's title without what marks it or a notice about it: both have the
+    same.
+    """
     return title_key(
         _WORDING["behind_title"]
         .sub("", _WORDING["about_title"].sub("", title[:2000], count=1))
@@ -139,7 +170,9 @@ _MARKS: dict[PublicationStatus, str] = {
 
 
 def marked(study: Abstract, status: PublicationStatus) -> Abstract:
-    """Return a study with what a notice about it says; an erratum leaves it a study like any other."""
+    """Return a study with what a notice about it says; an erratum leaves it a study
+    like any other.
+    """
     mark = _MARKS.get(status)
     if mark is None or mark in study.publication_types:
         return study
@@ -147,7 +180,9 @@ def marked(study: Abstract, status: PublicationStatus) -> Abstract:
 
 
 def joined(first: Abstract, again: Abstract) -> Abstract:
-    """Return a record with what another record of the same study says of it: retracted, withdrawn, of concern."""
+    """Return a record with what another record of the same study says of it: retracted, withdrawn,
+    of concern.
+    """
     if first == again or (found := publication_of(again)) is None:
         return first
     return first if publication_of(first) is not None else marked(first, found.status)

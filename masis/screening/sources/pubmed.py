@@ -1,13 +1,13 @@
 """PubMed as a source: ``esearch`` finds the records, ``efetch`` brings them as XML.
 
-The words of a query are put together with AND and left to PubMed's own mapping to subject headings, ranked by
-relevance; where fewer than ``FEWEST`` records hold all of them, any of them will do. Which of the two it is depends on
-the query alone, so pages of one search follow each other.
+The words of a query are put together with AND and left to PubMed's own mapping to subject headings,
+ranked by relevance; where fewer than ``FEWEST`` records hold all of them, any of them will do.
+Which of the two it is depends on the query alone, so pages of one search follow each other.
 
-NCBI is asked as its rules want it (https://www.ncbi.nlm.nih.gov/books/NBK25497/): every request names a tool and an
-e-mail address; at most 3 requests a second, 10 with a key; a client that is asked to wait waits. Requests are POSTs, so
-that a key stands in no address and no log of one; redirects are not followed, since a key goes to the configured
-address only.
+NCBI is asked as its rules want it (https://www.ncbi.nlm.nih.gov/books/NBK25497/): every request
+names a tool and an e-mail address; at most 3 requests a second, 10 with a key; a client that is
+asked to wait waits. Requests are POSTs, so that a key stands in no address and no log of one;
+redirects are not followed, since a key goes to the configured address only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ TIMEOUT_S, DEADLINE_S = 30.0, 120.0
 """Seconds without a byte, and seconds for a whole reply."""
 MOST_BYTES = 64 * 1024 * 1024
 FEWEST = 20
-"""Records that must hold every word of a query; with fewer, records that hold any word are searched."""
+"""Records that must hold every word of a query; with fewer, records that hold any word are
+searched.
+"""
 FETCHED_AT_ONCE = 200
 MOST_REACHABLE = 9_999
 """How far down a result list esearch reaches for PubMed."""
@@ -57,11 +59,15 @@ Read = TypeVar("Read")
 
 
 class Unreadable(Exception):
-    """A reply that is cut off or garbled: asking again may help. The message says what is wrong with it."""
+    """A reply that is cut off or garbled: asking again may help. The message says what is wrong
+    with it.
+    """
 
 
 class Pace:
-    """Lets requests through one by one, no sooner than the rate allows; shared by the threads of a process."""
+    """Lets requests through one by one, no sooner than the rate allows; shared by the threads of a
+    process.
+    """
 
     def __init__(
         self,
@@ -95,7 +101,9 @@ def pace_for(address: str, *, with_key: bool) -> Pace:
 
 
 class _Filter(NamedTuple):
-    """How PubMed is asked for a design: a term of ours with its fields, and the words of a query that it replaces."""
+    """How PubMed is asked for a design: a term of ours with its fields, and the words of a query
+    that it replaces.
+    """
 
     term: str
     words: frozenset[str]
@@ -103,10 +111,12 @@ class _Filter(NamedTuple):
 
 DESIGN_FILTERS: dict[Design, _Filter] = {
     "randomised_trial": _Filter(
-        "randomized controlled trial[pt]", frozenset({"randomised", "randomized", "controlled", "trial"})
+        "randomized controlled trial[pt]",
+        frozenset({"randomised", "randomized", "controlled", "trial"}),
     ),
     "systematic_review": _Filter(
-        "systematic review[pt] OR meta-analysis[pt]", frozenset({"systematic", "review", "meta-analysis"})
+        "systematic review[pt] OR meta-analysis[pt]",
+        frozenset({"systematic", "review", "meta-analysis"}),
     ),
     "cohort_study": _Filter("cohort studies[mh]", frozenset({"prospective", "cohort", "study"})),
 }
@@ -114,7 +124,9 @@ DESIGN_FILTERS: dict[Design, _Filter] = {
 
 
 def _http_client() -> httpx2.Client:
-    """Return a client that follows no redirect and keeps no connection: a search asks a few times a second at most."""
+    """Return a client that follows no redirect and keeps no connection: a search asks a few times a
+    second at most.
+    """
     return httpx2.Client(follow_redirects=False, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
@@ -141,7 +153,13 @@ class PubMed:
         return self.search_filtered(query, limit, offset)
 
     def search_filtered(
-        self, query: str, limit: int, offset: int = 0, *, design: Design | None = None, since: int | None = None
+        self,
+        query: str,
+        limit: int,
+        offset: int = 0,
+        *,
+        design: Design | None = None,
+        since: int | None = None,
     ) -> tuple[Abstract, ...]:
         """Return the same among records of a design (by publication type or MeSH), from a year on.
 
@@ -156,7 +174,13 @@ class PubMed:
             return ()
         ids: Sequence[str] = ()
         for words in dict.fromkeys((" AND ".join(terms), " OR ".join(terms))):
-            asked = {"db": "pubmed", "term": words, "sort": "relevance", "retstart": str(offset), "retmax": str(limit)}
+            asked = {
+                "db": "pubmed",
+                "term": words,
+                "sort": "relevance",
+                "retstart": str(offset),
+                "retmax": str(limit),
+            }
             if filtered is not None:
                 asked["term"] = f"({words}) AND ({filtered.term})"
             if since is not None:  # esearch takes both ends or none
@@ -171,7 +195,9 @@ class PubMed:
             found |= self._ask("efetch", asked, _read_articles)
         return tuple(found[pmid] for pmid in ids if pmid in found)
 
-    def _ask(self, utility: str, parameters: Mapping[str, str], read: Callable[[bytes], Read]) -> Read:
+    def _ask(
+        self, utility: str, parameters: Mapping[str, str], read: Callable[[bytes], Read]
+    ) -> Read:
         """Return what ``read`` makes of the reply of a utility, tried again where that can help.
 
         Raises RetrievalFailed saying what was asked, what came of it and what to do.
@@ -188,7 +214,9 @@ class PubMed:
             waits = f"It asks to be left alone for {stop.wait_s:.0f} s."
             raise RetrievalFailed(f"{self._failure(utility, stop.__cause__)} {waits}") from None
         except RetryCancelled:
-            raise RetrievalFailed("The search of PubMed was stopped while it waited to try again.") from None
+            raise RetrievalFailed(
+                "The search of PubMed was stopped while it waited to try again."
+            ) from None
         except (Unreadable, httpx2.HTTPError, OSError) as error:
             raise RetrievalFailed(self._failure(utility, error)) from error
 
@@ -197,11 +225,18 @@ class PubMed:
         identified = {**parameters, "tool": TOOL, "email": self.email}
         if self.key is not None:
             identified["api_key"] = self.key.get_secret_value()
-        # Not compressed, so that the limit of size holds for what is read and for what is unpacked alike.
-        headers = {"User-Agent": f"{TOOL}/{version.APP}", "Accept": "application/xml", "Accept-Encoding": "identity"}
+        # Not compressed, so that the limit of size holds for what is read and for what is unpacked
+        # alike.
+        headers = {
+            "User-Agent": f"{TOOL}/{version.APP}",
+            "Accept": "application/xml",
+            "Accept-Encoding": "identity",
+        }
         url = f"{self.address.rstrip('/')}/{utility}.fcgi"
         started, received = time.monotonic(), bytearray()
-        with self._client.stream("POST", url, data=identified, headers=headers, timeout=TIMEOUT_S) as reply:
+        with self._client.stream(
+            "POST", url, data=identified, headers=headers, timeout=TIMEOUT_S
+        ) as reply:
             reply.raise_for_status()
             try:
                 for part in reply.iter_bytes():
@@ -215,13 +250,17 @@ class PubMed:
         return bytes(received)
 
     def _failure(self, utility: str, error: BaseException | None) -> str:
-        """Return what came of a request and what to do. A reply's body is not shown: it may repeat the key."""
+        """Return what came of a request and what to do. A reply's body is not shown: it may repeat
+        the key.
+        """
         asked = f"PubMed ({self.address}, {utility})"
         if isinstance(error, Unreadable):
             return f"{asked} sent a reply that can't be read: {error}."
         if not isinstance(error, httpx2.HTTPStatusError):
             reason = f"{type(error).__name__}: {error}"[:200]
-            return f"{asked} can't be reached ({reason}). Check the network, or search a local corpus."
+            return (
+                f"{asked} can't be reached ({reason}). Check the network, or search a local corpus."
+            )
         status, cure = error.response.status_code, "Check screening_pubmed_address."
         if status == 429:
             more = "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
@@ -249,14 +288,19 @@ def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> Pu
     email = settings.screening_pubmed_email.strip()
     if "@" not in email or len(email.split()) != 1:
         raise SettingsError(
-            "PubMed asks who is asking: set screening_pubmed_email (MASIS_SCREENING_PUBMED_EMAIL) to your address."
+            "PubMed asks who is asking: set screening_pubmed_email (MASIS_SCREENING_PUBMED_EMAIL)"
+            " to your address."
         )
     given = settings.screening_pubmed_address.strip()
     address, parts = given.rstrip("/"), urlsplit(given)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOCAL):
-        raise SettingsError(f"screening_pubmed_address is {given[:100]!r}, must begin with https://.")
+        raise SettingsError(
+            f"screening_pubmed_address is {given[:100]!r}, must begin with https://."
+        )
     if not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise SettingsError(f"screening_pubmed_address is {given[:100]!r}, must be an address such as {ADDRESS}.")
+        raise SettingsError(
+            f"screening_pubmed_address is {given[:100]!r}, must be an address such as {ADDRESS}."
+        )
     key = secret("NCBI_API_KEY") if address == ADDRESS else None
     return PubMed(email, address, key, pause=(cancellation or CancelToken()).pause)
 
@@ -273,19 +317,24 @@ def _read_hits(reply: bytes) -> tuple[int, Sequence[str]]:
         raise Unreadable(f"it is <{str(root.tag)[:60]}>, not <eSearchResult>")
     if (said := root.findtext("ERROR")) is not None:
         raise RetrievalFailed(
-            f"PubMed could not search: {collapse_blanks(said)[:200]}. Ask in other words, or try again later."
+            f"PubMed could not search: {collapse_blanks(said)[:200]}. Ask in other words, or try"
+            " again later."
         )
     count = (root.findtext("Count") or "").strip()
     if not (count.isascii() and count.isdigit()):
         raise Unreadable("it holds no count")
-    ids = dict.fromkeys(pmid for each in root.iterfind("IdList/Id") if (pmid := (each.text or "").strip()).isdigit())
+    ids = dict.fromkeys(
+        pmid for each in root.iterfind("IdList/Id") if (pmid := (each.text or "").strip()).isdigit()
+    )
     return int(count), tuple(ids)
 
 
 def _read_articles(reply: bytes) -> dict[str, Abstract]:
     """Return the abstracts by PubMed id; records that the server can't give are left out."""
     if b"<PubmedArticleSet" not in reply[:10_000] and b"<ERROR>" in reply[:10_000]:
-        raise RetrievalFailed("PubMed found records and then could not bring them. Try again later.")
+        raise RetrievalFailed(
+            "PubMed found records and then could not bring them. Try again later."
+        )
     found: dict[str, Abstract] = {}
     try:
         for article in read_articles(io.BytesIO(reply), source="pubmed"):

@@ -1,8 +1,8 @@
 """PubMed's XML (``PubmedArticleSet``) as abstracts, one in memory at a time.
 
-Entity declarations are refused, external ones never fetched (defusedxml), so a file can neither grow in memory nor
-reach out. The document type that PubMed names in each file is not loaded. The elements:
-https://www.nlm.nih.gov/bsd/licensee/elements_descriptions.html
+Entity declarations are refused, external ones never fetched (defusedxml), so a file can neither
+grow in memory nor reach out. The document type that PubMed names in each file is not loaded. The
+elements: https://www.nlm.nih.gov/bsd/licensee/elements_descriptions.html
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ class ReadArticle(NamedTuple):
 
 
 def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
-    """Yield every record, in order; the last is an error where the file breaks off or is no XML of PubMed.
+    """Yield every record, in order; the last is an error where the file breaks off or is no XML of
+    PubMed.
 
-    Errors carry the line where the XML is broken and the record's number as ``field``, not the file's name.
+    Errors carry the line where the XML is broken and the record's number as ``field``, not the
+    file's name.
     """
     number, root = 0, None
     try:
-        for event, element in SafeElementTree.iterparse(stream, events=("start", "end"), forbid_dtd=False):
+        for event, element in SafeElementTree.iterparse(
+            stream, events=("start", "end"), forbid_dtd=False
+        ):
             if root is None:
                 root = element
                 _refuse_other_documents(root)
@@ -48,18 +52,25 @@ def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
                 yield ReadArticle(number, _article(element, number, source))
                 root.clear()
     except ElementTree.ParseError as error:
-        problem = f"is broken off or no XML ({str(error).split(':')[0]}, column {error.position[1] + 1})"
-        found = InputError(problem, cure=_CURE, line=error.position[0], field=f"after record {number}")
+        problem = (
+            f"is broken off or no XML ({str(error).split(':')[0]}, column {error.position[1] + 1})"
+        )
+        found = InputError(
+            problem, cure=_CURE, line=error.position[0], field=f"after record {number}"
+        )
         yield ReadArticle(number + 1, found)
     except DefusedXmlException as error:
-        refused = InputError("declares entities of its own, which is refused", cure="Export it from PubMed again.")
+        refused = InputError(
+            "declares entities of its own, which is refused", cure="Export it from PubMed again."
+        )
         raise refused from error
 
 
 def _refuse_other_documents(root: ElementTree.Element) -> None:
     if root.tag not in ("PubmedArticleSet", "PubmedBookArticleSet", *_RECORDS):
         raise InputError(
-            f"is XML of another kind (<{str(root.tag)[:60]}>)", cure="Export the records from PubMed in the format XML."
+            f"is XML of another kind (<{str(root.tag)[:60]}>)",
+            cure="Export the records from PubMed in the format XML.",
         )
 
 
@@ -74,7 +85,10 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
         return abstract_of(
             title=_first(article, "ArticleTitle", "VernacularTitle", "Book/BookTitle"),
             text=_abstract(article),
-            year=_first(article, *(f"{place}/{part}" for place in _DATES for part in ("Year", "MedlineDate"))),
+            year=_first(
+                article,
+                *(f"{place}/{part}" for place in _DATES for part in ("Year", "MedlineDate")),
+            ),
             journal=_first(article, "Journal/Title", "Book/BookTitle"),
             authors=map(_author, article.iterfind("AuthorList/Author")),
             doi=_first(article, "ELocationID[@EIdType='doi']")
@@ -98,7 +112,9 @@ def _text(element: ElementTree.Element | None) -> str:
 
 def _first(element: ElementTree.Element, *paths: str) -> str:
     """Return the first text at these paths; empty where none has one."""
-    return next((text for path in paths for each in element.iterfind(path) if (text := _text(each))), "")
+    return next(
+        (text for path in paths for each in element.iterfind(path) if (text := _text(each))), ""
+    )
 
 
 def _abstract(article: ElementTree.Element) -> str:
@@ -113,28 +129,44 @@ def _abstract(article: ElementTree.Element) -> str:
 
 def _author(author: ElementTree.Element) -> str:
     """``Last, First`` or the name of a group."""
-    last, first = _text(author.find("LastName")), _text(author.find("ForeName")) or _text(author.find("Initials"))
+    last, first = (
+        _text(author.find("LastName")),
+        _text(author.find("ForeName")) or _text(author.find("Initials")),
+    )
     return ", ".join(filter(None, (last, first))) or _text(author.find("CollectiveName"))
 
 
 def _publication_types(body: ElementTree.Element, article: ElementTree.Element) -> list[str]:
     """Return the record's own types, and what a notice that it points to makes it."""
-    listed = (*article.iterfind("PublicationTypeList/PublicationType"), *body.iterfind("PublicationType"))  # of a book
+    # of a book
+    listed = (
+        *article.iterfind("PublicationTypeList/PublicationType"),
+        *body.iterfind("PublicationType"),
+    )
     types = [_text(each) for each in listed]
     added = {"RetractionIn": RETRACTED_TYPE, "ExpressionOfConcernIn": OF_CONCERN_TYPE}
-    return types + [name for kind, name in added.items() if body.find(_LINK.format(kind)) is not None]
+    return types + [
+        name for kind, name in added.items() if body.find(_LINK.format(kind)) is not None
+    ]
 
 
 def _related(body: ElementTree.Element, *kinds: str) -> list[str]:
     """Return the PubMed ids of the records that this one is a notice about."""
-    return [_text(each.find("PMID")) for kind in kinds for each in body.iterfind(_LINK.format(kind))]
+    return [
+        _text(each.find("PMID")) for kind in kinds for each in body.iterfind(_LINK.format(kind))
+    ]
 
 
 def _record(body: ElementTree.Element, article: ElementTree.Element) -> dict[str, list[str]]:
     """Return what else tells of a study: MeSH terms, registry numbers."""
     listed = {
         "mesh": body.iterfind("MeshHeadingList/MeshHeading/DescriptorName"),
-        "registrations": article.iterfind("DataBankList/DataBank/AccessionNumberList/AccessionNumber"),
+        "registrations": article.iterfind(
+            "DataBankList/DataBank/AccessionNumberList/AccessionNumber"
+        ),
     }
-    texts = {name: [text for element in elements if (text := _text(element))] for name, elements in listed.items()}
+    texts = {
+        name: [text for element in elements if (text := _text(element))]
+        for name, elements in listed.items()
+    }
     return {name: each for name, each in texts.items() if each}

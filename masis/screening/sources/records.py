@@ -1,12 +1,14 @@
-"""Builds an abstract from the fields of any database: blanks collapsed, identifiers normalised, an id derived; and says
-which records are the same study reported twice, by DOI, by PubMed id, by title.
+"""Builds an abstract from the fields of any database: blanks collapsed, identifiers normalised, an
+id derived; and says which records are the same study reported twice, by DOI, by PubMed id, by
+title.
 
-The id is the PubMed id where there is one, else the DOI, else a digest of title and year, so that the same record read
-twice has the same id wherever it came from.
+The id is the PubMed id where there is one, else the DOI, else a digest of title and year, so that
+the same record read twice has the same id wherever it came from.
 
-Databases spell the same record differently, so a DOI is compared without resolver and case, a title without case,
-accents and punctuation. Two records with different PubMed ids, DOIs or years are not the same however alike their
-titles (an erratum and a reprint have ids of their own), and a short title ("Editorial") says nothing.
+Databases spell the same record differently, so a DOI is compared without resolver and case, a title
+without case, accents and punctuation. Two records with different PubMed ids, DOIs or years are not
+the same however alike their titles (an erratum and a reprint have ids of their own), and a short
+title ("Editorial") says nothing.
 """
 
 from __future__ import annotations
@@ -42,13 +44,17 @@ def abstract_of(
     source: str | None = None,
     record: dict[str, Any] | None = None,
 ) -> Abstract:
-    """Return the abstract these fields make; other fields of the record are stored under ``record``.
+    """Return the abstract these fields make; other fields of the record are stored under
+    ``record``.
 
-    Raises InputError (without a place) where there is neither a title nor an abstract, or text that can't be stored.
+    Raises InputError (without a place) where there is neither a title nor an abstract, or text that
+    can't be stored.
     """
     title, text = collapse_blanks(title), collapse_lines(text)
     if not (title or text):
-        raise InputError("has neither a title nor an abstract", cure="Add one of them, or remove the record.")
+        raise InputError(
+            "has neither a title nor an abstract", cure="Add one of them, or remove the record."
+        )
     known_doi, known_pmid = normal_doi(doi), normal_pmid(pmid)
     fields: dict[str, Any] = {
         "id": _id(known_pmid, known_doi, f"{title}\n{year_of(year)}\n{'' if title else text}"),
@@ -117,7 +123,9 @@ _DIGITS = re.compile(r"\d{1,12}")
 
 
 class RecordKeys(NamedTuple):
-    """The identifiers of a record, normalised; None for one that is missing or too short to identify it."""
+    """The identifiers of a record, normalised; None for one that is missing or too short to
+    identify it.
+    """
 
     doi: str | None
     pmid: str | None
@@ -128,15 +136,25 @@ class RecordKeys(NamedTuple):
 def record_keys(abstract: Abstract) -> RecordKeys:
     """Return the identifiers of an abstract."""
     return RecordKeys(
-        normal_doi(abstract.doi or ""), normal_pmid(abstract.pmid or ""), title_key(abstract.title), abstract.year
+        normal_doi(abstract.doi or ""),
+        normal_pmid(abstract.pmid or ""),
+        title_key(abstract.title),
+        abstract.year,
     )
 
 
 def same_record(one: RecordKeys, other: RecordKeys) -> bool:
     """Return whether two records are the same, by DOI, by PubMed id or by title."""
-    if any(mine is not None and mine == theirs for mine, theirs in ((one.doi, other.doi), (one.pmid, other.pmid))):
+    if any(
+        mine is not None and mine == theirs
+        for mine, theirs in ((one.doi, other.doi), (one.pmid, other.pmid))
+    ):
         return True
-    apart = _differ(one.doi, other.doi) or _differ(one.pmid, other.pmid) or _differ(one.year, other.year)
+    apart = (
+        _differ(one.doi, other.doi)
+        or _differ(one.pmid, other.pmid)
+        or _differ(one.year, other.year)
+    )
     return one.title is not None and one.title == other.title and not apart
 
 
@@ -157,8 +175,8 @@ def normal_pmid(text: str) -> str | None:
 
 
 def title_key(title: str) -> str | None:
-    """Return a title without case, accents, blanks and punctuation; None where it is too short to identify the
-    record.
+    """Return a title without case, accents, blanks and punctuation; None where it is too short to
+    identify the record.
     """
     plain = unicodedata.normalize("NFKD", title[:2000]).casefold()
     key = "".join(filter(str.isalnum, plain))

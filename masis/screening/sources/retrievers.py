@@ -1,7 +1,8 @@
-"""The protocol of retrievers, two that work on a list in memory, and the words of a query that are worth searching for.
+"""The protocol of retrievers, two that work on a list in memory, and the words of a query that are
+worth searching for.
 
-A query is plain words, never a search language: operators, quotes, brackets and colons are punctuation here, so that no
-text can steer a search engine.
+A query is plain words, never a search language: operators, quotes, brackets and colons are
+punctuation here, so that no text can steer a search engine.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ class Retriever(Protocol):
         ...
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` abstracts from ``offset`` on; a query is plain words, never a search language.
+        """Return at most ``limit`` abstracts from ``offset`` on; a query is plain words, never a
+        search language.
 
-        The same query gives the same abstracts in the same order while the source does not change. Raises
-        RetrievalFailed where the source can't be asked.
+        The same query gives the same abstracts in the same order while the source does not change.
+        Raises RetrievalFailed where the source can't be asked.
         """
         ...
 
@@ -39,9 +41,17 @@ class FilteredRetriever(Retriever, Protocol):
     """A retriever that can ask for a design and for a first year by fields of its own."""
 
     def search_filtered(
-        self, query: str, limit: int, offset: int = 0, *, design: Design | None = None, since: int | None = None
+        self,
+        query: str,
+        limit: int,
+        offset: int = 0,
+        *,
+        design: Design | None = None,
+        since: int | None = None,
     ) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` abstracts of this design, from this year on. Raises RetrievalFailed."""
+        """Return at most ``limit`` abstracts of this design, from this year on. Raises
+        RetrievalFailed.
+        """
         ...
 
 
@@ -50,15 +60,21 @@ READ_FOR_YEAR = 200
 
 
 def search_source(retriever: Retriever, query: Query, limit: int) -> tuple[Abstract, ...]:
-    """Return what a source has for a query: by its fields where it has them, else by words and the year of a record."""
+    """Return what a source has for a query: by its fields where it has them, else by words and the
+    year of a record.
+    """
     if query.design is None and query.since is None:
         return retriever.search(query.text, limit, query.offset)
     if isinstance(retriever, FilteredRetriever):
-        return retriever.search_filtered(query.text, limit, query.offset, design=query.design, since=query.since)
+        return retriever.search_filtered(
+            query.text, limit, query.offset, design=query.design, since=query.since
+        )
     if query.since is None:
         return retriever.search(query.text, limit, query.offset)
     found = retriever.search(query.text, max(limit, READ_FOR_YEAR), query.offset)
-    return tuple(each for each in found if each.year is not None and each.year >= query.since)[:limit]
+    return tuple(each for each in found if each.year is not None and each.year >= query.since)[
+        :limit
+    ]
 
 
 _SATURATION = 1.2
@@ -68,11 +84,12 @@ _TITLE = 3
 
 
 class InMemoryRetriever:
-    """Searches a list of abstracts by BM25 over word stems (Robertson and Zaragoza 2009, k1 = 1.2, b = 0.75).
+    """Searches a list of abstracts by BM25 over word stems (Robertson and Zaragoza 2009, k1 = 1.2,
+    b = 0.75).
 
-    What shares no word with a query comes last, in the order of the list, so that reading on reaches everything. The
-    words of each abstract are counted as it is taken from ``abstracts`` (50,000 take half a minute), so that an
-    iterable can show how far that has come.
+    What shares no word with a query comes last, in the order of the list, so that reading on
+    reaches everything. The words of each abstract are counted as it is taken from ``abstracts``
+    (50,000 take half a minute), so that an iterable can show how far that has come.
     """
 
     def __init__(self, abstracts: Iterable[Abstract], name: str = "abstracts in hand") -> None:
@@ -94,14 +111,23 @@ class InMemoryRetriever:
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """Return at most ``limit`` abstracts from ``offset`` on, best first."""
-        held, roots = len(self._abstracts), sorted({token.stem for token in tokens(query) if token.weight})
-        rare = {each: math.log(1 + (held - (n := self._holding[each]) + 0.5) / (n + 0.5)) for each in roots}
+        held, roots = (
+            len(self._abstracts),
+            sorted({token.stem for token in tokens(query) if token.weight}),
+        )
+        rare = {
+            each: math.log(1 + (held - (n := self._holding[each]) + 0.5) / (n + 0.5))
+            for each in roots
+        }
         mean = sum(self._lengths) / max(1, held) or 1.0
 
         def score(index: int) -> float:
             counts = self._counts[index]
             damped = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[index] / mean)
-            return sum(rare[each] * (n := counts[each]) * (_SATURATION + 1) / (n + damped) for each in roots)
+            return sum(
+                rare[each] * (n := counts[each]) * (_SATURATION + 1) / (n + damped)
+                for each in roots
+            )
 
         order = sorted(range(held), key=lambda index: (-score(index), index))
         return tuple(self._abstracts[index] for index in order[offset : offset + limit])
@@ -119,7 +145,9 @@ class FixedSetRetriever:
         self._abstracts = tuple(with_notices(abstracts))
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return the abstracts from ``offset`` on, as many as ``limit`` allows; the query is ignored."""
+        """Return the abstracts from ``offset`` on, as many as ``limit`` allows; the query is
+        ignored.
+        """
         return self._abstracts[offset : offset + limit]
 
 
@@ -139,7 +167,8 @@ _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
 
 def search_terms(query: str) -> tuple[str, ...]:
-    """Return the terms of a query in its order, in lower case, each once: ``low-dose`` is one, a phrase of two words.
+    """Return the terms of a query in its order, in lower case, each once: ``low-dose`` is one, a
+    phrase of two words.
 
     Words that every abstract holds are left out, unless nothing else is left.
     """

@@ -1,1 +1,3 @@
-"""What the kept studies say taken together: the finding of each, its direction, whether they agree."""
+"""What the kept studies say taken together: the finding of each, its direction, whether
+they agree.
+"""

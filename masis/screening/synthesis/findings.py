@@ -1,12 +1,14 @@
-"""What a kept study found: the sentence of its abstract that answers the question, and the direction of that answer.
+"""What a kept study found: the sentence of its abstract that answers the question, and the
+direction of that answer.
 
-The sentence is the one of the conclusion, or of the results where there is none, that shares most words with the
-question. Its direction is read from wording: a stated effect, no clear difference, the opposite of what was asked, or
-unclear. Directions are counted, never effects pooled: an abstract seldom reports enough for that, and Cochrane's
-handbook (12.2.1.3) allows a count of directions where effects can't be combined.
+The sentence is the one of the conclusion, or of the results where there is none, that shares most
+words with the question. Its direction is read from wording: a stated effect, no clear difference,
+the opposite of what was asked, or unclear. Directions are counted, never effects pooled: an
+abstract seldom reports enough for that, and Cochrane's handbook (12.2.1.3) allows a count of
+directions where effects can't be combined.
 
-How often the direction is right is measured by ``benchmarks/screening_directions.py``; what agrees is a share of those
-that state one.
+How often the direction is right is measured by ``benchmarks/screening_directions.py``; what agrees
+is a share of those that state one.
 """
 
 from __future__ import annotations
@@ -26,9 +28,13 @@ from masis.screening.sources.publication import publication_of
 from masis.views.screening import DIRECTION
 
 AGREE_SHARE = 0.75
-"""From three quarters of the studies with a stated direction on they agree; 2 of 3 do not (ours)."""
+"""From three quarters of the studies with a stated direction on they agree; 2 of 3 do
+not (ours).
+"""
 _SHARED, _SHARED_RESULT = 0.15, 0.4
-"""Share of the question's words that a conclusion, and a single result, must hold for its direction to be read."""
+"""Share of the question's words that a conclusion, and a single result, must hold for its direction
+to be read.
+"""
 _TAIL = 2
 """Where nothing is labelled as a conclusion, the last two sentences are taken for one."""
 
@@ -44,7 +50,9 @@ def _says(wording: str, text: str) -> re.Match[str] | None:
 
 
 class Finding(NamedTuple):
-    """What a study found: the sentence of its abstract, and the direction of what it says; None without a text."""
+    """What a study found: the sentence of its abstract, and the direction of what it says; None
+    without a text.
+    """
 
     abstract_id: str
     words: Words | None
@@ -71,15 +79,21 @@ class _Sentence(NamedTuple):
 
 
 def finding(question: str, abstract: Abstract) -> Finding:
-    """Return what an abstract found on a question; its ``words`` are a stretch of ``abstract.text``."""
+    """Return what an abstract found on a question; its ``words`` are a stretch of
+    ``abstract.text``.
+    """
     if publication_of(abstract):
         return Finding(abstract.id, None, "unclear")
     best, read = _answering(question, abstract.text[:LONGEST_READ])
-    return Finding(abstract.id, Words(start=best.start, end=best.end, text=best.text) if best else None, read)
+    return Finding(
+        abstract.id, Words(start=best.start, end=best.end, text=best.text) if best else None, read
+    )
 
 
 def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
-    """Return what a graded abstract found; a direction that a person set takes the place of what was read."""
+    """Return what a graded abstract found; a direction that a person set takes the place of what
+    was read.
+    """
     found = finding(question, abstract)
     return found if grade.direction is None else found._replace(direction=grade.direction)
 
@@ -88,7 +102,10 @@ def direction(question: str, said: str) -> Direction:
     """Return the direction of a statement as an answer to the question."""
     if _says("unsure", said):
         return "unclear"
-    clauses, asked = [clause for clause in _WORDING["break"].split(said) if clause.strip()], _stems(question)
+    clauses, asked = (
+        [clause for clause in _WORDING["break"].split(said) if clause.strip()],
+        _stems(question),
+    )
     closest = sorted(clauses, key=lambda clause: -len(_stems(clause) & asked))
     read = (_of_clause(question, clause) for clause in closest)
     return next((each for each in read if each != "unclear"), "unclear")
@@ -116,27 +133,40 @@ def _opposite(question: str, clause: str) -> bool:
     less, more = bool(_says("less", question)), bool(_says("more", question))
     if less == more:
         return False
-    against, along = (_WORDING["more"], _WORDING["less"]) if less else (_WORDING["less"], _WORDING["more"])
-    return bool(against.search(clause)) and not along.search(clause) and not _says("asks_good", clause)
+    against, along = (
+        (_WORDING["more"], _WORDING["less"]) if less else (_WORDING["less"], _WORDING["more"])
+    )
+    return (
+        bool(against.search(clause)) and not along.search(clause) and not _says("asks_good", clause)
+    )
 
 
 def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
-    """Return the sentence on the asked outcome, of the conclusion, else of the results; and its direction.
+    """Return the sentence on the asked outcome, of the conclusion, else of the results; and its
+    direction.
 
-    It is not read (unclear) where the sentence shares too few words with the question to be the answer to it: measured
-    by ``benchmarks/screening_directions.py``, such sentences are right no more often than half the time.
+    It is not read (unclear) where the sentence shares too few words with the question to be the
+    answer to it: measured by ``benchmarks/screening_directions.py``, such sentences are right no
+    more often than half the time.
     """
     sentences, asked = _sections(text), _stems(question)
     labelled = any(_says("concluding", each.section) for each in sentences)
     tail = [] if labelled else sentences[-_TAIL:]
-    named = [each for each in sentences if not _says("not_yet", each.section) and _names_outcome(question, each.text)]
+    named = [
+        each
+        for each in sentences
+        if not _says("not_yet", each.section) and _names_outcome(question, each.text)
+    ]
     concluding = [each for each in named if _says("concluding", each.section) or each in tail]
     if not named:
         return None, "unclear"
 
     def rank(each: _Sentence) -> tuple[int, int]:
         stated = bool(_says("none", each.text) or _says("some", each.text))
-        return len(_stems(each.text) & asked) + stated - 2 * bool(_says("advises", each.text)), -each.start
+        return (
+            len(_stems(each.text) & asked) + stated - 2 * bool(_says("advises", each.text)),
+            -each.start,
+        )
 
     best = max(concluding or named, key=rank)
     least = _SHARED if best in concluding else _SHARED_RESULT
@@ -146,7 +176,9 @@ def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
 
 @lru_cache(maxsize=64)
 def _outcomes(question: str) -> tuple[frozenset[str], ...]:
-    """Return the words of each name that the asked outcome has; of all concepts where none is read as an outcome."""
+    """Return the words of each name that the asked outcome has; of all concepts where none is read
+    as an outcome.
+    """
     concepts = read_question(question).concepts
     asked = [each for each in concepts if each.part == "outcome"] or list(concepts)
     names = [name for each in asked for name in (each.name, *(other.text for other in each.others))]
@@ -154,7 +186,9 @@ def _outcomes(question: str) -> tuple[frozenset[str], ...]:
 
 
 def _names_outcome(question: str, said: str) -> bool:
-    """Return whether a sentence is about the asked outcome: it holds most words of one of its names."""
+    """Return whether a sentence is about the asked outcome: it holds most words of one of its
+    names.
+    """
     found = _stems(said)
     return any(2 * len(stems & found) > len(stems) for stems in _outcomes(question))
 
@@ -177,20 +211,30 @@ def _stems(text: str) -> frozenset[str]:
 
 def best_kept(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
     """Return the grades of the abstracts that are kept and still held, the best first."""
-    kept = [grade for grade in grades if grade.recommendation == "keep" and grade.abstract_id in abstracts]
+    kept = [
+        grade
+        for grade in grades
+        if grade.recommendation == "keep" and grade.abstract_id in abstracts
+    ]
     return sorted(kept, key=lambda grade: (-(grade.quality or 0.0), grade.abstract_id))
 
 
-def synthesise(question: str, grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> Synthesis:
+def synthesise(
+    question: str, grades: Iterable[Grade], abstracts: Mapping[str, Abstract]
+) -> Synthesis:
     """Return what the kept abstracts found, the best first, and whether they agree."""
     best = best_kept(grades, abstracts)
-    return synthesis_of([finding_of(question, grade, abstracts[grade.abstract_id]) for grade in best])
+    return synthesis_of(
+        [finding_of(question, grade, abstracts[grade.abstract_id]) for grade in best]
+    )
 
 
 def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
     """Return how many of these findings go which way, and whether they agree."""
     found = tuple(findings)
-    counts: dict[Direction, int] = {name: sum(each.direction == name for each in found) for name in DIRECTIONS}
+    counts: dict[Direction, int] = {
+        name: sum(each.direction == name for each in found) for name in DIRECTIONS
+    }
     stated = sum(counts.values()) - counts["unclear"]
     most = max(counts[name] for name in DIRECTIONS if name != "unclear")
     agree = None if stated < 2 else most >= AGREE_SHARE * stated
@@ -198,12 +242,16 @@ def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
 
 
 def settled(found: Synthesis) -> Outcome:
-    """Return the outcome of evidence that is enough: sufficient, or conflicting where the studies disagree."""
+    """Return the outcome of evidence that is enough: sufficient, or conflicting where the studies
+    disagree.
+    """
     return "conflicting" if found.agree is False else "sufficient"
 
 
 def _summary(counts: dict[Direction, int], stated: int, agree: bool | None) -> str:
-    said = ", ".join(f"{counts[name]} {DIRECTION[name].text}" for name in DIRECTIONS if counts[name])
+    said = ", ".join(
+        f"{counts[name]} {DIRECTION[name].text}" for name in DIRECTIONS if counts[name]
+    )
     if not said:
         return "Nothing is kept, so there is no direction to count."
     if agree is None:

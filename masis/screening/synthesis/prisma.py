@@ -1,8 +1,9 @@
-"""The PRISMA 2020 flow of a screening (Page et al., BMJ 2021;372:n71, figure 1): its counts, and the diagram as SVG.
+"""The PRISMA 2020 flow of a screening (Page et al., BMJ 2021;372:n71, figure 1): its counts, and
+the diagram as SVG.
 
-Titles and abstracts are all that is screened here, so the boxes for full reports are left out, and what asks for more
-evidence has a box of its own. The team's inclusion and exclusion criteria are reasons in it: they are for people, no
-machine judges by them.
+Titles and abstracts are all that is screened here, so the boxes for full reports are left out, and
+what asks for more evidence has a box of its own. The team's inclusion and exclusion criteria are
+reasons in it: they are for people, no machine judges by them.
 """
 
 from __future__ import annotations
@@ -32,13 +33,17 @@ class Criterion(NamedTuple):
 
 
 def read_criteria(written: str) -> tuple[Criterion, ...]:
-    """Return the criteria, a line each: ``include: adults``, ``exclude: no control group``; others exclude."""
+    """Return the criteria, a line each: ``include: adults``, ``exclude: no control group``; others
+    exclude.
+    """
     found = []
     for line in written.splitlines()[:MOST_CRITERIA]:
         head, _, rest = line.partition(":")
         named = head.strip().lower()
         kind: Literal["include", "exclude"] = "include" if named == "include" else "exclude"
-        text = " ".join((rest if named in ("include", "exclude") else line).split())[:LONGEST_CRITERION]
+        text = " ".join((rest if named in ("include", "exclude") else line).split())[
+            :LONGEST_CRITERION
+        ]
         if text:
             found.append(Criterion(kind, text))
     return tuple(dict.fromkeys(found))
@@ -49,22 +54,31 @@ def criteria_of(settings: dict[str, object]) -> tuple[Criterion, ...]:
     return read_criteria(str(settings.get("screening_criteria") or ""))
 
 
-def flow(rounds: Iterable[Round], grades: Iterable[Grade], criteria: Sequence[Criterion] = ()) -> Flow:
-    """Return the counts of these rounds; ``grades`` holds the latest grade of each abstract screened.
+def flow(
+    rounds: Iterable[Round], grades: Iterable[Grade], criteria: Sequence[Criterion] = ()
+) -> Flow:
+    """Return the counts of these rounds; ``grades`` holds the latest grade of each abstract
+    screened.
 
-    What a person discarded for one of the team's ``criteria`` is counted under it. A hit that an earlier search or
-    another source had already brought counts as identified and as a duplicate.
+    What a person discarded for one of the team's ``criteria`` is counted under it. A hit that an
+    earlier search or another source had already brought counts as identified and as a duplicate.
     """
     latest = tuple(grades)
     identified = max(sum(each.identified for each in rounds), len(latest))
-    excluded = Counter((grade.rule, _reason(grade, criteria)) for grade in latest if grade.recommendation == "discard")
+    excluded = Counter(
+        (grade.rule, _reason(grade, criteria))
+        for grade in latest
+        if grade.recommendation == "discard"
+    )
     return Flow(
         identified=identified,
         duplicates=identified - len(latest),
         screened=len(latest),
         excluded=tuple(
             Exclusion(rule=rule, label=label, count=count)
-            for (rule, label), count in sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
+            for (rule, label), count in sorted(
+                excluded.items(), key=lambda each: (-each[1], each[0])
+            )
         ),
         undecided=sum(grade.recommendation == "needs_more" for grade in latest),
         unscored=sum(grade.unscored is not None for grade in latest),
@@ -73,15 +87,17 @@ def flow(rounds: Iterable[Round], grades: Iterable[Grade], criteria: Sequence[Cr
 
 
 def _reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
-    """Return why an abstract was discarded: the criterion that a person gave as the reason, else the rule's words."""
+    """Return why an abstract was discarded: the criterion that a person gave as the reason, else
+    the rule's words.
+    """
     why = grade.reasons.get("recommendation")
     by_person = why.given if grade.rule == "person" and why is not None else ""
     named = (each.reason for each in criteria if by_person == each.reason)
     return next(named, rule_text(grade))
 
 
-# The diagram. Text is escaped; colours are given by name, so that the page draws it light or dark and a download is
-# always dark on white.
+# The diagram. Text is escaped; colours are given by name, so that the page draws it light or dark
+# and a download is always dark on white.
 
 WIDTH = 760
 _BOX, _SIDE, _LEFT, _RIGHT, _TOP = 300, 340, 44, 410, 44
@@ -106,19 +122,36 @@ DARK = Palette("none", "#1c2128", "#8b949e", "#e6edf3", "#1d3a57")
 
 
 def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
-    """Return the diagram of a screening as an SVG document; the counts are those of ``screening.flow``."""
-    flow, sources = screening.flow, ", ".join(name.removeprefix("corpus:") for name in screening.retrievers)
+    """Return the diagram of a screening as an SVG document; the counts are those of
+    ``screening.flow``.
+    """
+    flow, sources = (
+        screening.flow,
+        ", ".join(name.removeprefix("corpus:") for name in screening.retrievers),
+    )
     excluded = [(each.label, each.count) for each in flow.excluded]
     out = sum(count for _, count in excluded)
     if len(excluded) > _MOST_REASONS:
         rest = sum(count for _, count in excluded[_MOST_REASONS - 1 :])
         excluded = [*excluded[: _MOST_REASONS - 1], ("other reasons", rest)]
-    undecided = [("ask for more evidence", flow.undecided - flow.unscored), ("could not be graded", flow.unscored)]
+    undecided = [
+        ("ask for more evidence", flow.undecided - flow.unscored),
+        ("could not be graded", flow.unscored),
+    ]
     repeated, kept = "Duplicates removed", f"Outcome: {screening.outcome.replace('_', ' ')}"
     rows: tuple[tuple[list[str], list[str]], ...] = (
-        (_box("Records identified", flow.identified, f"Sources: {sources}"), _box(repeated, flow.duplicates)),
-        (_box("Records screened", flow.screened, "Titles and abstracts"), _box("Excluded", out, *_counted(excluded))),
-        (_box("Not excluded", flow.kept + flow.undecided), _box("Undecided", flow.undecided, *_counted(undecided))),
+        (
+            _box("Records identified", flow.identified, f"Sources: {sources}"),
+            _box(repeated, flow.duplicates),
+        ),
+        (
+            _box("Records screened", flow.screened, "Titles and abstracts"),
+            _box("Excluded", out, *_counted(excluded)),
+        ),
+        (
+            _box("Not excluded", flow.kept + flow.undecided),
+            _box("Undecided", flow.undecided, *_counted(undecided)),
+        ),
         (_box("Abstracts kept", flow.kept, kept), []),
     )
     parts: list[str] = []
@@ -131,34 +164,51 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
             parts += _drawn(side, _RIGHT, y, _SIDE, palette)
             parts.append(_arrow(_LEFT + _BOX, middle, _RIGHT, middle, palette))
         if number + 1 < len(rows):
-            parts.append(_arrow(_LEFT + _BOX // 2, y + _height(main), _LEFT + _BOX // 2, y + height + _GAP, palette))
+            parts.append(
+                _arrow(
+                    _LEFT + _BOX // 2,
+                    y + _height(main),
+                    _LEFT + _BOX // 2,
+                    y + height + _GAP,
+                    palette,
+                )
+            )
         y += height + _GAP
         edges.append(y)
     for name, first, last in (("Identification", 0, 1), ("Screening", 1, 3), ("Included", 3, 4)):
         top, bottom = edges[first], edges[last] - _GAP
         parts.append(
-            f'<rect x="8" y="{top}" width="26" height="{bottom - top}" rx="4" fill="{palette.stage}"/>'
-            f'<text transform="translate(25 {(top + bottom) // 2}) rotate(-90)" text-anchor="middle" font-size="11" '
-            f'fill="{palette.text}">{_text(name)}</text>'
+            f'<rect x="8" y="{top}" width="26" height="{bottom - top}" rx="4"'
+            f' fill="{palette.stage}"/><text transform="translate(25 {(top + bottom) // 2})'
+            ' rotate(-90)" text-anchor="middle" font-size="11"'
+            f' fill="{palette.text}">{_text(name)}</text>'
         )
     title = _plain(f"PRISMA 2020 flow of the screening: {screening.question}")[:_LONGEST]
     head = textwrap.shorten(_plain(screening.question), 95, placeholder=" ...")
     opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" '
-        f'font-family="Helvetica, Arial, sans-serif" font-size="13" role="img" aria-label={quoteattr(title)}>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}"'
+        f' height="{y}" font-family="Helvetica, Arial, sans-serif" font-size="13" role="img"'
+        f" aria-label={quoteattr(title)}>"
     )
     marker = (
-        '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
-        f'<path d="M 0 0 L 10 5 L 0 10 z" fill="{palette.line}"/></marker></defs>'
+        '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7"'
+        ' markerHeight="7" orient="auto"><path d="M 0 0 L 10 5 L 0 10 z"'
+        f' fill="{palette.line}"/></marker></defs>'
     )
     background = f'<rect width="{WIDTH}" height="{y}" fill="{palette.background}"/>'
-    heading = f'<text x="{_LEFT}" y="26" font-weight="bold" fill="{palette.text}">{_text(head)}</text>'
-    return "\n".join([opening, f"<title>{_text(title)}</title>", marker, background, heading, *parts, "</svg>"])
+    heading = (
+        f'<text x="{_LEFT}" y="26" font-weight="bold" fill="{palette.text}">{_text(head)}</text>'
+    )
+    return "\n".join(
+        [opening, f"<title>{_text(title)}</title>", marker, background, heading, *parts, "</svg>"]
+    )
 
 
 def _box(name: str, count: int, *below: str) -> list[str]:
     """Return the lines of a box: its name and count, and what stands below them."""
-    wrapped = (textwrap.wrap(_plain(text)[:_LONGEST], _WRAP, subsequent_indent="   ") for text in below)
+    wrapped = (
+        textwrap.wrap(_plain(text)[:_LONGEST], _WRAP, subsequent_indent="   ") for text in below
+    )
     return [f"{name} (n = {count:,})", *(line for lines in wrapped for line in lines)]
 
 
@@ -176,12 +226,17 @@ def _drawn(lines: Sequence[str], x: int, y: int, width: int, palette: Palette) -
     for number, line in enumerate(lines):
         weight = ' font-weight="bold"' if number == 0 else ""
         place = y + _PAD + 13 + number * _LINE
-        parts.append(f'<text x="{x + _PAD}" y="{place}"{weight} fill="{palette.text}">{_text(line)}</text>')
+        parts.append(
+            f'<text x="{x + _PAD}" y="{place}"{weight} fill="{palette.text}">{_text(line)}</text>'
+        )
     return parts
 
 
 def _arrow(x1: int, y1: int, x2: int, y2: int, palette: Palette) -> str:
-    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{palette.line}" marker-end="url(#head)"/>'
+    return (
+        f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{palette.line}"'
+        ' marker-end="url(#head)"/>'
+    )
 
 
 def _plain(text: str) -> str:

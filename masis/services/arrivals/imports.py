@@ -1,4 +1,6 @@
-"""Files on their way in: looked at first, then read into the database batch by batch, until whoever drives it stops."""
+"""Files on their way in: looked at first, then read into the database batch by batch, until whoever
+drives it stops.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,10 @@ class Look(NamedTuple):
 class ImportStep(NamedTuple):
     """How far an import has come, and what is new since the step before.
 
-    Counted so far: ``rows`` read, the bytes of the file read (``end``, or the like), cases ``added``, ``unchanged``
-    ones that were there already, word for word, and rows ``refused``: they gave no case, or one whose id is taken by
-    another case. ``problems`` is what is wrong with rows read since the last step, ``notes`` what a person may have
-    meant by them otherwise.
+    Counted so far: ``rows`` read, the bytes of the file read (``end``, or the like), cases
+    ``added``, ``unchanged`` ones that were there already, word for word, and rows ``refused``: they
+    gave no case, or one whose id is taken by another case. ``problems`` is what is wrong with rows
+    read since the last step, ``notes`` what a person may have meant by them otherwise.
     """
 
     rows: int
@@ -59,8 +61,12 @@ class ImportStep(NamedTuple):
 class ImportService(Service):
     """The use cases of files that become cases."""
 
-    def formats_of(self, actor: Actor, path: Path, *, name: str, sheet: str | None = None) -> Fitting:
-        """Return which formats a file fits. Raises InputError where it can't be read, and NotAllowed."""
+    def formats_of(
+        self, actor: Actor, path: Path, *, name: str, sheet: str | None = None
+    ) -> Fitting:
+        """Return which formats a file fits. Raises InputError where it can't be read, and
+        NotAllowed.
+        """
         self._access.require(actor, "audit")
         try:
             return formats_of(path, name=name, sheet=sheet)
@@ -88,10 +94,12 @@ class ImportService(Service):
         name: str,
         sheet: str | None = None,
     ) -> Look:
-        """Read the first rows of a file, and store nothing. What breaks it off is a problem too. Raises NotAllowed.
+        """Read the first rows of a file, and store nothing. What breaks it off is a problem too.
+        Raises NotAllowed.
 
-        Without a profile the format is detected from the first row. ``names`` says which key of a row holds a field,
-        ``name`` what the file is called, ``sheet`` which sheet of an Excel workbook is read.
+        Without a profile the format is detected from the first row. ``names`` says which key of a
+        row holds a field, ``name`` what the file is called, ``sheet`` which sheet of an Excel
+        workbook is read.
         """
         self._access.require(actor, "audit")
         rows: list[MappedRow] = []
@@ -121,10 +129,11 @@ class ImportService(Service):
         name: str,
         sheet: str | None = None,
     ) -> Iterator[ImportStep]:
-        """Store the cases of a file; yields how far it has come after each batch, which is then stored.
+        """Store the cases of a file; yields how far it has come after each batch, which is then
+        stored.
 
-        Whoever stops asking stops the import: what was stored stays. A file that breaks off, or a batch that can't be
-        stored, is a problem of the last step.
+        Whoever stops asking stops the import: what was stored stays. A file that breaks off, or a
+        batch that can't be stored, is a problem of the last step.
 
         Raises NotAllowed, before anything is read; StoreError where the database can't be written.
         """
@@ -141,14 +150,20 @@ class ImportService(Service):
                 added=step.added + report.added,
                 unchanged=step.unchanged + report.unchanged,
                 refused=step.refused + len(batch) - report.added - report.unchanged,
-                problems=(*(problem for row in batch for problem in row.problems), *broken_off, *report.conflicts),
+                problems=(
+                    *(problem for row in batch for problem in row.problems),
+                    *broken_off,
+                    *report.conflicts,
+                ),
                 notes=tuple(note for row in batch for note in row.notes),
             )
             yield step
 
 
 def _batches(rows: Iterator[MappedRow]) -> Iterator[tuple[list[MappedRow], tuple[InputError, ...]]]:
-    """Yield rows as they are stored together, the last ones with what broke the file off or kept it from being read."""
+    """Yield rows as they are stored together, the last ones with what broke the file off or kept it
+    from being read.
+    """
     batch: list[MappedRow] = []
     begun = 0
     try:

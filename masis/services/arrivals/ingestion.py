@@ -1,4 +1,6 @@
-"""Ingestion: cases that programs send in, which of them enter the queue, and what became of each request."""
+"""Ingestion: cases that programs send in, which of them enter the queue, and what became of each
+request.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,9 @@ ERRORS_NAMED = 100
 class Rule(Record):
     """Which cases enter the queue: those that meet every condition given.
 
-    ``field`` names a value by its path in the case (``metadata.language``); ``is_one_of`` says which values count, any
-    that is there and not false where it is empty. ``share`` draws cases by their id: an id is always drawn or never.
+    ``field`` names a value by its path in the case (``metadata.language``); ``is_one_of`` says
+    which values count, any that is there and not false where it is empty. ``share`` draws cases by
+    their id: an id is always drawn or never.
     """
 
     flagged: bool = False
@@ -65,8 +68,8 @@ class Rule(Record):
 class Source(Record):
     """A program that may send cases: how often, how much, and which of its cases enter the queue.
 
-    Without rules every case does; with some, those that one of them takes. ``profile`` names the form that it sends,
-    one of `masis import`; the workbench's own where it is empty.
+    Without rules every case does; with some, those that one of them takes. ``profile`` names the
+    form that it sends, one of `masis import`; the workbench's own where it is empty.
     """
 
     name: str = Field(min_length=1, max_length=100)
@@ -93,9 +96,9 @@ class Source(Record):
 class CaseStatus(Record):
     """Where a case stands, for the program that sent it.
 
-    ``standing`` is that of the queue (docs/glossary.md), ``headline`` what is worst about the answer. Of a case that
-    several people decide nothing is said of their decisions until it is settled: while they differ it stands where its
-    audit left it.
+    ``standing`` is that of the queue (docs/glossary.md), ``headline`` what is worst about the
+    answer. Of a case that several people decide nothing is said of their decisions until it is
+    settled: while they differ it stands where its audit left it.
     """
 
     id: str
@@ -112,7 +115,13 @@ class CaseStatus(Record):
         standing = case.standing
         if case.state == "needs_adjudication":
             failed = "error" in case.reasons and case.tier != "must_look"
-            standing = "not_audited" if case.run_id is None else "failed" if failed else _STANDING_OF_TIER[case.tier]
+            standing = (
+                "not_audited"
+                if case.run_id is None
+                else "failed"
+                if failed
+                else _STANDING_OF_TIER[case.tier]
+            )
             standing = "no_answer" if "no_answer" in case.flags else standing
         return cls(
             id=case.id,
@@ -122,7 +131,9 @@ class CaseStatus(Record):
             needs_review=case.state == "escalated"
             or (case.run_id is not None and case.state in ("needs_review", "needs_adjudication")),
             decided=case.standing == "decided",
-            verdict=next((each for each, state in STATE_OF_VERDICT.items() if state == case.state), None),
+            verdict=next(
+                (each for each, state in STATE_OF_VERDICT.items() if state == case.state), None
+            ),
         )
 
 
@@ -140,7 +151,8 @@ def drawn(case_id: str, share: float) -> bool:
 
 
 def audit_settings(settings: Settings) -> Settings | None:
-    """Return the settings by which cases are audited that programs send in; None where they are not.
+    """Return the settings by which cases are audited that programs send in; None where they are
+    not.
 
     Raises SettingsError and MissingExtra where a model can't be asked.
     """
@@ -165,16 +177,24 @@ def token_digest(token: str) -> str:
 
 
 def read_sources(written: dict[str, Any]) -> dict[str, Source]:
-    """Return the sources of a file by name. Raises SettingsError naming what is wrong with which source."""
+    """Return the sources of a file by name. Raises SettingsError naming what is wrong with which
+    source.
+    """
     tables = written.get("sources")
     if not isinstance(tables, dict) or not tables:
-        raise SettingsError("The file of sources names none. `masis ingest --new-token NAME` prints an entry.")
+        raise SettingsError(
+            "The file of sources names none. `masis ingest --new-token NAME` prints an entry."
+        )
     found: dict[str, Source] = {}
     for name, values in tables.items():
         try:
             found[name] = Source.model_validate({"name": name, **values})
         except (ValidationError, TypeError) as error:
-            first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "is no table"}
+            first = (
+                error.errors()[0]
+                if isinstance(error, ValidationError)
+                else {"loc": (), "msg": "is no table"}
+            )
             place = ".".join(map(str, ("sources", name, *first["loc"])))
             raise SettingsError(f"The file of sources, {place}: {first['msg']}.") from error
     if len({source.token_sha256 for source in found.values()}) < len(found):
@@ -200,7 +220,8 @@ class IngestionService:
         return self._store.inbox.put(requests)
 
     def look_at(self, form: Form, body: bytes, source: Source) -> BodyLook:
-        """Return how many cases a body holds, and why one that is a single case is too large to take.
+        """Return how many cases a body holds, and why one that is a single case is too large to
+        take.
 
         They are counted again when they are read: a profile knows better what is a case.
         """
@@ -215,22 +236,32 @@ class IngestionService:
             return BodyLook(1, error if error.limit else None)
         if len(rows) != 1:
             return BodyLook(len(rows), None)
-        problems = (problem for row in read_any(rows, OWN_FORMAT, name="body.json") for problem in row.problems)
+        problems = (
+            problem
+            for row in read_any(rows, OWN_FORMAT, name="body.json")
+            for problem in row.problems
+        )
         return BodyLook(1, next((each for each in problems if each.limit), None))
 
     def status(self, case_id: str, source: str) -> CaseStatus | None:
-        """Return where a case of a source stands; None where it has sent none of that id, or none was read yet."""
+        """Return where a case of a source stands; None where it has sent none of that id, or none
+        was read yet.
+        """
         if not self._store.inbox.sent_by(case_id, source):
             return None
         return CaseStatus.of(self._store.cases.summary(case_id))
 
     def read_waiting(self, sources: Mapping[str, Source]) -> int:
-        """Read the oldest requests and store the cases that enter the queue; returns how many were read.
+        """Read the oldest requests and store the cases that enter the queue; returns how many were
+        read.
 
-        A request of a source that is gone is read by the rules of none: every case enters the queue.
+        A request of a source that is gone is read by the rules of none: every case enters the
+        queue.
         """
         waiting = self._store.inbox.waiting(READ_AT_ONCE)
-        results = [(seq, self._read(request, sources.get(request.source))) for seq, request in waiting]
+        results = [
+            (seq, self._read(request, sources.get(request.source))) for seq, request in waiting
+        ]
         self._store.inbox.finish(results)
         return len(results)
 
@@ -242,7 +273,10 @@ class IngestionService:
         for each in read_cases(request.form, request.body, profile):
             if source is not None and len(found) + len(errors) == source.max_cases:
                 # The door counts what a body seems to hold; only who has read it knows.
-                errors.append(f"body: holds more than {source.max_cases:,} cases (max_cases): the rest was not read.")
+                errors.append(
+                    f"body: holds more than {source.max_cases:,} cases (max_cases): the rest was"
+                    " not read."
+                )
                 break
             if isinstance(each, InputError):
                 errors.append(str(each))
@@ -251,18 +285,22 @@ class IngestionService:
         taken = [case for case in found if source is None or source.takes(case)]
         received, stored, unchanged, passed_over = len(found) + len(errors), 0, 0, 0
         try:
-            # Both or neither: what is audited before it is noted would not be reported. The request is on the disk.
+            # Both or neither: what is audited before it is noted would not be reported. The request
+            # is on the disk.
             with self._store.database.transaction(durable=False):
                 added = self._store.cases.add_many(taken)
                 self._store.inbox.arrived(taken, request.source)
-        except (InputError, ValueError) as error:  # else what can't be stored would be tried again for ever
+        # else what can't be stored would be tried again for ever
+        except (InputError, ValueError) as error:
             errors.append(str(error))
         else:
             stored, unchanged, passed_over = added.added, added.unchanged, len(found) - len(taken)
             errors += [str(conflict) for conflict in added.conflicts]
             if errors and request.form == "cases":  # whose sender polls no batch
                 log.warning(
-                    "%d of the traces of %s are not stored: another case has the id.", len(errors), request.source
+                    "%d of the traces of %s are not stored: another case has the id.",
+                    len(errors),
+                    request.source,
                 )
         return {
             "received": received,
@@ -277,11 +315,16 @@ class IngestionService:
 def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[Case | InputError]:
     """Yield the cases of a body, and an error for each part that holds none.
 
-    It is read as `masis import` reads a file, but that nothing is unpacked (the limit is on what was sent) and that a
-    form of two files is refused. JSON may be one case, or ``{"cases": [...]}``.
+    It is read as `masis import` reads a file, but that nothing is unpacked (the limit is on what
+    was sent) and that a form of two files is refused. JSON may be one case, or ``{"cases":
+    [...]}``.
     """
     name = "body.json" if form == "json" else "body"
-    if body.strip() and body.lstrip()[:1] not in (b"{", b"[") and (form == "json" or profile != OWN_FORMAT):
+    if (
+        body.strip()
+        and body.lstrip()[:1] not in (b"{", b"[")
+        and (form == "json" or profile != OWN_FORMAT)
+    ):
         yield InputError("holds no JSON", cure="Send a JSON document, or JSON Lines.", file=name)
         return
     try:

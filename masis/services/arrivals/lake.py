@@ -1,7 +1,9 @@
-"""From a lake of audited cases to the desk: what a person must see, and a random sample of what needs nobody.
+"""From a lake of audited cases to the desk: what a person must see, and a random sample of what
+needs nobody.
 
-Cases come with their runs, so that pages show the audit without repeating it. A drawn case is a spot check, as if the
-audit had drawn it: the desk asks for a decision on it, and the share of wrong ones estimates what passes unseen.
+Cases come with their runs, so that pages show the audit without repeating it. A drawn case is a
+spot check, as if the audit had drawn it: the desk asks for a decision on it, and the share of wrong
+ones estimates what passes unseen.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _FOUND_WRONG = ("overridden", "rejected")
 
 
 class LakeImport(NamedTuple):
-    """What was imported: cases by outcome, those there already, rows refused; and what it recorded, if it drew."""
+    """What was imported: cases by outcome, those there already, rows refused; and what it recorded,
+    if it drew.
+    """
 
     imported: dict[Outcome, int]
     unchanged: int
@@ -38,9 +42,11 @@ class LakeImport(NamedTuple):
 
 
 class MissRate(NamedTuple):
-    """What the decisions on a sample say: ``wrong`` of the ``decided`` were not right as they passed.
+    """What the decisions on a sample say: ``wrong`` of the ``decided`` were not right as they
+    passed.
 
-    ``low`` and ``high`` are the 95% interval of the share among all that was auto-accepted; None before a decision.
+    ``low`` and ``high`` are the 95% interval of the share among all that was auto-accepted; None
+    before a decision.
     """
 
     sample: LakeSample
@@ -72,13 +78,14 @@ class LakeService(Service):
     ) -> LakeImport:
         """Store cases of a lake with their runs; what is there already stays as it is.
 
-        Raises NotAllowed, and InputError where there is no lake, or the actor has no name and a sample is to be
-        recorded.
+        Raises NotAllowed, and InputError where there is no lake, or the actor has no name and a
+        sample is to be recorded.
 
         Args:
             actor: Who brings them in.
             place: A folder, or an address that fsspec reads.
-            needs_review: Bring in what needs review and what failed; a failed case comes without an audit.
+            needs_review: Bring in what needs review and what failed; a failed case comes without an
+                audit.
             share: Of the auto-accepted, 0 to 1, how many are drawn for a spot check.
             seed: Draws them: the same seed and share draw the same cases.
             on_rows: Hears how many rows have been read.
@@ -92,18 +99,29 @@ class LakeService(Service):
         if share > 0:
             batches = _scanned(lake, "accepted", ["case_id"], 50_000)
             drawn = sum(
-                drawn_from_lake(each, seed, share) for batch in batches for each in batch["case_id"].to_pylist()
+                drawn_from_lake(each, seed, share)
+                for batch in batches
+                for each in batch["case_id"].to_pylist()
             )
             sample = LakeSample(place=place, share=share, seed=seed, drawn=drawn, **counts)
-            self._store.team.note_sample(name_of(actor), sample)  # first: an import that is cut short goes on by it
+            # first: an import that is cut short goes on by it
+            self._store.team.note_sample(name_of(actor), sample)
         imported: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         read = unchanged = refused = 0
         for outcome in OUTCOMES:
-            rows = _rows(lake, outcome) if (sample if outcome == "accepted" else needs_review) else iter(())
+            rows = (
+                _rows(lake, outcome)
+                if (sample if outcome == "accepted" else needs_review)
+                else iter(())
+            )
             while batch := list(islice(rows, _BATCH)):
                 with self._store.transaction():
                     for row in batch:
-                        if sample and outcome == "accepted" and not (row["case_id"] and sample.draws(row["case_id"])):
+                        if (
+                            sample
+                            and outcome == "accepted"
+                            and not (row["case_id"] and sample.draws(row["case_id"]))
+                        ):
                             continue
                         try:
                             added = self._store_row(row, outcome, place)
@@ -149,7 +167,9 @@ def _miss_rate(sample: LakeSample, states: list[str]) -> MissRate:
 def _counts(lake: Any) -> dict[Outcome, int]:
     from pyarrow import dataset
 
-    return {outcome: lake.count_rows(filter=dataset.field("outcome") == outcome) for outcome in OUTCOMES}
+    return {
+        outcome: lake.count_rows(filter=dataset.field("outcome") == outcome) for outcome in OUTCOMES
+    }
 
 
 def _rows(lake: Any, outcome: Outcome) -> Iterator[dict[str, Any]]:
@@ -163,7 +183,9 @@ def _scanned(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> Iter
     from pyarrow import dataset
 
     condition = dataset.field("outcome") == outcome
-    scanner = lake.scanner(columns=columns, filter=condition, batch_size=rows, batch_readahead=1, fragment_readahead=1)
+    scanner = lake.scanner(
+        columns=columns, filter=condition, batch_size=rows, batch_readahead=1, fragment_readahead=1
+    )
     return iter(scanner.to_batches())
 
 
@@ -176,12 +198,16 @@ def _read(row: dict[str, Any], outcome: Outcome, place: str) -> tuple[Case, Run 
         where = f"{row['source'] or place}, row {row['source_row']}" if row["source_row"] else place
         why = f": {row['error']}" if row["error"] else ""
         raise InputError(
-            f"holds no case that can be imported{why}", cure="Mend the row and audit it again.", file=where
+            f"holds no case that can be imported{why}",
+            cure="Mend the row and audit it again.",
+            file=where,
         ) from error
     if run is None and outcome != "failed":
         raise InputError(f"case {case.id!r} has no run", cure="Audit it again.", file=place)
     if run is not None and (run.case_id, run.case_digest) != (case.id, case.digest()):
-        raise InputError(f"the run of case {case.id!r} is of another one", cure="Audit it again.", file=place)
+        raise InputError(
+            f"the run of case {case.id!r} is of another one", cure="Audit it again.", file=place
+        )
     if run is not None and outcome == "accepted":
         run = run.model_copy(update={"spot_check": True})
     return case, run

@@ -1,8 +1,9 @@
-"""New versions of a case: evidence of which only the address was known gets the text that a person pastes.
+"""New versions of a case: evidence of which only the address was known gets the text that a person
+pastes.
 
-A stored case is never changed, since runs and decisions refer to its content. So the text makes another case that
-names the earlier one (``Case.supersedes``), and the decision log records that it takes the earlier one's place, and who
-made it.
+A stored case is never changed, since runs and decisions refer to its content. So the text makes
+another case that names the earlier one (``Case.supersedes``), and the decision log records that it
+takes the earlier one's place, and who made it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from masis.services.cases import earlier_version, newer_version
 from masis.services.reviews import entry_on_case, name_of
 
 LONGEST_ID = 480
-"""Characters of a case's id that its versions' ids begin with, so that they stay within the limit of 500."""
+"""Characters of a case's id that its versions' ids begin with, so that they stay within the limit
+of 500.
+"""
 
 LONGEST_TEXT = 200_000
 """Characters of the text of one chunk."""
@@ -36,23 +39,30 @@ class Versions(NamedTuple):
 
 
 def fillable(case: Case) -> tuple[str, ...]:
-    """Return the ids of the evidence that a person can give a text: what has none, or got its text that way."""
+    """Return the ids of the evidence that a person can give a text: what has none, or got its text
+    that way.
+    """
     earlier = case.earlier_version
     filled = earlier.filled if earlier else ()
-    return tuple(chunk.id for chunk in case.evidence if not chunk.text.strip() or chunk.id in filled)
+    return tuple(
+        chunk.id for chunk in case.evidence if not chunk.text.strip() or chunk.id in filled
+    )
 
 
 def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) -> Case:
     """Return a new version of a case, with these texts by the ids of its evidence.
 
-    Raises InputError where no text is new, one is too long, or an id names no evidence that can be filled.
+    Raises InputError where no text is new, one is too long, or an id names no evidence that can be
+    filled.
     """
     new = {name: text.strip() for name, text in texts.items() if text.strip()}
     refused = partial(InputError, field="evidence")
     for name, text in new.items():
         if name not in fillable(case):
             cure = f"These can be given one: {', '.join(fillable(case)) or 'none'}."
-            raise refused(f"{name!r} is no evidence of case {case.id!r} that lacks its text", cure=cure)
+            raise refused(
+                f"{name!r} is no evidence of case {case.id!r} that lacks its text", cure=cure
+            )
         if len(text) > LONGEST_TEXT:
             cure = f"Paste the part that matters, up to {LONGEST_TEXT:,}."
             raise refused(f"the text of {name!r} has {len(text):,} characters", cure=cure)
@@ -62,7 +72,10 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
     earlier = case.earlier_version
     filled = {*(earlier.filled if earlier else ()), *new}
     evidence = [
-        {**chunk.model_dump(mode="json", exclude_unset=True), **({"text": new[chunk.id]} if chunk.id in new else {})}
+        {
+            **chunk.model_dump(mode="json", exclude_unset=True),
+            **({"text": new[chunk.id]} if chunk.id in new else {}),
+        }
         for chunk in case.evidence
     ]
     supersedes = EarlierVersion(
@@ -85,15 +98,22 @@ class VersionService(Service):
     """The use cases of versions of cases."""
 
     def fill_evidence(
-        self, actor: Actor, case_id: str, texts: Mapping[str, str], *, seen_version: int | None = None
+        self,
+        actor: Actor,
+        case_id: str,
+        texts: Mapping[str, str],
+        *,
+        seen_version: int | None = None,
     ) -> Case:
-        """Store a new version of a case with texts for its evidence, by its ids; it takes the earlier one's place.
+        """Store a new version of a case with texts for its evidence, by its ids; it takes the
+        earlier one's place.
 
-        Assignments and tags go over to it. What was decided about the earlier one stays in the log. The new case, which
-        is returned, is not audited yet.
+        Assignments and tags go over to it. What was decided about the earlier one stays in the log.
+        The new case, which is returned, is not audited yet.
 
         Raises:
-            InputError: No text is new, an id names no evidence that lacks text, or the actor has no name.
+            InputError: No text is new, an id names no evidence that lacks text, or the actor has no
+                name.
             NotAllowed: The actor's role does not grant audits.
             UnknownRecord: There is no such case.
             CaseHeld: Somebody else has taken the case for decision.
@@ -110,7 +130,10 @@ class VersionService(Service):
             self._store.cases.add(newer)
             self._store.planted.carry_over(case_id, newer.id)
             log = self._store.decisions
-            log.append(entry_on_case(actor, case_id, "new_version", newer_case=newer.id), seen_version=seen_version)
+            log.append(
+                entry_on_case(actor, case_id, "new_version", newer_case=newer.id),
+                seen_version=seen_version,
+            )
             work = self._store.team.work(case_id)
             if work.assignees:
                 log.append(entry_on_case(actor, newer.id, "assign", assignees=work.assignees))
@@ -121,28 +144,41 @@ class VersionService(Service):
         return newer
 
     def around(self, case: Case) -> Versions:
-        """Return which cases stand before and behind one; an earlier one that is not in this database is left out."""
-        return Versions(earlier=earlier_version(self._store, case), newer=newer_version(self._store, case.id))
+        """Return which cases stand before and behind one; an earlier one that is not in this
+        database is left out.
+        """
+        return Versions(
+            earlier=earlier_version(self._store, case), newer=newer_version(self._store, case.id)
+        )
 
     def _assert_open(self, actor: Actor, case_id: str) -> None:
         state = self._store.cases.summary(case_id).state
         if (newer := newer_version(self._store, case_id)) is not None:
-            raise StoreError(f"case {case_id!r} has a newer version already: {newer!r}. Paste the text there.")
+            raise StoreError(
+                f"case {case_id!r} has a newer version already: {newer!r}. Paste the text there."
+            )
         if state == "running":
-            raise StoreError(f"case {case_id!r} is being audited. Stop the audit or wait for it, then paste the text.")
+            raise StoreError(
+                f"case {case_id!r} is being audited. Stop the audit or wait for it, then paste the"
+                " text."
+            )
         if state == "redacted":
             raise StoreError(f"case {case_id!r} is redacted: nothing can be added to it.")
         work = self._store.team.work(case_id)
-        if state in _DECIDED or (work.policy is not None and work.decided_by and state != "escalated"):
+        if state in _DECIDED or (
+            work.policy is not None and work.decided_by and state != "escalated"
+        ):
             made = counted(max(1, len(work.decided_by)), "decision")
             raise StoreError(
-                f"case {case_id!r} has {made} already. Undo it first, or escalate the case: more evidence is for a "
-                "case that nobody has decided."
+                f"case {case_id!r} has {made} already. Undo it first, or escalate the case: more"
+                " evidence is for a case that nobody has decided."
             )
         self._store.team.assert_free(case_id, actor.name)
 
     def _next_id(self, case: Case) -> tuple[str, int]:
-        """Return the id and number of the next version: ``ID@2``, or the first behind it that is free."""
+        """Return the id and number of the next version: ``ID@2``, or the first behind it that is
+        free.
+        """
         earlier = case.earlier_version
         first = case.id.removesuffix(f"@{earlier.number}") if earlier else case.id
         number = (earlier.number if earlier else 1) + 1

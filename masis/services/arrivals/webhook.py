@@ -1,13 +1,16 @@
-"""The webhook: a call to one address whenever a case that came over HTTP needs review or was decided.
+"""The webhook: a call to one address whenever a case that came over HTTP needs review or was
+decided.
 
-What is to be reported is in the database, written with the change itself (``masis.store.audits.inbox``): a process that
-is killed loses none of it, and one that is killed between the call and its note calls again, under the same id. A call
-says which case it is about and where that stands, no text of it, and is signed:
+What is to be reported is in the database, written with the change itself
+(``masis.store.audits.inbox``): a process that is killed loses none of it, and one that is killed
+between the call and its note calls again, under the same id. A call says which case it is about and
+where that stands, no text of it, and is signed:
 
     MASIS-Signature: t=SECONDS,v1=HMAC-SHA256 of "SECONDS." and the body, in hexadecimal digits
 
-The address is resolved once for each call and the connection made to what came of that: a name that resolves elsewhere
-a moment later changes nothing. Redirects are not followed, and proxies of the environment not used.
+The address is resolved once for each call and the connection made to what came of that: a name that
+resolves elsewhere a moment later changes nothing. Redirects are not followed, and proxies of the
+environment not used.
 """
 
 from __future__ import annotations
@@ -71,19 +74,27 @@ class Undelivered(Exception):
 
 
 class Webhook:
-    """The sender of one database. ``wait`` is what it waits before the second call for a notice, then twice that."""
+    """The sender of one database. ``wait`` is what it waits before the second call for a notice,
+    then twice that.
+    """
 
-    def __init__(self, store: Store, settings: Settings, key: str, wait: timedelta = timedelta(seconds=5)) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, key: str, wait: timedelta = timedelta(seconds=5)
+    ) -> None:
         """Raise SettingsError where the address or the key can't be used."""
         self._store, self._private, self._wait = store, settings.webhook_private, wait
         self._address = _checked(settings.webhook_address, private=settings.webhook_private)
         if len(key) < LEAST_SECRET:
-            raise SettingsError(f"{SECRET} has {len(key)} characters; a webhook needs at least {LEAST_SECRET}.")
+            raise SettingsError(
+                f"{SECRET} has {len(key)} characters; a webhook needs at least {LEAST_SECRET}."
+            )
         self._key = key.encode()
         self._store.inbox.report(on=True)
 
     def deliver(self, stopping: Callable[[], bool] = lambda: False) -> None:
-        """Deliver what is due; what can't be delivered is tried again later, ``TRIES`` times in all."""
+        """Deliver what is due; what can't be delivered is tried again later, ``TRIES`` times in
+        all.
+        """
         for notice in self._store.inbox.due(_AT_ONCE):
             if stopping():
                 return
@@ -97,16 +108,31 @@ class Webhook:
 
     def _failed(self, notice: Notice, error: Undelivered) -> None:
         if notice.tries + 1 >= TRIES:
-            log.error("The webhook did not take notice %s (%s): given up after %d calls.", notice.id, error, TRIES)
+            log.error(
+                "The webhook did not take notice %s (%s): given up after %d calls.",
+                notice.id,
+                error,
+                TRIES,
+            )
             self._store.inbox.delivered(notice)
             return
-        log.warning("The webhook did not take notice %s (%s): it is called again later.", notice.id, error)
+        log.warning(
+            "The webhook did not take notice %s (%s): it is called again later.", notice.id, error
+        )
         wait = min(self._wait * 2 ** min(notice.tries, 20), LONGEST_WAIT)
         self._store.inbox.postpone(notice, wait)
 
     def _call(self, notice: Notice) -> None:
-        case = CaseStatus.of(self._store.cases.summary(notice.case_id)).model_dump(exclude={"headline"})
-        about = {"id": notice.id, "event": notice.event, "at": notice.at, "sources": notice.sources, "case": case}
+        case = CaseStatus.of(self._store.cases.summary(notice.case_id)).model_dump(
+            exclude={"headline"}
+        )
+        about = {
+            "id": notice.id,
+            "event": notice.event,
+            "at": notice.at,
+            "sources": notice.sources,
+            "case": case,
+        }
         body, path = json.dumps(about).encode(), self._address.path or "/"
         headers = {
             "content-type": "application/json",
@@ -127,10 +153,14 @@ class Webhook:
             raise Undelivered(f"status {status}")
 
     def _connection(self) -> http.client.HTTPConnection:
-        """Return a connection to the very address that was looked at. Raises Undelivered and OSError."""
+        """Return a connection to the very address that was looked at. Raises Undelivered and
+        OSError.
+        """
         host, secure = self._address.hostname or "", self._address.scheme == "https"
         port = self._address.port or (443 if secure else 80)
-        found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        found = [
+            str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        ]
         if not self._private and not all(is_public(each) for each in found):
             raise Undelivered("the address is a private one: webhook_private allows that")
         context = ssl.create_default_context() if secure else None
@@ -159,24 +189,43 @@ def _connected(addresses: Sequence[str], port: int) -> socket.socket:
 def _checked(address: str, *, private: bool) -> SplitResult:
     try:
         parts = urlsplit(address)
-        (parts.hostname or "").encode("idna")  # else only the call would say that a label is empty or too long
-        usable = bool(parts.hostname) and parts.port != 0 and address.isascii() and address.isprintable()
+        # else only the call would say that a label is empty or too long
+        (parts.hostname or "").encode("idna")
+        usable = (
+            bool(parts.hostname) and parts.port != 0 and address.isascii() and address.isprintable()
+        )
     except ValueError:
         usable = False
-    if not usable or " " in address or parts.username or parts.fragment or parts.scheme not in ("https", "http"):
-        raise SettingsError("webhook_address: give an address such as https://hooks.example.org/masis.")
+    if (
+        not usable
+        or " " in address
+        or parts.username
+        or parts.fragment
+        or parts.scheme not in ("https", "http")
+    ):
+        raise SettingsError(
+            "webhook_address: give an address such as https://hooks.example.org/masis."
+        )
     if parts.scheme == "http" and not private:
-        raise SettingsError("webhook_address: it must be https; webhook_private = true allows http as well.")
+        raise SettingsError(
+            "webhook_address: it must be https; webhook_private = true allows http as well."
+        )
     return parts
 
 
 def start(workbench: Workbench) -> Repeated | None:
-    """Begin to deliver, as long as the program runs; None where no address is set. Raises SettingsError."""
+    """Begin to deliver, as long as the program runs; None where no address is set. Raises
+    SettingsError.
+    """
     store, settings = workbench.store, workbench.settings
     if not settings.webhook_address:
         store.inbox.report(on=False)
         return None
     key = secret(SECRET)
     if key is None:
-        raise SettingsError(f"webhook_address is set: put a secret for its signature into the variable {SECRET}.")
-    return Repeated(Webhook(store, settings, key.get_secret_value()).deliver, _EVERY, "webhook").start()
+        raise SettingsError(
+            f"webhook_address is set: put a secret for its signature into the variable {SECRET}."
+        )
+    return Repeated(
+        Webhook(store, settings, key.get_secret_value()).deliver, _EVERY, "webhook"
+    ).start()

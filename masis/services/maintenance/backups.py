@@ -1,4 +1,6 @@
-"""Backups of a database: making one, keeping the newest few, making them by itself while the workbench is served."""
+"""Backups of a database: making one, keeping the newest few, making them by itself while the
+workbench is served.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ AUTOMATIC = Actor(name="backup")
 """Who makes the backups that are made by themselves."""
 
 LOOKED_EVERY = timedelta(minutes=5)
-"""How often automatic backup looks whether one is due: after a failure it is tried again so soon."""
+"""How often automatic backup looks whether one is due: after a failure it is tried
+again so soon.
+"""
 
 _STAMP = "%Y%m%dT%H%M%SZ"
 
@@ -38,14 +42,16 @@ class BackupMade(NamedTuple):
 class BackupService(Service):
     """The use cases of backing up one database."""
 
-    def make(self, actor: Actor, target: Path, *, keep: int = 0, now: datetime | None = None) -> BackupMade:
+    def make(
+        self, actor: Actor, target: Path, *, keep: int = 0, now: datetime | None = None
+    ) -> BackupMade:
         """Copy the database while it is in use, and verify the copy.
 
-        ``target`` is the file to make, or a folder that exists: in it the copy gets a name with the time (``now``), and
-        of the backups of this database ``keep`` stay (0: all).
+        ``target`` is the file to make, or a folder that exists: in it the copy gets a name with the
+        time (``now``), and of the backups of this database ``keep`` stay (0: all).
 
-        Raises InputError where the file exists, NotAllowed, and StoreError where there is no room or the database is
-        not in order; nothing is left of the copy then.
+        Raises InputError where the file exists, NotAllowed, and StoreError where there is no room
+        or the database is not in order; nothing is left of the copy then.
         """
         self._access.require(actor, "export")
         if not target.is_dir():
@@ -58,7 +64,9 @@ class BackupService(Service):
         return BackupMade(check, tuple(old))
 
     def existing(self, folder: Path) -> list[Path]:
-        """Return the backups of this database in a folder that have names with times, newest first."""
+        """Return the backups of this database in a folder that have names with times,
+        newest first.
+        """
         stem = self._store.path.stem
         found = [path for path in folder.glob(f"{stem}-*.db") if _time_of(path, stem) is not None]
         return sorted(found, key=lambda path: path.name, reverse=True)
@@ -69,10 +77,14 @@ class BackupService(Service):
         return _time_of(found[0], self._store.path.stem) if found else None
 
 
-def restore(actor: Actor, copy: Path, database: Path, *, replace: bool = False) -> tuple[BackupCheck, Path | None]:
-    """Verify a backup and put it where the database belongs; returns what it holds and where the replaced one lies.
+def restore(
+    actor: Actor, copy: Path, database: Path, *, replace: bool = False
+) -> tuple[BackupCheck, Path | None]:
+    """Verify a backup and put it where the database belongs; returns what it holds and where the
+    replaced one lies.
 
-    Raises InputError, NotADatabase, DatabaseBusy and StoreError (``masis.store.core.backup.restore``).
+    Raises InputError, NotADatabase, DatabaseBusy and StoreError
+    (``masis.store.core.backup.restore``).
     """
     if not actor.name.strip():
         raise InputError("the name of who restores is missing", cure="Name who asks for it.")
@@ -81,9 +93,13 @@ def restore(actor: Actor, copy: Path, database: Path, *, replace: bool = False) 
 
 
 def verify(copy: Path) -> BackupCheck:
-    """Return what a backup holds. Raises InputError where there is none, and StoreError where it is not in order."""
+    """Return what a backup holds. Raises InputError where there is none, and StoreError where it is
+    not in order.
+    """
     if not copy.is_file():
-        raise InputError(f"{copy}: there is no such file", cure="Name a file that `masis db backup` made.")
+        raise InputError(
+            f"{copy}: there is no such file", cure="Name a file that `masis db backup` made."
+        )
     found = backup.verify(copy)
     if found.problems:
         raise StoreError(f"{copy}: is not in order: {'; '.join(found.problems[:5])}.")
@@ -93,8 +109,10 @@ def verify(copy: Path) -> BackupCheck:
 def in_words(check: BackupCheck) -> str:
     """Return what a backup holds in one line."""
     return (
-        f"{check.path} ({file_size(check.bytes)}): {counted(check.cases, 'case')}, {counted(check.runs, 'run')}, "
-        f"{counted(check.length, 'entry of the decision log', 'entries of the decision log')}, head {check.head}"
+        f"{check.path} ({file_size(check.bytes)}): {counted(check.cases, 'case')},"
+        f" {counted(check.runs, 'run')},"
+        f" {counted(check.length, 'entry of the decision log', 'entries of the decision log')},"
+        f" head {check.head}"
     )
 
 
@@ -105,15 +123,22 @@ def _time_of(path: Path, stem: str) -> datetime | None:
         return None
 
 
-def start_automatic(backups: BackupService, settings: Settings, every: timedelta = LOOKED_EVERY) -> Repeated | None:
-    """Make a backup whenever the newest is older than the settings say, on a thread, if they name a folder for them."""
+def start_automatic(
+    backups: BackupService, settings: Settings, every: timedelta = LOOKED_EVERY
+) -> Repeated | None:
+    """Make a backup whenever the newest is older than the settings say, on a thread, if they name a
+    folder for them.
+    """
     if not settings.backup_folder:
         return None
     return Repeated(lambda _: make_if_due(backups, settings), every, "backup").start()
 
 
-def make_if_due(backups: BackupService, settings: Settings, now: datetime | None = None) -> BackupMade | None:
-    """Make a backup in the folder of the settings where the newest is older than they say; None where it is not.
+def make_if_due(
+    backups: BackupService, settings: Settings, now: datetime | None = None
+) -> BackupMade | None:
+    """Make a backup in the folder of the settings where the newest is older than they say; None
+    where it is not.
 
     Raises StoreError and OSError where it can't be made.
     """

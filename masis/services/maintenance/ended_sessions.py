@@ -12,19 +12,28 @@ _KEY = "ended session "
 
 
 def read(path: Path) -> dict[str, float]:
-    """Return the sessions and until when they would have lasted, in seconds since 1970; those over are forgotten."""
+    """Return the sessions and until when they would have lasted, in seconds since 1970; those over
+    are forgotten.
+    """
     if not path.exists():
         return {}
     with explained_errors(path), contextlib.closing(connect(path, create=False)) as connection:
         connection.execute(
-            "DELETE FROM store_info WHERE key LIKE ? AND CAST(value AS REAL) < ?", [f"{_KEY}%", time.time()]
+            "DELETE FROM store_info WHERE key LIKE ? AND CAST(value AS REAL) < ?",
+            [f"{_KEY}%", time.time()],
         )
-        rows = connection.execute("SELECT key, value FROM store_info WHERE key LIKE ?", [f"{_KEY}%"]).fetchall()
+        rows = connection.execute(
+            "SELECT key, value FROM store_info WHERE key LIKE ?", [f"{_KEY}%"]
+        ).fetchall()
     return {row["key"].removeprefix(_KEY): float(row["value"]) for row in rows}
 
 
 def add(path: Path, session: str, until: float) -> None:
-    """Keep a session that has ended; nothing where there is no database yet, and so nothing to read."""
+    """Keep a session that has ended; nothing where there is no database yet, and so nothing to
+    read.
+    """
     if path.exists():
         with explained_errors(path), contextlib.closing(connect(path, create=False)) as connection:
-            connection.execute("INSERT OR REPLACE INTO store_info VALUES (?, ?)", [f"{_KEY}{session}", str(until)])
+            connection.execute(
+                "INSERT OR REPLACE INTO store_info VALUES (?, ?)", [f"{_KEY}{session}", str(until)]
+            )

@@ -29,8 +29,9 @@ from masis.store.core.connections import RESTORE
 class HealthItem(NamedTuple):
     """One check: its name, whether it is in order, and what was found.
 
-    ``cure`` says what to do where it is not in order; ``absent`` that it is not installed, which is no problem.
-    ``uncounted`` is the message without figures that tell whether others have decided, where it has such figures.
+    ``cure`` says what to do where it is not in order; ``absent`` that it is not installed, which is
+    no problem. ``uncounted`` is the message without figures that tell whether others have decided,
+    where it has such figures.
     """
 
     name: str
@@ -43,9 +44,9 @@ class HealthItem(NamedTuple):
 
 # Whether every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
 #
-# An integration needs a library that may be absent; that is a problem only where the settings ask for the integration.
-# One that is installed must import, which is tried in a process of its own: some of these libraries take seconds and
-# much memory, and change what they are imported into.
+# An integration needs a library that may be absent; that is a problem only where the settings ask
+# for the integration. One that is installed must import, which is tried in a process of its own:
+# some of these libraries take seconds and much memory, and change what they are imported into.
 
 IMPORT_WITHIN_S = 60.0
 
@@ -65,7 +66,9 @@ INTEGRATIONS = (
     Integration("LangGraph", "langgraph", "langgraph", "masis.integrations.langgraph"),
     Integration("BAML", "baml", "baml_py", "masis.integrations.baml"),
     Integration("OpenTelemetry", "otel", "opentelemetry.sdk", "masis.integrations.telemetry.sdk"),
-    Integration("Local models in PyTorch files", "local", "transformers", "masis.integrations.local.scoring"),
+    Integration(
+        "Local models in PyTorch files", "local", "transformers", "masis.integrations.local.scoring"
+    ),
     Integration("Anthropic", "anthropic", "anthropic", "masis.llm.providers.anthropic"),
 )
 
@@ -74,21 +77,25 @@ _ALL_OFFLINE = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_valid
 _REINSTALL = "Reinstall the workbench, or report this as a bug."
 
 
-def _started(name: str, start: Callable[[], str], cure: str, cure_of_crash: str = _REINSTALL) -> HealthItem:
+def _started(
+    name: str, start: Callable[[], str], cure: str, cure_of_crash: str = _REINSTALL
+) -> HealthItem:
     """Return what starting something says of it, or why it does not start."""
     try:
         return HealthItem(name, True, start())
     except MasisError as error:
         return HealthItem(name, False, str(error), cure)
     except Exception as error:  # noqa: BLE001 (whatever happens as it starts is reported here, not a crash)
-        return HealthItem(name, False, f"does not start: {type(error).__name__}: {error}", cure_of_crash)
+        return HealthItem(
+            name, False, f"does not start: {type(error).__name__}: {error}", cure_of_crash
+        )
 
 
 def role_health(settings: Settings) -> Iterator[HealthItem]:
     """Check each role as the settings fill it; nothing is asked over the network.
 
-    The output validator is checked by itself, so that its error is not shown once for each role; an error that several
-    roles share, since one model fills them, is shown once as well.
+    The output validator is checked by itself, so that its error is not shown once for each role; an
+    error that several roles share, since one model fills them, is shown once as well.
     """
     first: dict[str, str] = {}
     for role, string in settings.models().items():
@@ -99,10 +106,13 @@ def role_health(settings: Settings) -> Iterator[HealthItem]:
             return f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}"
 
         item = _started(role, start, f"Choose another model for {role}, or fix this.")
-        alone = item.ok or item.cure == _REINSTALL  # what crashes says so in every role that uses it
+        # what crashes says so in every role that uses it
+        alone = item.ok or item.cure == _REINSTALL
         other = role if alone else first.setdefault(item.message.removeprefix(f"{role}: "), role)
         if other != role:
-            item = HealthItem(role, False, f"fails as {other} does.", f"Do what is said of {other}.")
+            item = HealthItem(
+                role, False, f"fails as {other} does.", f"Do what is said of {other}."
+            )
         yield item
 
 
@@ -120,7 +130,10 @@ def output_validator(settings: Settings) -> HealthItem:
 _ABSTRACT = Abstract(
     id="health",
     title="Aspirin in acute headache: a randomised trial",
-    text="We randomised 400 adults with acute headache to aspirin or placebo. Aspirin relieved pain within two hours.",
+    text=(
+        "We randomised 400 adults with acute headache to aspirin or placebo. Aspirin relieved pain"
+        " within two hours."
+    ),
 )
 
 
@@ -136,21 +149,32 @@ def evidence_critic() -> HealthItem:
 
 
 def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
-    """Check each integration: not installed, or installed and, where it is tried, whether it imports.
+    """Check each integration: not installed, or installed and, where it is tried, whether it
+    imports.
 
-    One that is not installed is a problem where the settings ask for it by something that is no role: telemetry.
+    One that is not installed is a problem where the settings ask for it by something that is no
+    role: telemetry.
     """
     for each in INTEGRATIONS:
         install = f"pip install '.[{each.extra}]'"
         if not _installed(each.library) and each.extra == "otel" and settings.telemetry != "off":
-            asked_for = f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
+            asked_for = (
+                f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
+            )
             yield HealthItem(each.name, False, asked_for, f"{install}, or set telemetry = off.")
         elif not _installed(each.library):
-            yield HealthItem(each.name, True, f"not installed, and needed by nothing else ({install})", absent=True)
+            yield HealthItem(
+                each.name,
+                True,
+                f"not installed, and needed by nothing else ({install})",
+                absent=True,
+            )
         elif not try_them:
             yield HealthItem(each.name, True, "installed; loaded when it is used")
         elif why := _import_error(each.imports):
-            yield HealthItem(each.name, False, f"installed, but does not import: {why}", f"Try {install} again.")
+            yield HealthItem(
+                each.name, False, f"installed, but does not import: {why}", f"Try {install} again."
+            )
         else:
             yield HealthItem(each.name, True, "installed, and imports")
 
@@ -181,7 +205,10 @@ def _import_error(module: str) -> str:
 
 
 LEAST_FREE_BYTES = 100_000_000
-_MAKE_WRITABLE = "Make file and folder writable, make room on the disk, or name another database with --db or MASIS_DB."
+_MAKE_WRITABLE = (
+    "Make file and folder writable, make room on the disk, or name another database with --db or"
+    " MASIS_DB."
+)
 
 
 class HealthReport(NamedTuple):
@@ -204,13 +231,17 @@ class HealthReport(NamedTuple):
 def of_store(store: Store) -> Iterator[HealthItem]:
     """Check the database, its guards, the decision log and the screening log."""
     check = store.check()
-    contents = ", ".join(counted(count, *_COUNTED.get(name, (name, name))) for name, count in check.counts.items())
+    contents = ", ".join(
+        counted(count, *_COUNTED.get(name, (name, name))) for name, count in check.counts.items()
+    )
     path = str(check.path)
     message = f"{path} ({check.bytes / 1e6:.1f} MB): {contents}"
     yield HealthItem("database", not check.problems, message, uncounted=path)
     for problem in check.problems:
         yield HealthItem("database", False, problem, RESTORE)
-    yield HealthItem("schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}")
+    yield HealthItem(
+        "schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}"
+    )
     yield of_writing(store)
     for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
         message = (
@@ -218,8 +249,14 @@ def of_store(store: Store) -> Iterator[HealthItem]:
             if log.intact
             else "; ".join(log.broken[:5])
         )
-        cure = "" if log.intact else "See what is wrong with `masis verify-log`, and compare with a backup."
-        yield HealthItem(name, log.intact, message, cure, uncounted="intact" if log is check.log else "")
+        cure = (
+            ""
+            if log.intact
+            else "See what is wrong with `masis verify-log`, and compare with a backup."
+        )
+        yield HealthItem(
+            name, log.intact, message, cure, uncounted="intact" if log is check.log else ""
+        )
 
 
 _COUNTED = {
@@ -253,11 +290,13 @@ def of_auditor(settings: Settings) -> HealthItem:
     return _started("auditor", start, "")
 
 
-def report(of_database: Iterable[HealthItem], database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
+def report(
+    of_database: Iterable[HealthItem], database: Path, settings: Settings, *, ask_models: bool
+) -> HealthReport:
     """Check all that an audit needs beside the database, whose checks come first.
 
-    With ``ask_models`` models are asked and integrations imported. The model of a role that does not start is passed
-    over: the role says why.
+    With ``ask_models`` models are asked and integrations imported. The model of a role that does
+    not start is passed over: the role says why.
     """
     roles = list(role_health(settings))
     started = [item.name for item in roles if item.ok]
@@ -278,22 +317,32 @@ def report(of_database: Iterable[HealthItem], database: Path, settings: Settings
 def without_database(
     database: Path, settings: Settings, error: StoreError | None = None, *, ask_models: bool = False
 ) -> HealthReport:
-    """Check what can be checked without a database: there is none yet, or it can't be opened (``error``)."""
+    """Check what can be checked without a database: there is none yet, or it can't be opened
+    (``error``).
+    """
     none_yet = f"There is no database yet; the first import or audit makes {database}."
     item = HealthItem("database", error is None, none_yet if error is None else str(error))
     return report([item], database, settings, ask_models=ask_models)
 
 
 def of_disk(database: Path) -> HealthItem:
-    """Check that there is room to write, in the database's folder or the nearest one above it that exists."""
+    """Check that there is room to write, in the database's folder or the nearest one above it that
+    exists.
+    """
     folder = next(folder for folder in database.resolve().parents if folder.is_dir())
     free = shutil.disk_usage(folder).free
     enough = free >= LEAST_FREE_BYTES
-    return HealthItem("disk", enough, f"{free / 1e9:.1f} GB free", "" if enough else f"Make room in {folder}.")
+    return HealthItem(
+        "disk", enough, f"{free / 1e9:.1f} GB free", "" if enough else f"Make room in {folder}."
+    )
 
 
-def of_backups(backups: BackupService, settings: Settings, now: datetime | None = None) -> Iterator[HealthItem]:
-    """Check that the newest backup is no older than twice what the settings say; nothing where they name no folder."""
+def of_backups(
+    backups: BackupService, settings: Settings, now: datetime | None = None
+) -> Iterator[HealthItem]:
+    """Check that the newest backup is no older than twice what the settings say; nothing where they
+    name no folder.
+    """
     if not settings.backup_folder:
         return
     newest = backups.newest(Path(settings.backup_folder).expanduser())
@@ -311,7 +360,9 @@ def models_asked(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[Heal
     for string, filled in _by_model(settings, roles).items():
         if string == OFFLINE:
             here = of_auditor(settings)
-            items.append(HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(filled)})"))
+            items.append(
+                HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(filled)})")
+            )
             continue
         for full in dict.fromkeys(_resolved(string, role, settings) for role in filled):
             ok, message, _ = probe_model(full, settings)
@@ -342,6 +393,8 @@ _SAMPLE = Case.model_validate(
         "id": "health",
         "query": "How long is the bridge?",
         "answer": "The bridge is 120 metres long [chunk_1].",
-        "evidence": [{"id": "chunk_1", "text": "The bridge is 120 metres long and was opened in 1931."}],
+        "evidence": [
+            {"id": "chunk_1", "text": "The bridge is 120 metres long and was opened in 1931."}
+        ],
     }
 )

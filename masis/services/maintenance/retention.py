@@ -1,4 +1,6 @@
-"""Retention: the rule that settings and people give, what it would remove, removing it, removing it once a day."""
+"""Retention: the rule that settings and people give, what it would remove, removing it, removing it
+once a day.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,17 @@ AUTOMATIC = Actor(name="retention")
 """Who removes what automatic retention removes."""
 
 QUIETLY_SHRUNK = 200_000_000
-"""Bytes up to which automatic retention rewrites the file: others wait meanwhile (some 3 s for so many), and nobody
-chose the moment. In a larger file the room is used again; `masis purge` gives it back."""
+"""Bytes up to which automatic retention rewrites the file: others wait meanwhile (some 3 s for so
+many), and nobody chose the moment. In a larger file the room is used again; `masis purge` gives it
+back."""
 
 
 class Purged(NamedTuple):
-    """The result of a purge: its record (None where nothing was to go), and whether the file gave the room back.
+    """The result of a purge: its record (None where nothing was to go), and whether the file gave
+    the room back.
 
-    ``lingers``: another program still reads the database as it was, and the disk holds that until it ends.
+    ``lingers``: another program still reads the database as it was, and the disk holds that until
+        it ends.
     """
 
     purge: Purge | None
@@ -37,10 +42,14 @@ class Purged(NamedTuple):
     lingers: bool = False
 
 
-def rule_of(days: int, *, decided: bool = False, waiting: bool = True, now: str | None = None) -> RetentionRule:
-    """Return the rule for what is older than ``days``, counted from a fixed time, so that what is shown is removed.
+def rule_of(
+    days: int, *, decided: bool = False, waiting: bool = True, now: str | None = None
+) -> RetentionRule:
+    """Return the rule for what is older than ``days``, counted from a fixed time, so that what is
+    shown is removed.
 
-    ``waiting=False`` keeps what needs a person's review; ``decided=True`` removes what decisions rest on, too.
+    ``waiting=False`` keeps what needs a person's review; ``decided=True`` removes what decisions
+    rest on, too.
     """
     at = datetime.fromisoformat(now) if now else datetime.now(UTC)
     cutoff = (at - timedelta(days=days)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -64,23 +73,32 @@ class RetentionService(Service):
         stopped: Callable[[], bool] | None = None,
         shrink: bool = True,
     ) -> Purged:
-        """Remove what the rule says, record it under the actor's name, and give the room back to the disk.
+        """Remove what the rule says, record it under the actor's name, and give the room back to
+        the disk.
 
-        Where ``stopped`` says so it ends early; what is removed by then is recorded. Raises NotAllowed, and
-        StoreError where another program holds the database for too long.
+        Where ``stopped`` says so it ends early; what is removed by then is recorded. Raises
+        NotAllowed, and StoreError where another program holds the database for too long.
         """
         self._access.require(actor, "purge")
-        done = self._store.retention.remove(rule, by=actor.name, how=how, on_batch=on_batch, stopped=stopped)
+        done = self._store.retention.remove(
+            rule, by=actor.name, how=how, on_batch=on_batch, stopped=stopped
+        )
         if done is None:
             return Purged(None, None)
-        log.info("purge %d: %d runs and %d screenings removed", done.seq, done.runs, done.screenings)
+        log.info(
+            "purge %d: %d runs and %d screenings removed", done.seq, done.runs, done.screenings
+        )
         wanted = shrink and not (stopped is not None and stopped())
         shrunk = self._store.shrink(stopped, freed=done.bytes) if wanted else None
         return Purged(done, shrunk, lingers=not self._store.settle())
 
 
-def start_automatic(retention: RetentionService, settings: Settings, every: timedelta = EVERY) -> Repeated | None:
-    """Remove what is past its time at once and then once a day, on a thread, if the settings ask for it."""
+def start_automatic(
+    retention: RetentionService, settings: Settings, every: timedelta = EVERY
+) -> Repeated | None:
+    """Remove what is past its time at once and then once a day, on a thread, if the settings ask
+    for it.
+    """
     if not automatic(settings):
         return None
 

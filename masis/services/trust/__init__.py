@@ -1,1 +1,3 @@
-"""How far the audit can be trusted: what decisions say about it, the short answer, the guarantee in force."""
+"""How far the audit can be trusted: what decisions say about it, the short answer, the guarantee in
+force.
+"""

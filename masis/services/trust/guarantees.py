@@ -1,4 +1,6 @@
-"""The guarantee in force: what it waives as an audit ends, and whether later decisions still agree with it."""
+"""The guarantee in force: what it waives as an audit ends, and whether later decisions still agree
+with it.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ class Guarantees:
         self._store = store
 
     def score(self) -> FaultScore:
-        """Return the fitted score in use; version 0 where none was fitted and the built-in order is used."""
+        """Return the fitted score in use; version 0 where none was fitted and the built-in order is
+        used.
+        """
         return self._store.team.in_force(FaultScore)
 
     def lapsed(self, rule: str, review: dict[str, Any], score: int, *, now: dict[str, Any]) -> str:
@@ -91,10 +95,11 @@ class Guarantees:
         return ""
 
     def watch(self, now: dict[str, Any]) -> Watch | None:
-        """Return the guarantee in force with what spot checks since say of it; None where none is applied.
+        """Return the guarantee in force with what spot checks since say of it; None where none is
+        applied.
 
-        ``now`` are the review settings that it is to be applied under.
-        Every decided spot check on what it accepts counts, blind or not; an escalated one counts as faulty.
+        ``now`` are the review settings that it is to be applied under. Every decided spot check on
+        what it accepts counts, blind or not; an escalated one counts as faulty.
         """
         found = self._store.trust.guarantee()
         if found is None:
@@ -108,26 +113,37 @@ class Guarantees:
         evidence = tests_of.evidence_against(sum(truth), len(truth), applied.tolerance)
         lapsed = self.lapsed(applied.rule, applied.review, applied.score.version, now=now)
         if evidence >= tests_of.ALARM:
-            lapsed = f"it no longer holds: {sum(truth)} of {len(truth)} spot checks since are faulty"
+            lapsed = (
+                f"it no longer holds: {sum(truth)} of {len(truth)} spot checks since are faulty"
+            )
         faulty = tuple(case for case, wrong in zip(since["case_id"], truth, strict=True) if wrong)
         return Watch(applied, at, by, len(truth), sum(truth), evidence, lapsed, faulty)
 
     def scored(self, run: Run, case: Case) -> Run:
-        """Return a finished run with its probability of fault, and accepted where the guarantee in force covers it.
+        """Return a finished run with its probability of fault, and accepted where the guarantee in
+        force covers it.
 
-        The guarantee has to have been tested with the run's own review settings. What it covers passes like any other
-        run, so the same share of it is drawn for a spot check: only these show when it no longer holds.
+        The guarantee has to have been tested with the run's own review settings. What it covers
+        passes like any other run, so the same share of it is drawn for a spot check: only these
+        show when it no longer holds.
         """
         assessed = Assessment(run.acceptance, run.review_reasons)
         acceptance, reasons = self.assessed(assessed, run, case, review_settings(run.settings))
         found = {"acceptance": acceptance, "review_reasons": reasons}
         if acceptance.guarantee is not None:
-            recorded = {name: run.settings[name] for name in ("spot_check_seed", "spot_check_share")}
-            found["spot_check"] = run.spot_check or drawn_for_spot_check(case.id, Settings(**recorded))
+            recorded = {
+                name: run.settings[name] for name in ("spot_check_seed", "spot_check_share")
+            }
+            found["spot_check"] = run.spot_check or drawn_for_spot_check(
+                case.id, Settings(**recorded)
+            )
         return run.model_copy(update=found | {"needs_review": run.needs_review and bool(reasons)})
 
-    def assessed(self, assessed: Assessment, run: Run, case: Case, review: dict[str, Any]) -> Assessment:
-        """Return an assessment with the fitted probability, without its reasons where the guarantee waives them.
+    def assessed(
+        self, assessed: Assessment, run: Run, case: Case, review: dict[str, Any]
+    ) -> Assessment:
+        """Return an assessment with the fitted probability, without its reasons where the guarantee
+        waives them.
 
         ``review`` are the review settings that the assessment was made with.
         """

@@ -1,4 +1,6 @@
-"""Trust: what a team's decisions say about the audit, the score fitted on them, and the threshold they guarantee."""
+"""Trust: what a team's decisions say about the audit, the score fitted on them, and the threshold
+they guarantee.
+"""
 
 from __future__ import annotations
 
@@ -32,23 +34,31 @@ from masis.trust.score import FITTED_ON, LEAST_ORDERED, fit, probabilities, yiel
 from masis.views.numbers import duration
 
 VERDICTS = ("approve", "override", "reject", "escalate")
-"""The order that weighted kappa and ordinal alpha take verdicts in; escalations are left out of those."""
+"""The order that weighted kappa and ordinal alpha take verdicts in; escalations are left out of
+those.
+"""
 
 MOST_LEFT_OUT = 0.2
-"""Share of the answers left out of a pool, because people decided them before, from which the page warns."""
+"""Share of the answers left out of a pool, because people decided them before, from which the page
+warns.
+"""
 
 
 LEAST_CONSTANT = 5
-"""Shared cases from which on it is said that somebody gave one verdict in all: of fewer that is no wonder."""
+"""Shared cases from which on it is said that somebody gave one verdict in all: of fewer that is no
+wonder.
+"""
 
 LEAST_SECONDS = 1.0
 """Nobody decides a case faster than this: what did was a program, which has no time a case."""
 
 
 class TrustFilter(Record):
-    """Which answers are compared: ``blind_only`` leaves out those decided with the machine's verdict in view.
+    """Which answers are compared: ``blind_only`` leaves out those decided with the machine's
+    verdict in view.
 
-    ``source``: what people decided, or the labels that cases came with. Days are ISO 8601, ``until`` is excluded.
+    ``source``: what people decided, or the labels that cases came with. Days are ISO 8601,
+        ``until`` is excluded.
     """
 
     source: Literal["decision", "gold"] = "decision"
@@ -69,7 +79,9 @@ class Left(NamedTuple):
 
 
 class MachineReport(NamedTuple):
-    """The audit beside people over answers: ``rows`` are these answers, ``seen`` those not decided blind."""
+    """The audit beside people over answers: ``rows`` are these answers, ``seen`` those not decided
+    blind.
+    """
 
     answers: machine.Comparison
     seen: machine.Comparison | None
@@ -80,7 +92,9 @@ class MachineReport(NamedTuple):
 
 
 class PartReport(NamedTuple):
-    """The audit beside labels over claims or references: ``rows`` has one of them each, with its case."""
+    """The audit beside labels over claims or references: ``rows`` has one of them each, with its
+    case.
+    """
 
     comparison: machine.Comparison
     rows: pd.DataFrame
@@ -116,9 +130,11 @@ class MissReport(NamedTuple):
 
 
 class YieldReport(NamedTuple):
-    """Faults found by cases read: (share read, share found) of each order; ``n`` answers with ``faulty`` faults.
+    """Faults found by cases read: (share read, share found) of each order; ``n`` answers with
+    ``faulty`` faults.
 
-    No order is measured on fewer than ``LEAST_ORDERED`` answers, nor where all are faulty or none is.
+    No order is measured on fewer than ``LEAST_ORDERED`` answers, nor where all are faulty or none
+    is.
     """
 
     n: int
@@ -127,12 +143,13 @@ class YieldReport(NamedTuple):
 
 
 class Own(NamedTuple):
-    """The work of a reviewer, or of all ("" for a name): decisions in all, by active day and by verdict, median seconds
-    of a decision and of an adjudication (None: not recorded), shares; ``differ`` are the cases of several reviewers
-    settled by another verdict; ``with_answer`` counts those settled by the same verdict that let an answer stand, as it
-    was or corrected, and ``whole`` those of them settled on that very answer, as far as is known. ``adjudications`` are
-    those that stand, ``escalations`` those of them that settle nothing; they are no decisions. ``labelled`` are the
-    decisions with labels on parts of the answer.
+    """The work of a reviewer, or of all ("" for a name): decisions in all, by active day and by
+    verdict, median seconds of a decision and of an adjudication (None: not recorded), shares;
+    ``differ`` are the cases of several reviewers settled by another verdict; ``with_answer`` counts
+    those settled by the same verdict that let an answer stand, as it was or corrected, and
+    ``whole`` those of them settled on that very answer, as far as is known. ``adjudications`` are
+    those that stand, ``escalations`` those of them that settle nothing; they are no decisions.
+    ``labelled`` are the decisions with labels on parts of the answer.
     """
 
     reviewer: str
@@ -180,7 +197,9 @@ class PlanState(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a plan could be: the auditor's pool, how many of its answers need review, how many draws a test takes."""
+    """What a plan could be: the auditor's pool, how many of its answers need review, how many draws
+    a test takes.
+    """
 
     auditor: str
     models: dict[str, str]
@@ -205,11 +224,15 @@ class TrustService:
     # reading
 
     def watch(self) -> Watch | None:
-        """Return the guarantee in force, under the settings of this workbench; None where none is applied."""
+        """Return the guarantee in force, under the settings of this workbench; None where none is
+        applied.
+        """
         return self.guarantees.watch(self._review)
 
     def position(self) -> str:
-        """Name the state of the log and the scores that all figures follow from: what a cache is keyed by."""
+        """Name the state of the log and the scores that all figures follow from: what a cache is
+        keyed by.
+        """
         return f"{self._store.decisions.head().length}:{self.score().version}:{self._store.measures.newest()}"
 
     def compare(self, actor: Actor, filters: TrustFilter) -> MachineReport:
@@ -218,7 +241,11 @@ class TrustService:
         if filters.source == "gold":
             everything = machine.gold_answers(machine.frame_of(self._store.trust.gold()), score)
             if self._hides_open(actor):
-                hidden = {case for case in everything["case_id"] if machine_hidden(self._store, actor, case)}
+                hidden = {
+                    case
+                    for case in everything["case_id"]
+                    if machine_hidden(self._store, actor, case)
+                }
                 everything = everything[~everything["case_id"].isin(hidden)]
             unaudited = 0
         else:
@@ -226,30 +253,45 @@ class TrustService:
             everything = machine.answers(decided, score)
             unaudited = int((decided["settles"].astype(bool) & decided["auditor"].isna()).sum())
         rows = _narrowed(everything, filters)
-        blind, escalated = rows["blind"].to_numpy(dtype=bool), rows["faulty"].isna().to_numpy(dtype=bool)
+        blind, escalated = (
+            rows["blind"].to_numpy(dtype=bool),
+            rows["faulty"].isna().to_numpy(dtype=bool),
+        )
         kept = rows[blind] if filters.blind_only else rows
         return MachineReport(
             machine.compare(kept),
             machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
-            Left(int((~blind & ~escalated).sum()) if filters.blind_only else 0, int(escalated.sum()), unaudited),
+            Left(
+                int((~blind & ~escalated).sum()) if filters.blind_only else 0,
+                int(escalated.sum()),
+                unaudited,
+            ),
             {by: machine.breakdown(kept, by) for by in ("auditor", "dataset", "field", "month")},
             kept,
             int(kept["simulated"].astype(bool).sum()),
         )
 
     def parts(self, actor: Actor, level: Literal["claim", "reference"], source: str) -> PartReport:
-        """Compare the audit's verdicts on claims or references with labels: gold, or of blind decisions."""
+        """Compare the audit's verdicts on claims or references with labels: gold, or of blind
+        decisions.
+        """
         hides = self._hides_open(actor)
-        labelled = (each for each in self._store.trust.labelled() if not hides or each.state in machine.SETTLED)
+        labelled = (
+            each
+            for each in self._store.trust.labelled()
+            if not hides or each.state in machine.SETTLED
+        )
         found = machine.items(labelled)
-        found = found[(found["source"] == source) & found["blind"].astype(bool) & (found["level"] == level)]
+        found = found[
+            (found["source"] == source) & found["blind"].astype(bool) & (found["level"] == level)
+        ]
         return PartReport(machine.compare_items(found, level), found)
 
     def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
         """Measure the agreement between reviewers on cases that several of them decided.
 
-        Where a policy blinds reviewers, others' names are hidden (reviewer A, B, ...) unless a lead asks for them.
-        Raises NotAllowed.
+        Where a policy blinds reviewers, others' names are hidden (reviewer A, B, ...) unless a lead
+        asks for them. Raises NotAllowed.
         """
         if names and not self.shows_names():
             self._access.require(actor, "oversee")
@@ -263,8 +305,13 @@ class TrustService:
         ratings[place, column] = [VERDICTS.index(verdict) for verdict in shared["verdict"]]
         answers = np.full(ratings.shape, -1, dtype=np.int64)
         answers[place, column] = pd.factorize(pd.Series(self._answers_of(shared), dtype=object))[0]
-        questions = shared.drop_duplicates("case_id").sort_values("case_id")["question"].to_numpy(dtype=str)
-        shown = [name if names or name == actor.name else f"Reviewer {_letters(n)}" for n, name in enumerate(people)]
+        questions = (
+            shared.drop_duplicates("case_id").sort_values("case_id")["question"].to_numpy(dtype=str)
+        )
+        shown = [
+            name if names or name == actor.name else f"Reviewer {_letters(n)}"
+            for n, name in enumerate(people)
+        ]
         marked: dict[str, list[list[tuple[int, int]]]] = {}
         entries = shared["entry"][shared["marks"].astype(bool)]
         labels = self._store.trust.marked([int(entry) for entry in entries])
@@ -272,31 +319,46 @@ class TrustService:
             for entry in shared["entry"][shared["case_id"] == case]:
                 spans = labels[int(entry)].labels if int(entry) in labels else ()
                 marked.setdefault(str(case), []).append(
-                    [(label.start, label.end) for label in spans if label.start is not None and label.end is not None]
+                    [
+                        (label.start, label.end)
+                        for label in spans
+                        if label.start is not None and label.end is not None
+                    ]
                 )
         graded = np.where(ratings == VERDICTS.index("escalate"), -1, ratings)
         nominal = agreement(ratings, questions, VERDICTS)
         return PeopleReport(
-            nominal._replace(ordinal_alpha=agreement(graded, questions, VERDICTS[:3]).ordinal_alpha),
+            nominal._replace(
+                ordinal_alpha=agreement(graded, questions, VERDICTS[:3]).ordinal_alpha
+            ),
             pairs(ratings, shown, questions, VERDICTS.index("escalate"), answers),
             span_f1(marked),
             tuple(cases.tolist()),
             int(shared["simulated"].astype(bool).sum()),
             tuple(
                 (name, VERDICTS[given[0]], len(given))
-                for name, given in ((name, column[column >= 0]) for name, column in zip(shown, ratings.T, strict=False))
+                for name, given in (
+                    (name, column[column >= 0])
+                    for name, column in zip(shown, ratings.T, strict=False)
+                )
                 if len(given) >= LEAST_CONSTANT and len(set(given.tolist())) == 1
             ),
         )
 
     def _answers_of(self, decisions: pd.DataFrame) -> list[str | None]:
-        """Return what tells the answer that each decision lets stand: read once, since a decision never changes."""
+        """Return what tells the answer that each decision lets stand: read once, since a decision
+        never changes.
+        """
         entries = [int(entry) for entry in decisions["entry"]]
-        self._answers |= self._store.trust.answers([entry for entry in entries if entry not in self._answers])
+        self._answers |= self._store.trust.answers(
+            [entry for entry in entries if entry not in self._answers]
+        )
         return [self._answers.get(entry) for entry in entries]
 
     def missed(self, actor: Actor) -> MissReport:
-        """Estimate how many faulty answers pass without a person, from decided spot checks, weighted by stratum."""
+        """Estimate how many faulty answers pass without a person, from decided spot checks,
+        weighted by stratum.
+        """
         checks = machine.frame_of(self._store.trust.spot_checks())
         if self._hides_open(actor):
             checks = checks[checks["state"].isin(machine.SETTLED)]
@@ -313,27 +375,41 @@ class TrustService:
         names = [f"{drawn:.2%} of audits" for drawn in checks["share"]]
         for sample in self._team.samples():  # of these the database holds the drawn ones alone
             fields = dict.fromkeys(checks["field"], 0)
-            for place, (case, field) in enumerate(zip(checks["case_id"], checks["field"], strict=True)):
+            for place, (case, field) in enumerate(
+                zip(checks["case_id"], checks["field"], strict=True)
+            ):
                 if sample.draws(case):
                     passed[names[place], field] -= 1
                     names[place], fields[field] = sample.place, fields[field] + 1
             for field, count in fields.items():
-                passed[sample.place, field] += round(sample.accepted * count / max(1, sum(fields.values())))
-        checks = checks.assign(faulty=pd.Series(truth, index=checks.index, dtype=object), stratum=names)
+                passed[sample.place, field] += round(
+                    sample.accepted * count / max(1, sum(fields.values()))
+                )
+        checks = checks.assign(
+            faulty=pd.Series(truth, index=checks.index, dtype=object), stratum=names
+        )
         known = checks[checks["faulty"].notna()]
 
         def rate(rows: pd.DataFrame, field: str | None = None) -> tuple[machine.Stratum, ...]:
             totals: Counter[str] = Counter()
             for (name, of), count in passed.items():
                 totals[name] += count if field in (None, of) else 0
-            of_stratum = {name: rows["faulty"][rows["stratum"] == name].astype(bool) for name in totals}
-            found = (machine.Stratum(name, totals[name], len(of), int(of.sum())) for name, of in of_stratum.items())
+            of_stratum = {
+                name: rows["faulty"][rows["stratum"] == name].astype(bool) for name in totals
+            }
+            found = (
+                machine.Stratum(name, totals[name], len(of), int(of.sum()))
+                for name, of in of_stratum.items()
+            )
             return tuple(each for each in found if each.passed > 0)
 
         months = known["at"].str.slice(0, 7)
         return MissReport(
             machine.missed(rate(known)),
-            {month: machine.missed(rate(known[months == month])) for month in sorted(months.unique())},
+            {
+                month: machine.missed(rate(known[months == month]))
+                for month in sorted(months.unique())
+            },
             {
                 field: machine.missed(rate(known[known["field"] == field], field))
                 for field in sorted(known["field"].unique())
@@ -341,14 +417,18 @@ class TrustService:
             tuple(checks["case_id"][checks["faulty"].isna()]),
             rate(known),
             tuple(known["case_id"][known["faulty"].astype(bool)]),
-            sum(self.drawable(actor, name, tests_of.draws_needed(0.02, 0.05)) for name, *_ in self.auditors()[:1]),
+            sum(
+                self.drawable(actor, name, tests_of.draws_needed(0.02, 0.05))
+                for name, *_ in self.auditors()[:1]
+            ),
         )
 
     def drawable(self, actor: Actor, auditor: str, most: int) -> int:
-        """Count an auditor's answers that a sample could draw, up to ``most``: there may be very many.
+        """Count an auditor's answers that a sample could draw, up to ``most``: there may be very
+        many.
 
-        Where that would tell how many others have decided, cases that are not settled all count; where it would tell
-        what audits found, it is the most.
+        Where that would tell how many others have decided, cases that are not settled all count;
+        where it would tell what audits found, it is the most.
         """
         if CaseService(self._store, self._access).hides_figures_from(actor):
             return most
@@ -358,27 +438,38 @@ class TrustService:
         return min(most, sum(case not in known for case in found))
 
     def yields(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
-        """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen.
+        """Measure how many faults each order of the queue finds by cases read, on questions the
+        score has not seen.
 
-        Over all decisions, as a score is fitted on, where no filter is given; blind or not in any case.
+        Over all decisions, as a score is fitted on, where no filter is given; blind or not in any
+        case.
         """
-        rows = self.compare(actor, (filters or TrustFilter()).model_copy(update={"blind_only": False})).rows
+        rows = self.compare(
+            actor, (filters or TrustFilter()).model_copy(update={"blind_only": False})
+        ).rows
         rows = rows[rows["faulty"].notna()]
         truth = rows["faulty"].to_numpy(dtype=bool)
         if len(truth) < LEAST_ORDERED or truth.all() or not truth.any():
             return YieldReport(len(truth), int(truth.sum()), {})
         likely = rows["likely"].fillna(1.0).to_numpy(dtype=float)
         rank = np.array([_RANKS.get(tier, 0.0) for tier in rows["tier"]])
-        curves = {"built-in order": yield_curve(truth, rank + likely), "random order": [(0.0, 0.0), (1.0, 1.0)]}
+        curves = {
+            "built-in order": yield_curve(truth, rank + likely),
+            "random order": [(0.0, 0.0), (1.0, 1.0)],
+        }
         try:
             columns = {name: rows[name].to_numpy() for name in FITTED_ON}
-            curves["fitted order"] = yield_curve(truth, fit(columns, truth, rows["question"].tolist()).held_out)
+            curves["fitted order"] = yield_curve(
+                truth, fit(columns, truth, rows["question"].tolist()).held_out
+            )
         except InputError:
             pass  # too few decisions to fit on: the page says so beside the score
         return YieldReport(len(truth), int(truth.sum()), curves)
 
     def reviewers(self, actor: Actor, *, others: bool = False) -> list[Own]:
-        """Return the actor's own figures, and with ``others`` everybody's, for a lead. Raises NotAllowed."""
+        """Return the actor's own figures, and with ``others`` everybody's, for a lead. Raises
+        NotAllowed.
+        """
         if others:
             self._access.require(actor, "oversee")
         frame = self._decided(actor.name, settled=self._hides_open(actor))
@@ -389,17 +480,25 @@ class TrustService:
         return [_work(name, frame[frame["reviewer"] == name], settled, answers) for name in names]
 
     def together(self, actor: Actor) -> Own:
-        """Return the figures of all reviewers together, of the decisions that this person may count."""
+        """Return the figures of all reviewers together, of the decisions that this person may
+        count.
+        """
         frame = self._decided(actor.name, settled=self._hides_open(actor))
         return _work("", frame, _Settled.of(frame), {})
 
     def today(self, actor: Actor) -> tuple[int, int, float | None]:
-        """Return how many decisions of this person count of today (UTC), the escalations among them, median seconds."""
+        """Return how many decisions of this person count of today (UTC), the escalations among
+        them, median seconds.
+        """
         frame = pd.DataFrame(self._store.trust.seconds(actor.name, utc_now()[:10]))
         return len(frame), int((frame["verdict"] == "escalate").sum()), _median_seconds(frame)
 
-    def decisions_by(self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision") -> dict[str, int]:
-        """Count the decisions, or adjudications, of each person that this one may count: ``together`` has their sum."""
+    def decisions_by(
+        self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision"
+    ) -> dict[str, int]:
+        """Count the decisions, or adjudications, of each person that this one may count:
+        ``together`` has their sum.
+        """
         frame = self._decided(actor.name, settled=self._hides_open(actor))
         return dict(Counter(frame["reviewer"][frame["kind"] == kind]))
 
@@ -411,13 +510,17 @@ class TrustService:
         return "Others' decisions on a shared case count once all are made." if several else ""
 
     def shows_names(self) -> bool:
-        """Return whether reviewers are named beside their verdicts without a lead's asking: no policy blinds them."""
+        """Return whether reviewers are named beside their verdicts without a lead's asking: no
+        policy blinds them.
+        """
         return self._team.in_force(QueuePolicy).machine == "first"
 
     def _decided(self, reviewer: str = "", *, settled: bool = False) -> pd.DataFrame:
-        """Return every decision that counts and all of the ``reviewer``'s; with ``settled`` others' on settled cases.
+        """Return every decision that counts and all of the ``reviewer``'s; with ``settled`` others'
+        on settled cases.
 
-        Those on a shared case count once all are made. The log is read again only when it has grown.
+        Those on a shared case count once all are made. The log is read again only when it has
+        grown.
         """
         length = self._store.decisions.head().length
         if self._read[0] != length:
@@ -434,10 +537,11 @@ class TrustService:
     # the score
 
     def fit(self, actor: Actor) -> FaultScore:
-        """Fit the probability of fault on the settled decisions, and order the queue by it from now on.
+        """Fit the probability of fault on the settled decisions, and order the queue by it from now
+        on.
 
-        Drawn samples are left out, so that a guarantee can be tested on what the score has not seen. Raises NotAllowed,
-        and InputError where there are too few decisions.
+        Drawn samples are left out, so that a guarantee can be tested on what the score has not
+        seen. Raises NotAllowed, and InputError where there are too few decisions.
         """
         self._access.require(actor, "oversee")
         rows = machine.answers(self._decided(), FaultScore())
@@ -464,10 +568,13 @@ class TrustService:
 
     def _plans(self) -> list[SamplePlan]:
         newest = self._team.in_force(SamplePlan)
-        return [self._team.in_force(SamplePlan, version) for version in range(1, newest.version + 1)]
+        return [
+            self._team.in_force(SamplePlan, version) for version in range(1, newest.version + 1)
+        ]
 
     def _pool(self, auditor: str) -> pd.DataFrame:
-        """Return the undecided answers of an auditor that a threshold may accept, with their probability of fault.
+        """Return the undecided answers of an auditor that a threshold may accept, with their
+        probability of fault.
 
         What the rule accepts by itself counts as certain: it is accepted at any threshold.
         """
@@ -489,14 +596,26 @@ class TrustService:
             models,
             len(pool),
             int(_in_review(pool).sum()),
-            int(((decided["auditor"] == auditor) & decided["coverable"].fillna(0).astype(bool)).sum()),
+            int(
+                (
+                    (decided["auditor"] == auditor) & decided["coverable"].fillna(0).astype(bool)
+                ).sum()
+            ),
             tests_of.draws_needed(tolerance, error) if error > 1e-9 else 0,
-            tests_of.expected_cut(pool["probability"].to_numpy(dtype=float), tolerance) if len(pool) else 0.0,
+            (
+                tests_of.expected_cut(pool["probability"].to_numpy(dtype=float), tolerance)
+                if len(pool)
+                else 0.0
+            ),
             spent,
         )
 
     def _spent(self, auditor: str) -> float:
-        return sum(plan.error for plan in self._plans() if (plan.auditor, plan.rule) == (auditor, RULE_VERSION))
+        return sum(
+            plan.error
+            for plan in self._plans()
+            if (plan.auditor, plan.rule) == (auditor, RULE_VERSION)
+        )
 
     def draw(
         self,
@@ -509,10 +628,11 @@ class TrustService:
         certainty: float = 0.95,
         seed: int | None = None,
     ) -> SamplePlan:
-        """Draw a sample for blind decisions and fix what will be tested on it; the earlier plan ends.
+        """Draw a sample for blind decisions and fix what will be tested on it; the earlier plan
+        ends.
 
-        Raises NotAllowed, and InputError where the draws are too few for the test or more than the pool holds, or no
-        certainty is left.
+        Raises NotAllowed, and InputError where the draws are too few for the test or more than the
+        pool holds, or no certainty is left.
 
         Args:
             actor: A lead.
@@ -520,7 +640,8 @@ class TrustService:
             draws: How many answers.
             loosest: The loosest probability of fault that may be accepted.
             tolerance: The share of faulty answers tolerated among the accepted, 0 to 1.
-            certainty: The certainty of the guarantee, earlier plans for the same auditor and rule included.
+            certainty: The certainty of the guarantee, earlier plans for the same auditor and rule
+                included.
             seed: Draws the sample; a random one where none is given, recorded with the plan.
 
         """
@@ -529,16 +650,24 @@ class TrustService:
         error = round(1 - certainty - spent, 9)
         if error <= 0:
             raise InputError(
-                f"earlier samples of this auditor have used up the {1 - certainty:.0%} that may go wrong",
-                cure=f"State less than {1 - spent:.0%} certainty, or change the auditor or its prompts.",
+                f"earlier samples of this auditor have used up the {1 - certainty:.0%} that may go"
+                " wrong",
+                cure=(
+                    f"State less than {1 - spent:.0%} certainty, or change the auditor or its"
+                    " prompts."
+                ),
             )
         pool = self._pool(auditor)
         pool = pool[pool["probability"] <= loosest]
         least = tests_of.draws_needed(tolerance, error)
         if draws < least or len(pool) < draws:
             raise InputError(
-                f"{draws} draws from {len(pool)} answers can't show {tolerance:.1%} at {certainty:.0%}",
-                cure=f"It takes {least} blind decisions without a fault, on undecided answers of this auditor.",
+                f"{draws} draws from {len(pool)} answers can't show {tolerance:.1%} at"
+                f" {certainty:.0%}",
+                cure=(
+                    f"It takes {least} blind decisions without a fault, on undecided answers of"
+                    " this auditor."
+                ),
             )
         seed = secrets.randbits(32) if seed is None else seed
         place = np.sort(np.random.default_rng(seed).choice(len(pool), size=draws, replace=False))
@@ -575,8 +704,14 @@ class TrustService:
         rows = decided[decided["case_id"].isin(plan.case_ids)]
         blind = rows.groupby("case_id")["blind"].all()
         mocked = rows.groupby("case_id")["simulated"].any()
-        settled = {row["case_id"]: row for row in rows[rows["settles"].astype(bool)].to_dict("records")}
-        gone = {case for case in plan.case_ids if self._store.cases.summary(case).state in ("redacted", "superseded")}
+        settled = {
+            row["case_id"]: row for row in rows[rows["settles"].astype(bool)].to_dict("records")
+        }
+        gone = {
+            case
+            for case in plan.case_ids
+            if self._store.cases.summary(case).state in ("redacted", "superseded")
+        }
 
         def outcome(case: str) -> Outcome:
             if case in gone:
@@ -600,7 +735,9 @@ class TrustService:
         return PlanState(plan, outcomes, tested, lapsed)
 
     def proposed(self) -> Guarantee:
-        """Return the guarantee that the newest plan supports. Raises InputError where it supports none."""
+        """Return the guarantee that the newest plan supports. Raises InputError where it supports
+        none.
+        """
         state = self.plan()
         if state is None:
             raise InputError("no sample was drawn", cure="Draw one first.")
@@ -637,7 +774,8 @@ class TrustService:
     # the guarantee
 
     def apply(self, actor: Actor) -> Guarantee:
-        """Apply the guarantee of the newest plan: an entry in the log, by a lead. ``reassess`` accepts what waits.
+        """Apply the guarantee of the newest plan: an entry in the log, by a lead. ``reassess``
+        accepts what waits.
 
         Raises NotAllowed, and InputError where the plan supports no guarantee.
         """
@@ -651,7 +789,9 @@ class TrustService:
         return found
 
     def end(self, actor: Actor, reason: str) -> None:
-        """End the guarantee in force: nothing is waived from now on. Raises NotAllowed and InputError (no reason)."""
+        """End the guarantee in force: nothing is waived from now on. Raises NotAllowed and
+        InputError (no reason).
+        """
         self._access.require(actor, "oversee")
         if not reason.strip():
             raise InputError("say why the guarantee ends", cure="Type a reason.", field="reason")
@@ -675,8 +815,12 @@ _RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items(
 
 
 def _in_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which answers of a pool need review for a reason: a spot check goes to a person whatever is waived."""
-    return ((pool["state"] == "needs_review") & pool["needs_review"].astype(bool)).to_numpy(dtype=bool)
+    """Return which answers of a pool need review for a reason: a spot check goes to a person
+    whatever is waived.
+    """
+    return ((pool["state"] == "needs_review") & pool["needs_review"].astype(bool)).to_numpy(
+        dtype=bool
+    )
 
 
 def _narrowed(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
@@ -694,7 +838,9 @@ def _letters(number: int) -> str:
 
 
 class _Settled(NamedTuple):
-    """What stands on the cases that several people decided: the verdict and the entry that settles each, by case."""
+    """What stands on the cases that several people decided: the verdict and the entry that settles
+    each, by case.
+    """
 
     verdicts: dict[str, str]
     entries: dict[str, int]
@@ -703,12 +849,21 @@ class _Settled(NamedTuple):
     def of(cls, frame: pd.DataFrame) -> _Settled:
         """Read it of all decisions and adjudications; escalations settle nothing."""
         settling = frame[
-            frame.duplicated("case_id", keep=False) & frame["settles"].astype(bool) & (frame["verdict"] != "escalate")
+            frame.duplicated("case_id", keep=False)
+            & frame["settles"].astype(bool)
+            & (frame["verdict"] != "escalate")
         ]
-        return cls(*(dict(zip(settling["case_id"], settling[what], strict=True)) for what in ("verdict", "entry")))
+        return cls(
+            *(
+                dict(zip(settling["case_id"], settling[what], strict=True))
+                for what in ("verdict", "entry")
+            )
+        )
 
 
-def _work(name: str, mine: pd.DataFrame, settled: _Settled, answers: Mapping[int, str | None]) -> Own:
+def _work(
+    name: str, mine: pd.DataFrame, settled: _Settled, answers: Mapping[int, str | None]
+) -> Own:
     """Measure the decisions and adjudications of a person (``mine``) beside what stands.
 
     ``answers`` tells by entry which answer a decision lets stand, where that is known.
@@ -716,8 +871,13 @@ def _work(name: str, mine: pd.DataFrame, settled: _Settled, answers: Mapping[int
     adjudicated, mine = mine[mine["kind"] == "adjudication"], mine[mine["kind"] == "decision"]
     final, stands = settled
     compared = mine[mine["case_id"].isin(final)]
-    agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
-    upheld = compared[np.array(agreed, dtype=bool) & compared["verdict"].isin(("approve", "override"))]
+    agreed = [
+        final[case] == verdict
+        for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)
+    ]
+    upheld = compared[
+        np.array(agreed, dtype=bool) & compared["verdict"].isin(("approve", "override"))
+    ]
     whole = sum(
         None in (pair := {answers.get(entry), answers.get(stands[case])}) or len(pair) == 1
         for case, entry in zip(upheld["case_id"], upheld["entry"], strict=True)
@@ -728,7 +888,11 @@ def _work(name: str, mine: pd.DataFrame, settled: _Settled, answers: Mapping[int
         len(mine),
         len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,
         _median_seconds(mine),
-        share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
+        (
+            share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str))
+            if len(mine)
+            else none
+        ),
         share(agreed),
         tuple(case for case, same in zip(compared["case_id"], agreed, strict=True) if not same),
         len(adjudicated),

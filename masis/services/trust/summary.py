@@ -11,13 +11,14 @@ from masis.trust.machine import FOUND
 from masis.views.numbers import percent
 
 SIMULATED = (
-    "These figures rest on {} that the demo simulated. They show what the page can say; they say nothing about the "
-    "audit."
+    "These figures rest on {} that the demo simulated. They show what the page can say; they say"
+    " nothing about the audit."
 )
 
 
 def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
-    """Return a figure with what it rests on and its interval: "50% (2 of 4; 95% interval 6.8% to 93%)".
+    """Return a figure with what it rests on and its interval: "50% (2 of 4; 95% interval 6.8% to
+    93%)".
 
     ``brief`` leaves out the words "95% interval", for a table that says so once.
     """
@@ -28,17 +29,21 @@ def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
     if found.low is None or found.high is None:
         return f"{write(found.value)} ({rests}; {found.why})"
     return (
-        f"{write(found.value)} ({rests}; {'' if brief else '95% interval '}{write(found.low)} to {write(found.high)})"
+        f"{write(found.value)} ({rests}; {'' if brief else '95% interval '}{write(found.low)} to"
+        f" {write(found.high)})"
     )
 
 
 IN_VIEW = "Who sees a verdict agrees with it more often: these figures flatter the audit."
 UPHELD = (
-    "Upheld: how many of a person's verdicts stand, of the settled cases that several decided. With their correction: "
-    "how many of these also gave the answer that stands, corrected or approved; a rejection gives none."
+    "Upheld: how many of a person's verdicts stand, of the settled cases that several decided. With"
+    " their correction: how many of these also gave the answer that stands, corrected or approved;"
+    " a rejection gives none."
 )
 TOO_WIDE = 0.3
-"""Width of an interval from which on a figure says little: it can't tell mostly right from half right."""
+"""Width of an interval from which on a figure says little: it can't tell mostly right from half
+right.
+"""
 _STRENGTHS = (
     (0.0, "no"),
     (0.2, "slight"),
@@ -52,9 +57,17 @@ _STRENGTHS = (
 
 def how_sure(found: Estimate) -> str:
     """Say whether a share rests on enough to tell; "" where it does."""
-    if found.value is None or found.low is None or found.high is None or found.high - found.low <= TOO_WIDE:
+    if (
+        found.value is None
+        or found.low is None
+        or found.high is None
+        or found.high - found.low <= TOO_WIDE
+    ):
         return ""
-    return f"{found.n:,} are too few to tell: it may be anything from {percent(found.low)} to {percent(found.high)}."
+    return (
+        f"{found.n:,} are too few to tell: it may be anything from {percent(found.low)} to"
+        f" {percent(found.high)}."
+    )
 
 
 def _strength(value: float) -> str:
@@ -83,23 +96,34 @@ def short_answers(report: MachineReport, missed: MissReport, watch: Watch | None
 
 
 def _may(missed: MissReport, watch: Watch | None) -> str:
-    passed = f"Of the answers that passed without a person, spot checks found {_of(missed.total)} faulty."
+    passed = (
+        f"Of the answers that passed without a person, spot checks found {_of(missed.total)}"
+        " faulty."
+    )
     if missed.total.value is None:
-        drawn = f"none of the {len(missed.open):,} spot checks is decided" if missed.open else "no spot check was drawn"
-        passed = f"What passes is not known to be right either: {drawn}, so nobody knows what is missed."
+        drawn = (
+            f"none of the {len(missed.open):,} spot checks is decided"
+            if missed.open
+            else "no spot check was drawn"
+        )
+        passed = (
+            f"What passes is not known to be right either: {drawn}, so nobody knows what is missed."
+        )
     if watch is None:
         return f"No: nothing shows yet that they may. {passed}"
     applied = watch.guarantee
     promise = (
-        f"at most {applied.tolerance:.1%} of the answers accepted by guarantee {applied.plan} are faulty, with "
-        f"{applied.certainty:.0%} certainty"
+        f"at most {applied.tolerance:.1%} of the answers accepted by guarantee {applied.plan} are"
+        f" faulty, with {applied.certainty:.0%} certainty"
     )
     if watch.lapsed:
         return f"No longer. The guarantee ({promise}) has lapsed: {watch.lapsed}. {passed}"
-    later = f" Spot checks since: {watch.faulty} of {watch.checked} faulty." if watch.checked else ""
+    later = (
+        f" Spot checks since: {watch.faulty} of {watch.checked} faulty." if watch.checked else ""
+    )
     return (
-        f"Yes, within limits: {promise}. It rests on {counted(applied.decisions, 'blind decision')} with "
-        f"{applied.faulty} faulty.{later}"
+        f"Yes, within limits: {promise}. It rests on {counted(applied.decisions, 'blind decision')}"
+        f" with {applied.faulty} faulty.{later}"
     )
 
 
@@ -110,7 +134,10 @@ def _of(found: Estimate) -> str:
     text = f"{round(found.value * found.n):,} of {found.n:,}"
     if found.low is None or found.high is None:
         return text
-    return f"{text} (the true share may be anything from {percent(found.low)} to {percent(found.high)})"
+    return (
+        f"{text} (the true share may be anything from {percent(found.low)} to"
+        f" {percent(found.high)})"
+    )
 
 
 def how_far(report: MachineReport) -> str:
@@ -118,25 +145,41 @@ def how_far(report: MachineReport) -> str:
     found = report.answers
     who = "simulated reviewers" if report.simulated else "people"
     if not found.n:
-        return "Nobody knows yet: no answer was decided by a person who had not seen the audit's verdict."
+        return (
+            "Nobody knows yet: no answer was decided by a person who had not seen the audit's"
+            " verdict."
+        )
     if found.precision.value is None:
-        return f"It accused none of the {found.n:,} answers that {who} judged; {_of(found.faulty)} are faulty."
+        return (
+            f"It accused none of the {found.n:,} answers that {who} judged; {_of(found.faulty)} are"
+            " faulty."
+        )
     worse = ""
-    if found.constant is not None and found.accuracy.value is not None and found.accuracy.value < found.constant:
+    if (
+        found.constant is not None
+        and found.accuracy.value is not None
+        and found.accuracy.value < found.constant
+    ):
         always = "faulty" if (found.faulty.value or 0) >= 0.5 else "right"
         worse = (
-            f" It agrees with {who} on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
-            f"{always} would on {round(found.constant * found.n):,}."
+            f" It agrees with {who} on {round(found.accuracy.value * found.n):,} of {found.n:,};"
+            f" calling every answer {always} would on {round(found.constant * found.n):,}."
         )
-    right = f"Of the answers of which it said that something is wrong, {who} found {_of(found.precision)} faulty."
+    right = (
+        f"Of the answers of which it said that something is wrong, {who} found"
+        f" {_of(found.precision)} faulty."
+    )
     if found.recall.value is None:
-        return f"{right} Only such answers were checked, so nobody knows how many faulty ones it misses."
+        return (
+            f"{right} Only such answers were checked, so nobody knows how many faulty ones it"
+            " misses."
+        )
     faulty = {name: count for name, (count, _) in found.confusion.items()}
     accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
     faults = counted(accused + unconfirmed + passed, "faulty answer")
     return (
-        f"{right} Of {faults} it accused {accused:,}, left {unconfirmed:,} unconfirmed for a person, and found nothing "
-        f"in {passed:,}.{worse}"
+        f"{right} Of {faults} it accused {accused:,}, left {unconfirmed:,} unconfirmed for a"
+        f" person, and found nothing in {passed:,}.{worse}"
     )
 
 
@@ -147,29 +190,44 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
     if len(report.rows):
         days = sorted(report.rows["at"].astype(str).str.slice(0, 10))
         when = f"on {days[0]}" if days[0] == days[-1] else f"from {days[0]} to {days[-1]}"
-        # Not how many people: a settled answer is one row, with whoever decided last, not with all who decided it.
-        by = ("simulated reviewers" if report.simulated else "people") if "reviewer" in report.rows else "labels"
-        parts.append(f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}.")
+        # Not how many people: a settled answer is one row, with whoever decided last, not with all
+        # who decided it.
+        by = (
+            ("simulated reviewers" if report.simulated else "people")
+            if "reviewer" in report.rows
+            else "labels"
+        )
+        parts.append(
+            f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}."
+        )
     elif report.seen is not None and report.seen.n:
-        parts.append(f"By none yet: {counted(report.seen.n, 'answer')} so far, decided with the verdict in view.")
+        parts.append(
+            f"By none yet: {counted(report.seen.n, 'answer')} so far, decided with the verdict in"
+            " view."
+        )
     return " ".join(parts) or "There is no decision to date it by."
 
 
 def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str:
     """Return the step that would tell most, of those that are open."""
     if missed.open:
-        return f"Decide the {counted(len(missed.open), 'spot check')} that wait (What passes unseen)."
+        return (
+            f"Decide the {counted(len(missed.open), 'spot check')} that wait (What passes unseen)."
+        )
     if watch is not None and not watch.lapsed:
         return "Decide spot checks as they are drawn: they watch the guarantee."
     needed = draws_needed(0.02, 0.05)
     steps = ["Keep a person on every answer."] if watch is None else []
     if not report.answers.n:
-        steps.append("Have findings shown after a reviewer's own decision (Team, Policy): only such decisions count.")
+        steps.append(
+            "Have findings shown after a reviewer's own decision (Team, Policy): only such"
+            " decisions count."
+        )
     if missed.drawable < needed:
         steps.append(f"Audit more answers for a random sample: {too_few(missed.drawable, needed)}.")
     steps.append(
-        f"Draw {needed} at random for blind decisions (Guarantee): without a fault among them, at most 2% of "
-        "the answers that pass are faulty, with 95% certainty."
+        f"Draw {needed} at random for blind decisions (Guarantee): without a fault among them, at"
+        " most 2% of the answers that pass are faulty, with 95% certainty."
     )
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
 

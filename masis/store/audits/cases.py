@@ -19,7 +19,9 @@ from masis.store.records import Added, Found
 from masis.store.reviews.team import in_force
 
 BATCH = 500
-"""Cases a transaction: large enough to be fast, small enough (some 50 ms) not to keep other writers waiting."""
+"""Cases a transaction: large enough to be fast, small enough (some 50 ms) not to keep other writers
+waiting.
+"""
 
 
 _CONFLICTS_NAMED = 1000
@@ -28,7 +30,9 @@ T = TypeVar("T")
 
 
 def in_batches(items: Iterable[T], size: int, store: Callable[[list[T]], None]) -> None:
-    """Store items in batches as they come; what came before the iterable raised (or was interrupted) is stored too."""
+    """Store items in batches as they come; what came before the iterable raised (or was
+    interrupted) is stored too.
+    """
     waiting: list[T] = []
     try:
         for item in items:
@@ -53,7 +57,8 @@ def _prepared(case: Case) -> _Prepared:
         return _Prepared(case, payload, case.digest())
     except PydanticSerializationError as error:
         raise InputError(
-            f"case {case.id!r} holds what JSON can't ({error})", cure="Use text, numbers, lists and objects."
+            f"case {case.id!r} holds what JSON can't ({error})",
+            cure="Use text, numbers, lists and objects.",
         ) from error
 
 
@@ -67,12 +72,16 @@ class Cases(Queue):
             return _insert(connection, prepared, self._database.now())
 
     def add_many(
-        self, cases: Iterable[Case], *, batch: int = BATCH, on_batch: Callable[[int], None] | None = None
+        self,
+        cases: Iterable[Case],
+        *,
+        batch: int = BATCH,
+        on_batch: Callable[[int], None] | None = None,
     ) -> Added:
         """Store many cases, in memory one batch at a time; a conflict leaves the others in.
 
-        ``on_batch`` hears how many cases have been dealt with. What was read before the iterable raised (or was
-        interrupted) is stored. Of the conflicts, the first 1,000 are named.
+        ``on_batch`` hears how many cases have been dealt with. What was read before the iterable
+        raised (or was interrupted) is stored. Of the conflicts, the first 1,000 are named.
         """
         added = unchanged = 0
         conflicts: list[CaseConflict] = []
@@ -106,12 +115,19 @@ class Cases(Queue):
         return Case.from_stored(row[0])
 
     def count(self) -> int:
-        """How many cases there are, without copies with a planted fault that people have decided."""
+        """How many cases there are, without copies with a planted fault that people
+        have decided.
+        """
         return int(self._database.value("SELECT count(*) FROM cases WHERE standing <> 'planted'"))
 
     def iterate(self) -> Iterator[Case]:
-        """All cases in the order they came in, 50 in memory at a time; cases added meanwhile come too."""
-        sql = "SELECT case_seq AS seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq"
+        """All cases in the order they came in, 50 in memory at a time; cases added meanwhile come
+        too.
+        """
+        sql = (
+            "SELECT case_seq AS seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY"
+            " case_seq"
+        )
         for seq, payload in self._database.walk(sql, at_once=50):
             try:
                 case = Case.from_stored(payload)
@@ -123,23 +139,28 @@ class Cases(Queue):
 
 def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
     """Return the error that names a case whose content can't be read, with what to do."""
-    [case] = connection.execute("SELECT id FROM cases WHERE seq = ?", [seq]).fetchone() or [f"number {seq}"]
+    [case] = connection.execute("SELECT id FROM cases WHERE seq = ?", [seq]).fetchone() or [
+        f"number {seq}"
+    ]
     return RecordDamaged(
-        f"case {case!r} can't be read: what is stored of it is damaged or was altered. Restore a backup "
-        "(`masis db restore`)."
+        f"case {case!r} can't be read: what is stored of it is damaged or was altered. Restore a"
+        " backup (`masis db restore`)."
     )
 
 
-def _insert(connection: sqlite3.Connection, prepared: _Prepared, at: str) -> Literal["added", "unchanged"]:
+def _insert(
+    connection: sqlite3.Connection, prepared: _Prepared, at: str
+) -> Literal["added", "unchanged"]:
     case = prepared.case
     found = connection.execute("SELECT digest FROM cases WHERE id = ?", [case.id]).fetchone()
     if found is not None:
         if found[0] == prepared.digest:
             return "unchanged"
         raise CaseConflict(
-            f"case {case.id!r} is already here with other content. Runs and decisions refer to it, so it is not "
-            "overwritten: give the new one another id, or read the file with --map id= (in Python map={'id': None}), "
-            "which makes ids of the content. 'masis db redact case' then takes the content of the old one away."
+            f"case {case.id!r} is already here with other content. Runs and decisions refer to it,"
+            " so it is not overwritten: give the new one another id, or read the file with --map"
+            " id= (in Python map={'id': None}), which makes ids of the content. 'masis db redact"
+            " case' then takes the content of the old one away."
         )
     row = {
         "id": case.id,
@@ -160,14 +181,18 @@ def _insert(connection: sqlite3.Connection, prepared: _Prepared, at: str) -> Lit
 def index_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
     """Put the words of a case into the index under its number."""
     connection.execute(
-        "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)", [seq, *_words(case)]
+        "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)",
+        [seq, *_words(case)],
     )
 
 
 def unindex_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
-    """Remove the words of a case from the index, which holds no text and so has to be given it again."""
+    """Remove the words of a case from the index, which holds no text and so has to be given it
+    again.
+    """
     connection.execute(
-        "INSERT INTO case_words (case_words, rowid, id, query, answer, evidence) VALUES ('delete', ?, ?, ?, ?, ?)",
+        "INSERT INTO case_words (case_words, rowid, id, query, answer, evidence) VALUES ('delete',"
+        " ?, ?, ?, ?, ?)",
         [seq, *_words(case)],
     )
 
@@ -182,16 +207,24 @@ def _word(value: object) -> str | None:
 
 
 _LOOKED_FOR_FIRST = 3
-"""Ids that are looked for as text before a case is parsed: for more, that costs more than parsing."""
+"""Ids that are looked for as text before a case is parsed: for more, that costs more
+than parsing.
+"""
 
 
 class EvidenceOfCases(Part):
     """The evidence of the cases of a store."""
 
     def cases_with(self, evidence_ids: Collection[str], limit: int = 10) -> dict[str, Found]:
-        """For each id the cases that hold a chunk of exactly this id, oldest first. Looks through every case, once."""
+        """For each id the cases that hold a chunk of exactly this id, oldest first. Looks through
+        every case, once.
+        """
         wanted = list(dict.fromkeys(evidence_ids))
-        quoted = [json.dumps(each, ensure_ascii=False) for each in wanted] if len(wanted) <= _LOOKED_FOR_FIRST else []
+        quoted = (
+            [json.dumps(each, ensure_ascii=False) for each in wanted]
+            if len(wanted) <= _LOOKED_FOR_FIRST
+            else []
+        )
         holds = " OR ".join(["instr(payload, ?)"] * len(quoted)) or "1"
         rows = self._database.execute(
             # joined in this order the cases come as they are stored
@@ -214,7 +247,9 @@ class EvidenceOfCases(Part):
         return found
 
     def with_words(self, text: str, *, limit: int, offset: int = 0) -> Found:
-        """The cases whose evidence holds all words of a text, the one that says most about them first."""
+        """The cases whose evidence holds all words of a text, the one that says most about them
+        first.
+        """
         with self._database.reading() as connection:
             for beginning in (False, True):
                 query = f"evidence : ({match(text, beginning=beginning)})"
@@ -238,9 +273,13 @@ class EvidenceOfCases(Part):
         return tuple(row[0] for row in rows)
 
     def ids_beginning(self, table: Literal["cases", "runs"], text: str, limit: int) -> Found:
-        """Ids of cases or runs that begin with a text, the newest first, and how many there are in all."""
+        """Ids of cases or runs that begin with a text, the newest first, and how many there are in
+        all.
+        """
         begins = f"FROM {table} WHERE substr(id, 1, length(?1)) = ?1"
         with self._database.reading() as connection:
             total = connection.execute(f"SELECT count(*) {begins}", [text]).fetchone()[0]
-            rows = connection.execute(f"SELECT id {begins} ORDER BY seq DESC LIMIT ?2", [text, limit]).fetchall()
+            rows = connection.execute(
+                f"SELECT id {begins} ORDER BY seq DESC LIMIT ?2", [text, limit]
+            ).fetchall()
         return Found(tuple(row[0] for row in rows), total)

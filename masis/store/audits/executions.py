@@ -1,7 +1,8 @@
-"""The log of executions: what each execution of the loop came to, in figures only (REQ-CRITIC-COMP-001).
+"""The log of executions: what each execution of the loop came to, in figures only
+(REQ-CRITIC-COMP-001).
 
-A row is written in the transaction that ends the run, whether it was finished or cut short. The table only grows and is
-not touched by retention.
+A row is written in the transaction that ends the run, whether it was finished or cut short. The
+table only grows and is not touched by retention.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class Executions(Part):
 
     def iterate(self) -> Iterator[Execution]:
         """The whole log from its beginning, 100 rows in memory at a time."""
-        return map(_execution_of, self._database.walk("SELECT * FROM executions WHERE seq > ? ORDER BY seq"))
+        return map(
+            _execution_of,
+            self._database.walk("SELECT * FROM executions WHERE seq > ? ORDER BY seq"),
+        )
 
 
 def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:
@@ -58,7 +62,11 @@ def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:
 
 
 def log_cut_short(
-    connection: sqlite3.Connection, run: sqlite3.Row, case_id: str, iterations: Sequence[Iteration], at: str
+    connection: sqlite3.Connection,
+    run: sqlite3.Row,
+    case_id: str,
+    iterations: Sequence[Iteration],
+    at: str,
 ) -> None:
     """Log that a run was cut short, with what it had come to until then."""
     best = routing.best_index(iterations)
@@ -73,7 +81,9 @@ def log_cut_short(
             started_at=run["started_at"],
             iterations=len(iterations),
             final_quality=final,
-            improvement=routing.improvement_percentage(iterations[0].quality_score if iterations else None, final),
+            improvement=routing.improvement_percentage(
+                iterations[0].quality_score if iterations else None, final
+            ),
             termination="abandoned",
             models=json.loads(run["models"]),
             app=version.APP,

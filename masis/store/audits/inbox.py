@@ -1,9 +1,10 @@
-"""What programs have sent in over HTTP: stored unchanged before it is acknowledged, read afterwards; and what is to be
-reported to them about it.
+"""What programs have sent in over HTTP: stored unchanged before it is acknowledged, read
+afterwards; and what is to be reported to them about it.
 
-A request that was acknowledged is on the disk (``synchronous = FULL``). Reading it may be cut short and begun again,
-since storing the same case twice changes nothing. Notices are written in the transaction that changes the state of a
-case, whichever process makes it, and stay until they are delivered.
+A request that was acknowledged is on the disk (``synchronous = FULL``). Reading it may be cut short
+and begun again, since storing the same case twice changes nothing. Notices are written in the
+transaction that changes the state of a case, whichever process makes it, and stay until they are
+delivered.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from masis.store.core.connections import Part
 from masis.store.core.sql import insert, record_of
 
 Form = Literal["json", "ndjson", "cases"]
-"""One JSON object, which is a case or holds cases; cases, one a line; or the same in our own format, whatever format
-the source sends.
+"""One JSON object, which is a case or holds cases; cases, one a line; or the same in our own
+format, whatever format the source sends.
 """
 
 
 class Received(NamedTuple):
-    """A request, unchanged; ``digest`` tells two bodies apart, ``key`` is the sender's idempotency key."""
+    """A request, unchanged; ``digest`` tells two bodies apart, ``key`` is the sender's idempotency
+    key.
+    """
 
     id: str
     source: str
@@ -58,7 +61,9 @@ class Batch(Record):
 
 
 class Notice(NamedTuple):
-    """What the webhook is to report: ``id`` is the same at every try, ``at`` when the case came to stand so."""
+    """What the webhook is to report: ``id`` is the same at every try, ``at`` when the case came to
+    stand so.
+    """
 
     seq: int
     id: str
@@ -73,18 +78,24 @@ class Inbox(Part):
     """The inbox of a store."""
 
     def put(self, requests: Sequence[Received]) -> list[Acknowledged]:
-        """Store requests, all in one transaction that waits for the disk; returns what each is, in order."""
+        """Store requests, all in one transaction that waits for the disk; returns what each is, in
+        order.
+        """
         with self._database.transaction() as connection:
             at = self._database.now()
             return [_put(connection, each, at) for each in requests]
 
     def waiting(self, limit: int) -> list[tuple[int, Received]]:
         """Return the oldest requests that nobody has read, with their numbers."""
-        rows = self._database.execute("SELECT * FROM inbox WHERE done_at IS NULL ORDER BY seq LIMIT ?", [limit])
+        rows = self._database.execute(
+            "SELECT * FROM inbox WHERE done_at IS NULL ORDER BY seq LIMIT ?", [limit]
+        )
         return [(row["seq"], Received(*(row[name] for name in Received._fields))) for row in rows]
 
     def finish(self, results: Sequence[tuple[int, dict[str, Any]]]) -> None:
-        """Note what became of requests; their bodies are removed, since the cases hold what counts."""
+        """Note what became of requests; their bodies are removed, since the cases hold
+        what counts.
+        """
         with self._database.transaction(durable=False) as connection:
             at = self._database.now()
             connection.executemany(
@@ -103,24 +114,30 @@ class Inbox(Part):
 
     def sent_by(self, case_id: str, source: str) -> bool:
         """Return whether a source has sent a case."""
-        found = "SELECT 1 FROM arrivals JOIN cases ON cases.seq = case_seq WHERE id = ? AND source = ?"
+        found = (
+            "SELECT 1 FROM arrivals JOIN cases ON cases.seq = case_seq WHERE id = ? AND source = ?"
+        )
         return self._database.row(found, [case_id, source]) is not None
 
     def unaudited(self, after: int) -> tuple[int, str] | None:
-        """Return the next case that came in and has no finished audit: the number of its arrival, and its id."""
+        """Return the next case that came in and has no finished audit: the number of its arrival,
+        and its id.
+        """
         row = self._database.row(
-            "SELECT arrivals.seq, id FROM arrivals JOIN cases ON cases.seq = case_seq "
-            "WHERE arrivals.seq > ? AND state IN ('new', 'interrupted') ORDER BY arrivals.seq LIMIT 1",
+            "SELECT arrivals.seq, id FROM arrivals JOIN cases ON cases.seq = case_seq WHERE"
+            " arrivals.seq > ? AND state IN ('new', 'interrupted') ORDER BY arrivals.seq LIMIT 1",
             [after],
         )
         return (row["seq"], row["id"]) if row else None
 
     def spent(self, asked_by: str, since: str) -> float:
-        """Return what the audits that somebody asked for have cost since a time, in US dollars, as far as known."""
+        """Return what the audits that somebody asked for have cost since a time, in US dollars, as
+        far as known.
+        """
         return float(
             self._database.value(
-                "SELECT total(cost_usd) FROM run_measures JOIN jobs ON jobs.id = run_id AND jobs.kind = 'run' "
-                "WHERE finished_at >= ? AND asked_by = ?",
+                "SELECT total(cost_usd) FROM run_measures JOIN jobs ON jobs.id = run_id AND"
+                " jobs.kind = 'run' WHERE finished_at >= ? AND asked_by = ?",
                 [since, asked_by],
             )
         )
@@ -145,7 +162,9 @@ class Inbox(Part):
                WHERE due_at <= ? ORDER BY notices.seq LIMIT ?""",
             [self._database.now(), limit],
         )
-        return [Notice(**{**dict(row), "sources": tuple(json.loads(row["sources"]))}) for row in rows]
+        return [
+            Notice(**{**dict(row), "sources": tuple(json.loads(row["sources"]))}) for row in rows
+        ]
 
     def delivered(self, notice: Notice) -> None:
         """Remove a notice: it was delivered, or is given up."""
@@ -156,11 +175,16 @@ class Inbox(Part):
         """Count a try that failed; the next is made after ``wait``."""
         until = later(self._database.now(), wait)
         with self._database.transaction(durable=False) as connection:
-            connection.execute("UPDATE notices SET tries = tries + 1, due_at = ? WHERE seq = ?", [until, notice.seq])
+            connection.execute(
+                "UPDATE notices SET tries = tries + 1, due_at = ? WHERE seq = ?",
+                [until, notice.seq],
+            )
 
     def batch(self, batch_id: str, source: str) -> Batch | None:
         """Return a request of a source; None where it has sent none of that id."""
-        row = self._database.row("SELECT * FROM inbox WHERE id = ? AND source = ?", [batch_id, source])
+        row = self._database.row(
+            "SELECT * FROM inbox WHERE id = ? AND source = ?", [batch_id, source]
+        )
         return record_of(Batch, row, parsed=("result",)) if row else None
 
 

@@ -1,7 +1,8 @@
 """The figures of finished runs: written as a run ends, added up in SQL, found again run by run.
 
-A run's figures stand in tables of their own that hold no text and name the run by its id, so that they outlast what
-retention removes. Times are UTC; a week begins on its Monday. Nothing is counted where nothing was measured.
+A run's figures stand in tables of their own that hold no text and name the run by its id, so that
+they outlast what retention removes. Times are UTC; a week begins on its Monday. Nothing is counted
+where nothing was measured.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ COLUMNS: dict[Measure, tuple[Literal["run", "iteration"], str]] = {
 
 
 class MeasureFilter(Record):
-    """Which runs. Times are ISO 8601, ``until`` is excluded; ``models`` are those of ``role``. Empty doesn't filter."""
+    """Which runs. Times are ISO 8601, ``until`` is excluded; ``models`` are those of ``role``.
+    Empty doesn't filter.
+    """
 
     since: str | None = None
     until: str | None = None
@@ -60,7 +63,9 @@ class MeasureFilter(Record):
 
 
 class MetricsReport(Record):
-    """The figures of the runs that match, added up in all, by period and by the model of the filter's role."""
+    """The figures of the runs that match, added up in all, by period and by the model of the
+    filter's role.
+    """
 
     measure_filter: MeasureFilter
     period: Period
@@ -73,8 +78,9 @@ class MetricsReport(Record):
 
 
 class Pick(Record):
-    """The runs behind one figure: those of which ``rate`` is ``yes``, those that ended so, those with an iteration (or
-    themselves) whose ``measure`` lies above ``above`` and at most at ``most``.
+    """The runs behind one figure: those of which ``rate`` is ``yes``, those that ended so, those
+    with an iteration (or themselves) whose ``measure`` lies above ``above`` and at most at
+    ``most``.
     """
 
     rate: Rate | None = None
@@ -86,7 +92,9 @@ class Pick(Record):
 
 
 class MeasuredRun(Record):
-    """One run in a list of figures; ``value`` is the figure asked for. Without ``case_id`` the run is gone."""
+    """One run in a list of figures; ``value`` is the figure asked for. Without ``case_id`` the run
+    is gone.
+    """
 
     run_id: str
     case_id: str | None
@@ -126,7 +134,9 @@ _OF_RATE: dict[Rate, str] = {
 }
 _ROWS_AT_ONCE = 20_000
 _PACE_OF = 2_000
-"""Audits that are looked at for those by the same models: older ones say little about the pace of now."""
+"""Audits that are looked at for those by the same models: older ones say little about the pace of
+now.
+"""
 
 
 class Measures(Part):
@@ -150,7 +160,8 @@ class Measures(Part):
         return dict(self._database.cached(sql))
 
     def pace(self, models: Mapping[str, str], runs: int = 50) -> tuple[float, int] | None:
-        """Mean milliseconds of the newest audits by these models (by role), and of how many; None where there is none.
+        """Mean milliseconds of the newest audits by these models (by role), and of how many; None
+        where there is none.
 
         The drafter plays no part: most answers were written before.
         """
@@ -163,10 +174,14 @@ class Measures(Part):
         )
         return (sum(row[0] for row in rows) / len(rows), len(rows)) if rows else None
 
-    def report(self, measure_filter: MeasureFilter, period: Period, *, newest: int | None = None) -> MetricsReport:
-        """Return everything that the metrics page shows and ``masis metrics`` prints, of one moment.
+    def report(
+        self, measure_filter: MeasureFilter, period: Period, *, newest: int | None = None
+    ) -> MetricsReport:
+        """Return everything that the metrics page shows and ``masis metrics`` prints, of one
+        moment.
 
-        Rates are always of all runs that match; with ``newest`` the distributions are of so many of the newest.
+        Rates are always of all runs that match; with ``newest`` the distributions are of so many of
+        the newest.
         """
         with self._database.reading():
             added = self.added_up(measure_filter, period)
@@ -176,25 +191,31 @@ class Measures(Part):
         return MetricsReport(measure_filter=measure_filter, period=period, **figures)
 
     def added_up(self, measure_filter: MeasureFilter, period: Period) -> AddedUp:
-        """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""
+        """The runs that match, read once: added up in SQL by day and model, then to whatever is
+        asked for.
+        """
         where, values = _where(measure_filter)
         summed = ", ".join(
-            f"total({_ENDED.get(column, column)}) AS {column}, count({_ENDED.get(column, column)}) AS {column}_known"
+            f"total({_ENDED.get(column, column)}) AS {column}, count({_ENDED.get(column, column)})"
+            f" AS {column}_known"
             for column in SUMMED
         )
         sql = f"""SELECT substr(finished_at, 1, 10), {measure_filter.role}, count(*) AS runs, {summed}
                   FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
         rows = self._database.cached(sql, values)
         names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
-        return add_up({(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period)
+        return add_up(
+            {(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period
+        )
 
     def distributions(
         self, measure_filter: MeasureFilter, asked: Iterable[Measure], newest: int | None = None
     ) -> tuple[Distribution, ...]:
-        """Describe how metrics are spread: mean, percentiles (nearest rank) and how many values lie in each bin.
+        """Describe how metrics are spread: mean, percentiles (nearest rank) and how many values lie
+        in each bin.
 
-        A value on a bound lies in the bin below it. Each table is read once; with ``newest`` only so many of the runs
-        that match, those stored last.
+        A value on a bound lies in the bin below it. Each table is read once; with ``newest`` only
+        so many of the runs that match, those stored last.
         """
         values: dict[Measure, NDArray[np.float64]] = {}
         for table in ("run", "iteration"):
@@ -204,7 +225,11 @@ class Measures(Part):
         return tuple(spread_of(measure, values[measure]) for measure in asked)
 
     def _values(
-        self, measure_filter: MeasureFilter, table: str, asked: Sequence[Measure], newest: int | None
+        self,
+        measure_filter: MeasureFilter,
+        table: str,
+        asked: Sequence[Measure],
+        newest: int | None,
     ) -> dict[Measure, NDArray[np.float64]]:
         """The values of figures of one table that are known, ascending."""
         where, bound = _where(measure_filter)
@@ -215,7 +240,10 @@ class Measures(Part):
         if table == "iteration" and where == "1" and newest is None:
             source = "iteration_measures AS it"
         elif table == "iteration":  # in this order: the runs that match are the fewer
-            source = f"{source} CROSS JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq"
+            source = (
+                f"{source} CROSS JOIN iteration_measures AS it ON it.measures_seq ="
+                " run_measures.seq"
+            )
         prefix = "it." if table == "iteration" else ""
         columns = ", ".join(f"{prefix}{COLUMNS[measure][1]}" for measure in asked)
         parts = []
@@ -236,12 +264,19 @@ class Measures(Part):
         sql = f"SELECT NOT EXISTS (SELECT 1 FROM run_measures WHERE {where} AND {differ})"  # noqa: S608
         return bool(self._database.value(sql, values))
 
-    def runs(self, measure_filter: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> Page[MeasuredRun]:
-        """The runs behind a figure, newest first; one whose case is gone has no case and no question."""
+    def runs(
+        self, measure_filter: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20
+    ) -> Page[MeasuredRun]:
+        """The runs behind a figure, newest first; one whose case is gone has no case and no
+        question.
+        """
         conditions, value = _picked(pick)
         where, values = joined([_where(measure_filter), *conditions])
         with self._database.reading() as connection:
-            total = connection.execute(f"SELECT count(*) FROM run_measures WHERE {where}", values).fetchone()[0]  # noqa: S608
+            total = connection.execute(
+                f"SELECT count(*) FROM run_measures WHERE {where}",  # noqa: S608
+                values,
+            ).fetchone()[0]
             rows = connection.execute(
                 f"""SELECT found.*, cases.id AS case_id, cases.query_start AS query FROM (
                         SELECT *, {value} AS value FROM run_measures WHERE {where}
@@ -258,18 +293,25 @@ class Measures(Part):
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
-    """Store the figures of a finished run, in place of those it may have; in the transaction that ends it.
+    """Store the figures of a finished run, in place of those it may have; in the transaction that
+    ends it.
 
-    The state of its case follows after this, and takes the figures away where it is a copy with a planted fault that
-    people have decided (``reviews/states.py``).
+    The state of its case follows after this, and takes the figures away where it is a copy with a
+    planted fault that people have decided (``reviews/states.py``).
     """
     found = run_metrics.of_run(run)
-    row = {name: getattr(run, name) for name in _OF_RUN} | {name: getattr(run.usage, name) for name in _OF_USAGE}
+    row = {name: getattr(run, name) for name in _OF_RUN} | {
+        name: getattr(run.usage, name) for name in _OF_USAGE
+    }
     row |= {role: run.models.get(role) for role in ROLES}
     row |= {
         "run_id": run.id,
         "finished_at": run.finished_at,
-        "dataset": connection.execute("SELECT dataset FROM cases WHERE id = ?", [run.case_id]).fetchone()[0],
+        "dataset": (
+            connection.execute("SELECT dataset FROM cases WHERE id = ?", [run.case_id]).fetchone()[
+                0
+            ]
+        ),
         "loop_ms": found.loop_ms,
         "termination": run.termination_reason,
         "confidence": found.confidence,
@@ -307,7 +349,9 @@ def _picked(pick: Pick) -> tuple[list[Condition], str]:
     if pick.measure is not None:
         table, column = COLUMNS[pick.measure]
         known: Condition = (f"{column} IS NOT NULL", ())
-        asked, bounds = joined([known, *compared(column, ">", pick.above), *compared(column, "<=", pick.most)])
+        asked, bounds = joined(
+            [known, *compared(column, ">", pick.above), *compared(column, "<=", pick.most)]
+        )
         if table == "iteration":
             asked = f"seq IN (SELECT measures_seq FROM iteration_measures WHERE {asked})"  # noqa: S608
             shown = f"(SELECT max({column}) FROM iteration_measures WHERE measures_seq = run_measures.seq)"  # noqa: S608

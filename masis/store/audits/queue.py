@@ -1,9 +1,10 @@
 """The cases as a queue: search, filters, orders, pages and counts, all in SQL.
 
-A filter becomes one WHERE, and what a person types reaches SQLite as bound values only. A list narrowed by more than
-its states is found in one pass over ``cases_filtered``, the index that holds every column that is filtered or sorted
-by: a unary ``+`` keeps SQLite from an index of one column, whose cases it would look up one by one all over the file.
-Counts are remembered until something is written (``Database.cached``).
+A filter becomes one WHERE, and what a person types reaches SQLite as bound values only. A list
+narrowed by more than its states is found in one pass over ``cases_filtered``, the index that holds
+every column that is filtered or sorted by: a unary ``+`` keeps SQLite from an index of one column,
+whose cases it would look up one by one all over the file. Counts are remembered until something is
+written (``Database.cached``).
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ _BEGINNING = 3
 
 
 class Matching(NamedTuple):
-    """The cases that a filter finds, as SQL: ``FROM source WHERE where``, with the values that this binds.
+    """The cases that a filter finds, as SQL: ``FROM source WHERE where``, with the values that this
+    binds.
 
-    ``narrowed``: by more than states, so that no index holds the matches in an order. ``words_only``: by words alone,
-    which their index counts without a look at the cases.
+    ``narrowed``: by more than states, so that no index holds the matches in an order.
+    ``words_only``: by words alone, which their index counts without a look at the cases.
     """
 
     source: str
@@ -64,8 +66,13 @@ class _Order(NamedTuple):
         return f"{key} {'DESC' if self.falls == forward else 'ASC'}, {number}"
 
     def beyond(self, connection: sqlite3.Connection, seq: int, *, forward: bool) -> Condition:
-        """Return the condition of all cases behind (or before) number ``seq``, which itself need not match."""
-        own = connection.execute(f"SELECT {self.key} FROM cases WHERE seq = ?", [*self.values, seq]).fetchone()[0]  # noqa: S608 (every name is ours, what people give is bound; so below)
+        """Return the condition of all cases behind (or before) number ``seq``, which itself need
+        not match.
+        """
+        own = connection.execute(
+            f"SELECT {self.key} FROM cases WHERE seq = ?",  # noqa: S608 (every name is ours, what people give is bound; so below)
+            [*self.values, seq],
+        ).fetchone()[0]
         sign, past = "<" if self.falls == forward else ">", ">" if forward else "<"
         condition = f"{self.key} {sign}= ? AND ({self.key} {sign} ? OR seq {past} ?)"
         return condition, (*self.values, own, *self.values, own, seq)
@@ -78,15 +85,18 @@ _ORDERS = {
     "oldest": _Order("seq"),
     "newest": _Order("seq", falls=True),
 }
-"""The column of each order. ``masis/audit/acceptance.py`` works out what the first two say of a run when it ends."""
+"""The column of each order. ``masis/audit/acceptance.py`` works out what the first two say of a run
+when it ends.
+"""
 
 _PRESSING = ("risk", "disagreement", "least_confident")
-"""Orders in which what one can decide now comes before what one has decided and others are still to settle; what passed
-the audit comes last in the first of them."""
+"""Orders in which what one can decide now comes before what one has decided and others are still to
+settle; what passed the audit comes last in the first of them."""
 
 _PRIME = 2_147_483_647
-# Multiplying modulo a prime leaves neighbours at even steps from each other, so a small store would stay sorted in
-# runs. The fifth power is a permutation modulo this prime and breaks the steps up. A function in Python is slower.
+# Multiplying modulo a prime leaves neighbours at even steps from each other, so a small store would
+# stay sorted in runs. The fifth power is a permutation modulo this prime and breaks the steps up. A
+# function in Python is slower.
 _SHUFFLED = (
     f"(SELECT ((x * x % {_PRIME}) * (x * x % {_PRIME}) % {_PRIME}) * x % {_PRIME} "  # noqa: S608
     f"FROM (SELECT (seq * ? + ?) % {_PRIME} AS x))"
@@ -110,7 +120,10 @@ def _order(connection: sqlite3.Connection, case_filter: CaseFilter) -> _Order:
     if case_filter.order != "random":
         return _ORDERS[case_filter.order]
     drawn = hashlib.sha256(str(case_filter.seed).encode()).digest()
-    return _Order(_SHUFFLED, values=tuple(1 + int.from_bytes(part) % (_PRIME - 1) for part in (drawn[:8], drawn[8:16])))
+    return _Order(
+        _SHUFFLED,
+        values=tuple(1 + int.from_bytes(part) % (_PRIME - 1) for part in (drawn[:8], drawn[8:16])),
+    )
 
 
 _HEADLINES_KEPT = 10_000
@@ -132,8 +145,14 @@ class Queue(Part):
             numbers = [
                 row[0]
                 for row in connection.execute(
-                    f"SELECT seq FROM {found.source} WHERE {found.where} ORDER BY {order.by(found)} LIMIT ? OFFSET ?",  # noqa: S608
-                    [*found.values, *order.values, case_filter.size, (case_filter.page - 1) * case_filter.size],
+                    f"SELECT seq FROM {found.source} WHERE {found.where} ORDER BY {order.by(found)}"  # noqa: S608
+                    " LIMIT ? OFFSET ?",
+                    [
+                        *found.values,
+                        *order.values,
+                        case_filter.size,
+                        (case_filter.page - 1) * case_filter.size,
+                    ],
                 )
             ]
             among = ("seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])
@@ -154,16 +173,22 @@ class Queue(Part):
         return int(self._database.cached(sql, found.values)[0][0])
 
     def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
-        """One case as lists show it to a reviewer: state, figures, version. Raises UnknownRecord."""
+        """One case as lists show it to a reviewer: state, figures, version. Raises
+        UnknownRecord.
+        """
         with self._database.reading() as connection:
             [row] = _rows(connection, ("seq = ?", [case_seq(connection, case_id)]), viewer)
             headlines = self._reworded(connection, [row])
         return _summary(row, headlines)
 
-    def _reworded(self, connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]) -> dict[int, str]:
-        """Return the headlines, by run, that an earlier version of the product has worded in another way.
+    def _reworded(
+        self, connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]
+    ) -> dict[int, str]:
+        """Return the headlines, by run, that an earlier version of the product has worded in
+        another way.
 
-        They are kept in memory: to word one again its run is read. ``masis db reassess --again`` stores them.
+        They are kept in memory: to word one again its run is read. ``masis db reassess --again``
+        stores them.
         """
         version = wording_version()
         stale = {
@@ -175,19 +200,24 @@ class Queue(Part):
         if missing:
             if len(self._headlines) > _HEADLINES_KEPT:
                 self._headlines.clear()
-            self._headlines |= {stale[seq]: line for seq, line in reworded(connection, missing).items()}
+            self._headlines |= {
+                stale[seq]: line for seq, line in reworded(connection, missing).items()
+            }
         return {seq: self._headlines[key] for seq, key in stale.items() if key in self._headlines}
 
     def beside(
         self, case_id: str, case_filter: CaseFilter, *, forward: bool, without: Collection[str] = ()
     ) -> str | None:
-        """The case behind one (or before it) in the order of a filter that is none of ``without``; None at the ends.
+        """The case behind one (or before it) in the order of a filter that is none of ``without``;
+        None at the ends.
 
-        The one need not match itself, since a decision often moves a case out of the queue it was opened from. Raises
-        UnknownRecord.
+        The one need not match itself, since a decision often moves a case out of the queue it was
+        opened from. Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            beyond = _order(connection, case_filter).beyond(connection, case_seq(connection, case_id), forward=forward)
+            beyond = _order(connection, case_filter).beyond(
+                connection, case_seq(connection, case_id), forward=forward
+            )
             return _first(connection, case_filter, without, forward=forward, beyond=beyond)
 
     def first(self, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
@@ -195,8 +225,11 @@ class Queue(Part):
         with self._database.reading() as connection:
             return _first(connection, case_filter, without)
 
-    def following(self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
-        """The next case of a queue that is none of ``without``; after the last one, from the first on again.
+    def following(
+        self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()
+    ) -> str | None:
+        """The next case of a queue that is none of ``without``; after the last one, from the first
+        on again.
 
         Raises UnknownRecord.
         """
@@ -205,15 +238,20 @@ class Queue(Part):
             return found or _first(connection, case_filter, without)
 
     def facets(self, viewer: str | None = None) -> Facets:
-        """Which values occur in the whole store, and how often; standings as they are for a reviewer."""
+        """Which values occur in the whole store, and how often; standings as they are for a
+        reviewer.
+        """
         with self._database.reading() as connection:
-            words = {f"{column}s": self._values(column) for column in ("standing", "state", "reviewer")}
+            words = {
+                f"{column}s": self._values(column) for column in ("standing", "state", "reviewer")
+            }
             [(lesser,)] = self._database.cached(
                 "SELECT count(*) FROM cases INDEXED BY cases_severity "
                 "WHERE severity > '' AND standing = 'nothing_found'"
             )
             own = connection.execute(
-                f"SELECT standing, count(*), count(severity) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
+                f"SELECT standing, count(*), count(severity) FROM cases WHERE {_OWN_PENDING} GROUP"  # noqa: S608
+                " BY standing",
                 [viewer],
             )
             for name, moved, with_issues in own.fetchall():
@@ -225,10 +263,13 @@ class Queue(Part):
             return Facets(**words, flags=_each_of(self._values("flags")), lesser=lesser)
 
     def values(self, case_filter: CaseFilter, field: str) -> dict[str, int]:
-        """How many cases would match with each value of a filter's field in place of what the filter has there."""
+        """How many cases would match with each value of a filter's field in place of what the
+        filter has there.
+        """
         with self._database.reading() as connection:
             found = matching(connection, case_filter.model_copy(update={field: ()}))
-            # all that is asked for stands in this index; by another one the cases would be looked up one by one
+            # all that is asked for stands in this index; by another one the cases would be looked
+            # up one by one
             source = "cases INDEXED BY cases_filtered" if found.source == "cases" else found.source
             if kind := _WORK.get(field):
                 sql = f"""
@@ -237,11 +278,16 @@ class Queue(Part):
                 """  # noqa: S608
                 return dict(self._database.cached(sql, (kind, *found.values)))
             sql = f"SELECT {_COLUMNS[field]} AS value, count(*) FROM {source} WHERE {found.where} GROUP BY value"  # noqa: S608
-            counts = {value: cases for value, cases in self._database.cached(sql, found.values) if value is not None}
+            counts = {
+                value: cases
+                for value, cases in self._database.cached(sql, found.values)
+                if value is not None
+            }
         return _each_of(counts) if field in _LISTS else counts
 
     def standings(self, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
-        """How many of the cases that match stand where, as the filter's viewer sees it; its standings don't matter.
+        """How many of the cases that match stand where, as the filter's viewer sees it; its
+        standings don't matter.
 
         And how many of those in which nothing was found have lesser issues.
         """
@@ -257,11 +303,14 @@ class Queue(Part):
 
     def states(self) -> dict[str, int]:
         """How many cases are in each state."""
-        return {state: cases for state, cases in self._values("state").items() if state != "planted"}
+        return {
+            state: cases for state, cases in self._values("state").items() if state != "planted"
+        }
 
     def _values(self, column: str) -> dict[str, int]:
         """How many cases have which value in a column, counted once until something is written."""
-        # from one value in the index to the next: half the time of GROUP BY, and cases without a value are passed over
+        # from one value in the index to the next: half the time of GROUP BY, and cases without a
+        # value are passed over
         sql = f"""
             WITH RECURSIVE each (value) AS (
                 SELECT min({column}) FROM cases
@@ -309,7 +358,9 @@ def _first(
 
 
 def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matching:
-    """Read a filter as SQL. Where no case has all words of its text, the last one is taken as a beginning."""
+    """Read a filter as SQL. Where no case has all words of its text, the last one is taken as a
+    beginning.
+    """
     standings = case_filter.standings
     parts = [
         *any_of("state", case_filter.states),
@@ -331,17 +382,24 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     if case_filter.undecided_by is not None:
         [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
         parts.append((f"NOT {decided}", values))
-    # those of some states or one standing, and all that are not decided, stand in an index in their order
+    # those of some states or one standing, and all that are not decided, stand in an index in their
+    # order
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
-    parts += [*_standing("+standing" if narrowed else "standing", case_filter), *_open_to(case_filter)]
+    parts += [
+        *_standing("+standing" if narrowed else "standing", case_filter),
+        *_open_to(case_filter),
+    ]
     if not case_filter.states and not standings and _any_planted(connection):
         parts.append(("+standing <> 'planted'", ()))
     where, bound = joined(parts)
     values = tuple(bound)
     if not case_filter.text.strip():
         return Matching("cases", where, values, narrowed)
-    source, where = "case_words CROSS JOIN cases ON cases.seq = case_words.rowid", f"case_words MATCH ? AND {where}"
+    source, where = (
+        "case_words CROSS JOIN cases ON cases.seq = case_words.rowid",
+        f"case_words MATCH ? AND {where}",
+    )
     whole = Matching(source, where, (match(case_filter.text), *values), words_only=not parts)
     if connection.execute(f"SELECT 1 FROM {source} WHERE {where} LIMIT 1", whole.values).fetchone():  # noqa: S608
         return whole
@@ -349,8 +407,13 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
 
 
 def _any_planted(connection: sqlite3.Connection) -> bool:
-    """Return whether a copy with a planted fault is decided: it is on no list that doesn't ask for such copies."""
-    return connection.execute("SELECT 1 FROM cases WHERE standing = 'planted' LIMIT 1").fetchone() is not None
+    """Return whether a copy with a planted fault is decided: it is on no list that doesn't ask for
+    such copies.
+    """
+    return (
+        connection.execute("SELECT 1 FROM cases WHERE standing = 'planted' LIMIT 1").fetchone()
+        is not None
+    )
 
 
 _OWN_WAITING = """SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
@@ -359,7 +422,9 @@ _OWN_WAITING = """SELECT case_seq FROM case_work JOIN cases AS shared ON shared.
 
 _OWN_PENDING = """cases.seq IN (SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
     WHERE kind = 'decided' AND who = ? AND shared.pending > 0)"""
-"""Cases that a reviewer has decided and that wait for others: only they know of it (``CaseFilter.viewer``)."""
+"""Cases that a reviewer has decided and that wait for others: only they know of it
+(``CaseFilter.viewer``).
+"""
 
 
 def _standing(column: str, case_filter: CaseFilter) -> list[Condition]:
@@ -374,9 +439,13 @@ def _standing(column: str, case_filter: CaseFilter) -> list[Condition]:
 
 
 def _any_in(column: str, values: Sequence[str]) -> list[Condition]:
-    """Any of the values stands in the JSON list of the column; a quote within a value is escaped there."""
+    """Any of the values stands in the JSON list of the column; a quote within a value is escaped
+    there.
+    """
     looked_for = [json.dumps(value, ensure_ascii=False) for value in values]
-    return [(f"({' OR '.join([f'instr({column}, ?)'] * len(values))})", looked_for)] if values else []
+    return (
+        [(f"({' OR '.join([f'instr({column}, ?)'] * len(values))})", looked_for)] if values else []
+    )
 
 
 def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
@@ -387,11 +456,16 @@ def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
 
 
 def _open_to(case_filter: CaseFilter) -> list[Condition]:
-    """Cases that a reviewer may take now. Only one that somebody worked on or holds is looked at closely."""
+    """Cases that a reviewer may take now. Only one that somebody worked on or holds is looked at
+    closely.
+    """
     if case_filter.open_to is None:
         return []
     work = "SELECT who FROM case_work WHERE case_seq = cases.seq AND kind = '{}'"
-    leased = "SELECT reviewer FROM leases WHERE case_seq = cases.seq AND until > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    leased = (
+        "SELECT reviewer FROM leases WHERE case_seq = cases.seq AND until >"
+        " strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    )
     decided, assigned, skipped = (work.format(kind) for kind in ("decided", "assigned", "skipped"))
     done = f"{decided} UNION {skipped}" if not case_filter.skipped_too else decided
     condition = f"""
@@ -406,21 +480,31 @@ def _open_to(case_filter: CaseFilter) -> list[Condition]:
 
 
 def match(text: str, *, beginning: bool = False) -> str:
-    """What a person typed, as an FTS5 query that finds all its words; nothing in it is read as syntax.
+    """What a person typed, as an FTS5 query that finds all its words; nothing in it is read as
+    syntax.
 
-    Each word is quoted. With ``beginning`` the last one, which may still be being typed, is found as the beginning of a
-    word, from three letters on (one in scripts that write without blanks). Text without a letter or digit matches
-    nothing. The first 32 words of at most 100 characters count.
+    Each word is quoted. With ``beginning`` the last one, which may still be being typed, is found
+    as the beginning of a word, from three letters on (one in scripts that write without blanks).
+    Text without a letter or digit matches nothing. The first 32 words of at most 100 characters
+    count.
     """
-    words = [word[:_WORD_LENGTH] for word in text.replace("\x00", " ").split() if any(map(str.isalnum, word))]
+    words = [
+        word[:_WORD_LENGTH]
+        for word in text.replace("\x00", " ").split()
+        if any(map(str.isalnum, word))
+    ]
     words = words[:_WORDS_SEARCHED]
     if not words:
         return '""'
     open_ended = beginning and (len(words[-1]) >= _BEGINNING or not words[-1].isascii())
-    return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + (" *" if open_ended else "")
+    return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + (
+        " *" if open_ended else ""
+    )
 
 
-def _rows(connection: sqlite3.Connection, wanted: Condition, viewer: str | None) -> list[sqlite3.Row]:
+def _rows(
+    connection: sqlite3.Connection, wanted: Condition, viewer: str | None
+) -> list[sqlite3.Row]:
     """The rows of the cases that a condition names, as they stand for a reviewer."""
     return connection.execute(
         f"""
@@ -439,14 +523,20 @@ _COLUMNS = {
     **{name: name for name in _LISTS},
 }
 _WORK = {"assignees": "assigned", "tags": "tagged"}
-"""Where the values of a filter's fields stand: in columns of the cases, and among the work on them."""
+"""Where the values of a filter's fields stand: in columns of the cases, and among the
+work on them.
+"""
 
 
 def _summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary:
-    """Return a row as lists show it; ``headlines`` are by run, where the stored one is worded in another way."""
+    """Return a row as lists show it; ``headlines`` are by run, where the stored one is worded in
+    another way.
+    """
     query, likely = row["query_start"], row["likely"]
     # a fitted score may order it
-    if likely is not None and not isclose(row["risk"], risk_of(row["tier"], row["severity"], likely)):
+    if likely is not None and not isclose(
+        row["risk"], risk_of(row["tier"], row["severity"], likely)
+    ):
         likely = row["risk"] / RISK_OF_FITTED
     return record_of(
         CaseSummary,
@@ -456,5 +546,6 @@ def _summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary:
         standing="waits" if row["waits"] else row["standing"],
         headline=headlines.get(row["run_seq"], row["headline"]),
         disagreement=row["disagreement"] if row["iterations"] else None,
-        fault_probability=likely if row["iterations"] else None,  # an audit that failed is no estimate, only in order
+        # an audit that failed is no estimate, only in order
+        fault_probability=likely if row["iterations"] else None,
     )

@@ -1,4 +1,6 @@
-"""The cache of models' replies: kept with the case that they are about, so that they go when its texts go."""
+"""The cache of models' replies: kept with the case that they are about, so that they go when its
+texts go.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,17 @@ class CachedReplies:
 
     def find(self, asked: Asked) -> RecordedReply | None:
         """Return the reply to exactly this; None where none is kept."""
-        sql = "SELECT payload FROM replies JOIN cases ON cases.seq = case_seq WHERE cases.id = ? AND key = ?"
+        sql = (
+            "SELECT payload FROM replies JOIN cases ON cases.seq = case_seq WHERE cases.id = ? AND"
+            " key = ?"
+        )
         row = self._database.row(sql, [self._case_id, asked.key])
         return RecordedReply.model_validate_json(unpack(row[0])) if row else None
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
-        """Store replies in place of those that were there; none of a case that was redacted meanwhile."""
+        """Store replies in place of those that were there; none of a case that was redacted
+        meanwhile.
+        """
         with self._database.transaction(durable=False) as connection:
             connection.executemany(
                 """INSERT OR REPLACE INTO replies (case_seq, key, payload)
@@ -37,7 +44,9 @@ class CachedReplies:
     def forget(self) -> int:
         """Remove them all, so that the models are asked anew; returns how many there were."""
         with self._database.transaction(durable=False) as connection:
-            row = connection.execute("SELECT seq FROM cases WHERE id = ?", [self._case_id]).fetchone()
+            row = connection.execute(
+                "SELECT seq FROM cases WHERE id = ?", [self._case_id]
+            ).fetchone()
             return remove_replies(connection, row["seq"]) if row else 0
 
 

@@ -1,4 +1,6 @@
-"""Finished runs as they are stored, read whole: the result, its iterations, and the headline that follows from it."""
+"""Finished runs as they are stored, read whole: the result, its iterations, and the headline that
+follows from it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
 
 
 def reworded(connection: sqlite3.Connection, run_seqs: Iterable[int]) -> dict[int, str]:
-    """Return the headlines of those runs whose stored one was worded by another version, as it is worded now.
+    """Return the headlines of those runs whose stored one was worded by another version, as it is
+    worded now.
 
     A run that can't be read keeps the stored one: a list shows the others all the same.
     """
@@ -37,13 +40,19 @@ def reworded(connection: sqlite3.Connection, run_seqs: Iterable[int]) -> dict[in
     found: dict[int, str] = {}
     for row in rows:
         with contextlib.suppress(StoreError):
-            found[row["seq"]] = list_line(_as_reassessed(read_run(connection, row), json.loads(row["reasons"])))
+            found[row["seq"]] = list_line(
+                _as_reassessed(read_run(connection, row), json.loads(row["reasons"]))
+            )
     return found
 
 
 def _as_reassessed(run: Run, codes: Sequence[ReviewCode]) -> Run:
-    """Return a run with the reasons that it stands by: a later rule may have dropped some, and given others."""
+    """Return a run with the reasons that it stands by: a later rule may have dropped some, and
+    given others.
+    """
     kept = [reason for reason in run.review_reasons if reason.code in codes]
     had = {reason.code for reason in kept}
-    more = [ReviewReason(code=code, message=REASON[code].meaning) for code in codes if code not in had]
+    more = [
+        ReviewReason(code=code, message=REASON[code].meaning) for code in codes if code not in had
+    ]
     return run.model_copy(update={"review_reasons": (*kept, *more)})

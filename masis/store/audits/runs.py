@@ -1,4 +1,6 @@
-"""Runs: the audits of cases, stored iteration by iteration (``masis.store.jobs`` has what all jobs share)."""
+"""Runs: the audits of cases, stored iteration by iteration (``masis.store.jobs`` has what all jobs
+share).
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,15 @@ from masis.views.headline import list_line, wording_version, worst_severity
 
 
 def figures(run: Run) -> dict[str, Any]:
-    """Return the columns of a finished run: scores of the original answer and what is wrong with it.
+    """Return the columns of a finished run: scores of the original answer and what is wrong with
+    it.
 
-    ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is ``risk_of`` the estimated
-    probability that the answer is faulty; where a fitted score gave the probability, it is three times that, since the
-    tier is part of the score. Unscored counts as 1 in the other two. ``likely`` is the built-in probability,
-    ``coverable`` whether a guarantee may accept the run. ``headline``: what is worst about the original answer in a
-    line, ``severity`` how severe; a second line counts the rest by kind. ``worded`` is the version of its wording.
+    ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is ``risk_of``
+    the estimated probability that the answer is faulty; where a fitted score gave the probability,
+    it is three times that, since the tier is part of the score. Unscored counts as 1 in the other
+    two. ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the
+    run. ``headline``: what is worst about the original answer in a line, ``severity`` how severe; a
+    second line counts the rest by kind. ``worded`` is the version of its wording.
     """
     first = run.original
     confidence = first.critique.confidence if first else None
@@ -64,7 +68,10 @@ def figures(run: Run) -> dict[str, Any]:
         "termination": run.termination_reason,
         "needs_review": run.needs_review,
         "spot_check": run.spot_check,
-        "flags": (*(faults(first) if first and run.termination_reason != "no_answer" else ()), *run_flags(run)),
+        "flags": (
+            *(faults(first) if first and run.termination_reason != "no_answer" else ()),
+            *run_flags(run),
+        ),
         "reasons": tuple(dict.fromkeys(reason.code for reason in run.review_reasons)),
         "disagreement": disagreement(first) if first else 1.0,
         "doubt": 1.0 if confidence is None else 1.0 - confidence,
@@ -82,7 +89,11 @@ def figures(run: Run) -> dict[str, Any]:
 
 def run_flags(run: Run) -> tuple[str, ...]:
     """Return how a run went, in fixed words."""
-    ended = [run.termination_reason] if run.termination_reason in ("error", "cancelled", "no_answer") else []
+    ended = (
+        [run.termination_reason]
+        if run.termination_reason in ("error", "cancelled", "no_answer")
+        else []
+    )
     signs = (("drafted", run.draft is not None), ("spot_check", run.spot_check))
     return (*(name for name, present in signs if present), *ended)
 
@@ -101,22 +112,41 @@ def faults(iteration: Iteration) -> list[str]:
         ("contradicted", "contradicted" in verdicts),
         ("unsupported", "unsupported" in verdicts),
         ("partial", "partial" in verdicts),
-        ("hallucination", iteration.critique.hallucination_detected or audit.hallucination_detected),
+        (
+            "hallucination",
+            iteration.critique.hallucination_detected or audit.hallucination_detected,
+        ),
         ("conflicting_evidence", bool(iteration.critique.conflicting_evidence)),
-        ("missing", any(issue.rule in ("missing_information", "dropped_content") for issue in iteration.issues)),
+        (
+            "missing",
+            any(
+                issue.rule in ("missing_information", "dropped_content")
+                for issue in iteration.issues
+            ),
+        ),
         ("unscored", unscored),
     )
     return [name for name, present in signs if present]
 
 
-def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Collection[int] = ()) -> None:
-    """Write the result of a run over what was saved as it went; iterations ``kept`` stand there already."""
+def write_result(
+    connection: sqlite3.Connection, seq: int, run: Run, kept: Collection[int] = ()
+) -> None:
+    """Write the result of a run over what was saved as it went; iterations ``kept`` stand there
+    already.
+    """
     last = run.iterations[-1].iteration_number if run.iterations else 0
     drop_parts(connection, seq, "iteration", above=last)
     drop_parts(connection, seq, "step")
     for iteration in run.iterations:
         if iteration.iteration_number not in kept:
-            save_part(connection, seq, "iteration", iteration.iteration_number, pack(iteration.model_dump_json()))
+            save_part(
+                connection,
+                seq,
+                "iteration",
+                iteration.iteration_number,
+                pack(iteration.model_dump_json()),
+            )
     columns = figures(run)
     columns |= {name: json.dumps(columns[name]) for name in ("flags", "reasons")}
     update_job(
@@ -132,7 +162,9 @@ def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Colle
     metrics.write(connection, run)
 
 
-def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
+def summaries(
+    connection: sqlite3.Connection, where: str, values: Sequence[Any]
+) -> tuple[RunSummary, ...]:
     """Return the runs that a condition of ours names, as lists show them, newest first."""
     rows = connection.execute(
         f"""SELECT runs.*, cases.id AS case_id, purges.at AS removed_at
@@ -143,7 +175,9 @@ def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any])
     found = []
     for row in rows:
         with readable(connection, "run", row["seq"]):
-            found.append(record_of(RunSummary, row, parsed=("models", "settings", "flags", "reasons")))
+            found.append(
+                record_of(RunSummary, row, parsed=("models", "settings", "flags", "reasons"))
+            )
     return tuple(found)
 
 
@@ -186,9 +220,11 @@ class Runs(StoredJobs[Event, RunProgress]):
         started_at: str | None = None,
         owner: Owner | None = None,
     ) -> None:
-        """Note that a run begins, in this process unless an owner is named; ``asked_by`` names who asked for it.
+        """Note that a run begins, in this process unless an owner is named; ``asked_by`` names who
+        asked for it.
 
-        Raises UnknownRecord (no such case), Removed and StoreError (the id is taken, the case has other content).
+        Raises UnknownRecord (no such case), Removed and StoreError (the id is taken, the case has
+        other content).
         """
         with self._database.transaction(durable=False) as connection:
             columns = _columns(connection, run_id, case_id, case_digest, models, settings)
@@ -198,11 +234,15 @@ class Runs(StoredJobs[Event, RunProgress]):
         """Store the answer that was drafted for a case without one."""
         with self._database.transaction(durable=False) as connection:
             run = self.unfinished(connection, run_id)
-            connection.execute("UPDATE jobs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]])
+            connection.execute(
+                "UPDATE jobs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]]
+            )
             self.seen(connection, run["seq"])
 
     def save_steps(self, run_id: str, steps: StepsDone) -> None:
-        """Store what an iteration under way has finished besides what it had before; earlier ones are dropped."""
+        """Store what an iteration under way has finished besides what it had before; earlier ones
+        are dropped.
+        """
         with self._database.transaction(durable=False) as connection:
             seq = self.unfinished(connection, run_id)["seq"]
             first, last = steps.iteration_number * _STEPS_EACH, last_part(connection, seq, "step")
@@ -213,30 +253,43 @@ class Runs(StoredJobs[Event, RunProgress]):
             self.seen(connection, seq)
 
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
-        """Store an iteration as it is now; the same number again replaces it while the run is under way."""
+        """Store an iteration as it is now; the same number again replaces it while the run is under
+        way.
+        """
         with self._database.transaction(durable=False) as connection:
-            seq, packed = self.unfinished(connection, run_id)["seq"], pack(iteration.model_dump_json())
+            seq, packed = (
+                self.unfinished(connection, run_id)["seq"],
+                pack(iteration.model_dump_json()),
+            )
             save_part(connection, seq, "iteration", iteration.iteration_number, packed)
             self.seen(connection, seq)
 
     def finish(self, run: Run, kept: Collection[int] = ()) -> None:
-        """Store the result of a run, started here or computed elsewhere; the case's state follows at once.
+        """Store the result of a run, started here or computed elsewhere; the case's state follows
+        at once.
 
-        ``kept`` are the numbers of iterations that ``save_iteration`` has been given just as they are in the run.
-        Finishing twice with the same result is harmless; with another one it is a StoreError.
+        ``kept`` are the numbers of iterations that ``save_iteration`` has been given just as they
+        are in the run. Finishing twice with the same result is harmless; with another one it is a
+        StoreError.
         """
         with self._database.transaction(durable=False) as connection:
             row = connection.execute("SELECT * FROM runs WHERE id = ?", [run.id]).fetchone()
             if row is None:
-                columns = _columns(connection, run.id, run.case_id, run.case_digest, run.models, run.settings)
+                columns = _columns(
+                    connection, run.id, run.case_id, run.case_digest, run.models, run.settings
+                )
                 self.begin(connection, run.id, columns, run.started_at)
             row = self.row(connection, run.id)
             if row["case_seq"] != case_seq(connection, run.case_id):
-                raise StoreError(f"run {run.id!r} was started for another case than {run.case_id!r}.")
+                raise StoreError(
+                    f"run {run.id!r} was started for another case than {run.case_id!r}."
+                )
             assert_not_removed(connection, row)
             if row["state"] == "finished":
                 if read_run(connection, row) != run:
-                    raise StoreError(f"run {run.id!r} is finished with another result, which stays as it is.")
+                    raise StoreError(
+                        f"run {run.id!r} is finished with another result, which stays as it is."
+                    )
                 return
             write_result(connection, row["seq"], run, kept)
             executions.log_end(connection, run, row["starts"])
@@ -247,7 +300,9 @@ class Runs(StoredJobs[Event, RunProgress]):
         return int(self._database.value(f"SELECT count(*) {_TO_ASSESS}", [rule]))
 
     def to_assess(self, rule: str | None, *, after: int, limit: int) -> tuple[Assessed, ...]:
-        """Cases from number ``after`` on, in order, that stand by a run judged by another rule (any rule for None)."""
+        """Cases from number ``after`` on, in order, that stand by a run judged by another rule (any
+        rule for None).
+        """
         rows = self._database.execute(
             f"""SELECT cases.seq, cases.id, runs.id, cases.version, cases.state = 'accepted', standing.id,
                     EXISTS (SELECT 1 FROM decision_log AS log WHERE log.case_seq = cases.seq AND log.source = 'HUMAN')
@@ -260,9 +315,15 @@ class Runs(StoredJobs[Event, RunProgress]):
         )
 
     def note_assessment(
-        self, run_id: str, acceptance: Acceptance, reasons: Sequence[ReviewReason], *, drawn: bool = False
+        self,
+        run_id: str,
+        acceptance: Acceptance,
+        reasons: Sequence[ReviewReason],
+        *,
+        drawn: bool = False,
     ) -> None:
-        """Note what a rule made of a finished run in its derived figures; what the run holds stays as it is.
+        """Note what a rule made of a finished run in its derived figures; what the run holds stays
+        as it is.
 
         With ``drawn`` it counts as a spot check from now on. Raises UnknownRecord and Removed.
         """
@@ -271,19 +332,26 @@ class Runs(StoredJobs[Event, RunProgress]):
             assert_not_removed(connection, row)
             made = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
             now = figures(read_run(connection, row).model_copy(update=made))
-            derived = {name: now[name] for name in ("tier", "risk", "coverable", "headline", "worded", "rule")}
+            derived = {
+                name: now[name]
+                for name in ("tier", "risk", "coverable", "headline", "worded", "rule")
+            }
             derived |= {"reasons": json.dumps(now["reasons"]), "needs_review": bool(reasons)}
             derived |= {"spot_check": True} if drawn else {}
             update_job(connection, row["seq"], **derived)
             self.on_change(connection, row)
 
     def get(self, run_id: str) -> Run:
-        """Return a finished run. Raises UnknownRecord, Removed, and StoreError where it is not finished."""
+        """Return a finished run. Raises UnknownRecord, Removed, and StoreError where it is not
+        finished.
+        """
         with self._database.reading() as connection:
             return read_run(connection, self.finished(connection, run_id))
 
     def progress(self, run_id: str) -> RunProgress:
-        """Return how far a run has come: its settings, its draft, the iterations finished so far. Raises Removed."""
+        """Return how far a run has come: its settings, its draft, the iterations finished so far.
+        Raises Removed.
+        """
         with self._database.reading() as connection:
             row = self.row(connection, run_id)
             assert_not_removed(connection, row)
@@ -305,7 +373,8 @@ class Runs(StoredJobs[Event, RunProgress]):
             return summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
 
     def under_way(self, case_id: str) -> str | None:
-        """Return the run of a case that a living process makes now; runs whose process is gone become interrupted.
+        """Return the run of a case that a living process makes now; runs whose process is gone
+        become interrupted.
 
         Raises UnknownRecord.
         """
@@ -322,7 +391,8 @@ class Runs(StoredJobs[Event, RunProgress]):
 
     def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
         """Return the ids of cases with more than one finished run, the one that ran last first."""
-        # the inner list comes from an index alone; what was removed is then asked of its few runs, not of all there are
+        # the inner list comes from an index alone; what was removed is then asked of its few runs,
+        # not of all there are
         rows = self._database.execute(
             """SELECT cases.id FROM (
                    SELECT case_seq, max(seq) AS newest FROM runs
@@ -335,8 +405,12 @@ class Runs(StoredJobs[Event, RunProgress]):
         )
         return tuple(row[0] for row in rows)
 
-    def find(self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]) -> str | None:
-        """Return the newest run of a case in this state, over this content, with these settings; None without one."""
+    def find(
+        self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]
+    ) -> str | None:
+        """Return the newest run of a case in this state, over this content, with these settings;
+        None without one.
+        """
         row = self._database.row(
             """SELECT runs.id FROM runs JOIN cases ON cases.seq = case_seq
                WHERE cases.id = ? AND settings_digest = ? AND runs.state = ? AND case_digest = ?
@@ -356,14 +430,17 @@ def _columns(
     settings: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the columns of a run that begins. Raises UnknownRecord, Removed and StoreError."""
-    case = connection.execute("SELECT seq, digest, redaction_seq FROM cases WHERE id = ?", [case_id]).fetchone()
+    case = connection.execute(
+        "SELECT seq, digest, redaction_seq FROM cases WHERE id = ?", [case_id]
+    ).fetchone()
     if case is None:
         raise UnknownRecord(f"there is no case {case_id!r} for run {run_id!r}. Add the case first.")
     if case["redaction_seq"] is not None:
         raise Removed(f"case {case_id!r} was redacted: there is nothing left to audit.")
     if case["digest"] != case_digest:
         raise StoreError(
-            f"run {run_id!r} audits other content than case {case_id!r} holds here. Add that as a new case."
+            f"run {run_id!r} audits other content than case {case_id!r} holds here. Add that as a"
+            " new case."
         )
     return {
         "case_seq": case["seq"],
@@ -375,4 +452,6 @@ def _columns(
 
 
 def _case_id_of(connection: sqlite3.Connection, run: sqlite3.Row) -> str:
-    return str(connection.execute("SELECT id FROM cases WHERE seq = ?", [run["case_seq"]]).fetchone()[0])
+    return str(
+        connection.execute("SELECT id FROM cases WHERE seq = ?", [run["case_seq"]]).fetchone()[0]
+    )

@@ -1,8 +1,10 @@
-"""Backups: a copy of a database while it is in use, verified before it counts; and putting one back.
+"""Backups: a copy of a database while it is in use, verified before it counts; and putting one
+back.
 
-A copy is of one moment: it is read in one transaction, while others read and write. It is a single file, without the
-write-ahead log that a database in use has beside it. It gets its name only when it has been verified and is on the
-disk, so that a file of that name is always a whole backup, whatever cut the making short.
+A copy is of one moment: it is read in one transaction, while others read and write. It is a single
+file, without the write-ahead log that a database in use has beside it. It gets its name only when
+it has been verified and is on the disk, so that a file of that name is always a whole backup,
+whatever cut the making short.
 """
 
 from __future__ import annotations
@@ -43,10 +45,12 @@ class BackupCheck(Record):
 
 
 def back_up(database: Database, target: Path) -> BackupCheck:
-    """Copy a database that may be in use, as it is when the copying begins, verify the copy, and give it its name.
+    """Copy a database that may be in use, as it is when the copying begins, verify the copy, and
+    give it its name.
 
-    Raises InputError where the target exists, StoreError where its folder can't be written or the copy does not verify,
-    since the database is not in order (nothing is left of it), and the other errors of ``explained_errors``.
+    Raises InputError where the target exists, StoreError where its folder can't be written or the
+    copy does not verify, since the database is not in order (nothing is left of it), and the other
+    errors of ``explained_errors``.
     """
     if target.exists():
         raise InputError(f"{target}: is there already", cure="Name another file, or a folder.")
@@ -61,22 +65,30 @@ def back_up(database: Database, target: Path) -> BackupCheck:
             )
         _keep(part, target)
     except OSError as error:
-        raise StoreError(f"{target}: can't be written ({error.strerror}). Name another place, or make room.") from error
+        raise StoreError(
+            f"{target}: can't be written ({error.strerror}). Name another place, or make room."
+        ) from error
     finally:
         remove(part)
     return found.model_copy(update={"path": str(target)})
 
 
 def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
-    """Read a whole backup: file, references, guards, both logs, what entries are about, derived states.
+    """Read a whole backup: file, references, guards, both logs, what entries are about, derived
+    states.
 
-    Raises NotADatabase where it is none of ours, and StoreError where it can't be read or is of another version.
+    Raises NotADatabase where it is none of ours, and StoreError where it can't be read or is of
+    another version.
     """
     try:
         with _migrated(path, known) as file, contextlib.closing(Database(file, size=1)) as database:
             found = check(database)
             with database.reading() as connection:
-                deep = [row[0] for row in connection.execute("PRAGMA integrity_check(10)") if row[0] != "ok"]
+                deep = [
+                    row[0]
+                    for row in connection.execute("PRAGMA integrity_check(10)")
+                    if row[0] != "ok"
+                ]
                 gone = guards.missing(connection)
                 problems = [
                     *found.problems,
@@ -97,27 +109,40 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
             problems=tuple(problems),
         )
     except sqlite3.DatabaseError as error:
-        raise NotADatabase(f"{path}: is no backup of the workbench, or a damaged one ({error}).") from error
+        raise NotADatabase(
+            f"{path}: is no backup of the workbench, or a damaged one ({error})."
+        ) from error
 
 
-def restore(backup: Path, database: Path, *, replace: bool = False, stamp: str = "") -> tuple[BackupCheck, Path | None]:
-    """Verify a backup and put it where the database belongs; the database that was there is kept beside it.
+def restore(
+    backup: Path, database: Path, *, replace: bool = False, stamp: str = ""
+) -> tuple[BackupCheck, Path | None]:
+    """Verify a backup and put it where the database belongs; the database that was there is kept
+    beside it.
 
-    Returns what the backup holds, and where the replaced database lies now, which ``stamp`` tells from others; None
-    where there was none. Raises InputError where there is no such backup, or a database is there and ``replace`` is not
-    said; NotADatabase and StoreError where the backup does not verify and DatabaseBusy where the database that is there
-    is in use: then nothing was changed.
+    Returns what the backup holds, and where the replaced database lies now, which ``stamp`` tells
+    from others; None where there was none. Raises InputError where there is no such backup, or a
+    database is there and ``replace`` is not said; NotADatabase and StoreError where the backup does
+    not verify and DatabaseBusy where the database that is there is in use: then nothing was
+    changed.
     """
     if not backup.is_file():
-        raise InputError(f"{backup}: there is no such file", cure="Name a file that `masis db backup` made.")
+        raise InputError(
+            f"{backup}: there is no such file", cure="Name a file that `masis db backup` made."
+        )
     if database.exists() and not replace:
         raise InputError(
             f"{database}: a database is there",
-            cure="Say --replace to put the backup in its place (it is kept under another name), or name a new file.",
+            cure=(
+                "Say --replace to put the backup in its place (it is kept under another name), or"
+                " name a new file."
+            ),
         )
     found = verify(backup)
     if found.problems:
-        raise StoreError(f"{backup}: is not in order, nothing was restored: {'; '.join(found.problems[:5])}.")
+        raise StoreError(
+            f"{backup}: is not in order, nothing was restored: {'; '.join(found.problems[:5])}."
+        )
     part = _part(database)
     aside: Path | None = None
     try:
@@ -139,15 +164,21 @@ def restore(backup: Path, database: Path, *, replace: bool = False, stamp: str =
 
 def _copy(source_file: Path, part: Path) -> None:
     """Copy a database as it is at one moment, into a single file."""
-    with explained_errors(source_file), contextlib.closing(connect(source_file, create=False)) as source:
-        source.execute("BEGIN")  # in a transaction of its own the copy never starts again for what others write
+    with (
+        explained_errors(source_file),
+        contextlib.closing(connect(source_file, create=False)) as source,
+    ):
+        # in a transaction of its own the copy never starts again for what others write
+        source.execute("BEGIN")
         source.execute("SELECT 1 FROM sqlite_master").fetchone()
         try:
             with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as copy:
                 source.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error as error:
-            if (error.sqlite_errorname or "").startswith(("SQLITE_FULL", "SQLITE_CANTOPEN", "SQLITE_READONLY")):
+            if (error.sqlite_errorname or "").startswith(
+                ("SQLITE_FULL", "SQLITE_CANTOPEN", "SQLITE_READONLY")
+            ):
                 with explained_errors(part):
                     raise
             raise
@@ -182,7 +213,9 @@ def _sync(path: Path) -> None:
 
 @contextlib.contextmanager
 def _migrated(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
-    """The backup itself or, where an earlier version made it, a migrated copy: opening it would migrate it as well."""
+    """The backup itself or, where an earlier version made it, a migrated copy: opening it would
+    migrate it as well.
+    """
     with contextlib.closing(connect(path, create=False)) as connection:
         if connection.execute("PRAGMA application_id").fetchone()[0] != migrations.APPLICATION_ID:
             raise NotADatabase(f"{path}: is no database of the workbench.")
@@ -207,19 +240,24 @@ def _set_aside(database: Path, stamp: str) -> Path:
     try:
         with contextlib.closing(connect(database, create=False)) as connection:
             connection.execute("PRAGMA busy_timeout = 2000")
-            # leaving the write-ahead log behind needs the file for itself: it fails while anybody has it open
+            # leaving the write-ahead log behind needs the file for itself: it fails while anybody
+            # has it open
             connection.execute("PRAGMA journal_mode = DELETE").fetchone()
         with contextlib.suppress(OSError):  # a file system without second names: it is moved
-            # the database keeps its own name until the backup takes it, whenever this process may be killed
+            # the database keeps its own name until the backup takes it, whenever this process may
+            # be killed
             os.link(database, aside)
             return aside
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise DatabaseBusy(
-                f"{database}: is in use, nothing was restored. End `masis serve` and whatever else has it open first."
+                f"{database}: is in use, nothing was restored. End `masis serve` and whatever else"
+                " has it open first."
             ) from error
         # else it is damaged, which may be why a backup is restored
     for suffix in ("", *BESIDE):
         with contextlib.suppress(FileNotFoundError):
-            os.replace(database.with_name(database.name + suffix), aside.with_name(aside.name + suffix))
+            os.replace(
+                database.with_name(database.name + suffix), aside.with_name(aside.name + suffix)
+            )
     return aside

@@ -1,8 +1,9 @@
 """An append-only log bound by a hash chain: the decision log and the screening log are two of them.
 
-``digest`` = SHA-256 over sequence number, time, digest of the payload and digest of the entry before, a line each; the
-first entry follows 64 zeros. An entry's id is the beginning of its digest. What an entry says is its payload, kept in a
-table of its own, so that one can be redacted, which is an entry itself, and the chain stays intact.
+``digest`` = SHA-256 over sequence number, time, digest of the payload and digest of the entry
+before, a line each; the first entry follows 64 zeros. An entry's id is the beginning of its digest.
+What an entry says is its payload, kept in a table of its own, so that one can be redacted, which is
+an entry itself, and the chain stays intact.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ E = TypeVar("E", LogEntry, ScreeningEntry)
 
 
 def canonical_json(value: Any) -> str:
-    """Return JSON with sorted keys and no blanks: the same content gives the same text. Raises ValueError for NaN."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """Return JSON with sorted keys and no blanks: the same content gives the same text. Raises
+    ValueError for NaN.
+    """
+    return json.dumps(
+        value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
 
 
 def sha256(text: str) -> str:
@@ -51,7 +56,12 @@ def place_after(head: LogHead, at: str, payload_digest: str) -> ChainedEntry:
     seq, previous = head.length + 1, head.digest
     digest = _entry_digest(seq, at, payload_digest, previous)
     return ChainedEntry(
-        seq=seq, id=digest[:_ID_LENGTH], at=at, payload_digest=payload_digest, previous=previous, digest=digest
+        seq=seq,
+        id=digest[:_ID_LENGTH],
+        at=at,
+        payload_digest=payload_digest,
+        previous=previous,
+        digest=digest,
     )
 
 
@@ -62,15 +72,19 @@ def _entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
 
 @dataclass(frozen=True)
 class ChainedLog(Generic[D, E]):
-    """One log: its tables, what an entry of it is, and everything that both logs do with their entries.
+    """One log: its tables, what an entry of it is, and everything that both logs do with their
+    entries.
 
-    Everything but ``verify`` runs inside a transaction of the caller, which must be durable where it appends.
+    Everything but ``verify`` runs inside a transaction of the caller, which must be durable where
+    it appends.
     """
 
     table: str
     payloads: str
     select: str
-    """Selects every entry as ``log``, with ``payload`` (NULL where redacted), ``reviewer`` and the ids it names."""
+    """Selects every entry as ``log``, with ``payload`` (NULL where redacted), ``reviewer`` and the
+    ids it names.
+    """
 
     noun: str
     decision: type[D]
@@ -93,7 +107,9 @@ class ChainedLog(Generic[D, E]):
         return self.table.replace("_", " ")
 
     def facts(self, entry: sqlite3.Row | D) -> dict[str, Any]:
-        """Return what the columns say of an entry, or what they must say of a decision, by the same names."""
+        """Return what the columns say of an entry, or what they must say of a decision, by the same
+        names.
+        """
         if isinstance(entry, sqlite3.Row):
             return {name: entry[column] for name, column in self.repeated.items()}
         return {name: getattr(entry, name) for name in self.repeated}
@@ -105,9 +121,13 @@ class ChainedLog(Generic[D, E]):
         ).fetchone()
         return LogHead(*(row or (0, NOTHING_BEFORE)))
 
-    def rows(self, connection: sqlite3.Connection, where: str, values: list[Any]) -> list[sqlite3.Row]:
+    def rows(
+        self, connection: sqlite3.Connection, where: str, values: list[Any]
+    ) -> list[sqlite3.Row]:
         """Return the rows of entries that a condition of ours names, in order."""
-        return connection.execute(f"{self.select} WHERE {where} ORDER BY log.seq", values).fetchall()
+        return connection.execute(
+            f"{self.select} WHERE {where} ORDER BY log.seq", values
+        ).fetchall()
 
     def row(self, connection: sqlite3.Connection, entry_id: str) -> sqlite3.Row:
         """Return the row of an entry. Raises UnknownRecord."""
@@ -119,14 +139,22 @@ class ChainedLog(Generic[D, E]):
     def read(self, row: sqlite3.Row) -> E:
         """Return an entry from its row. Raises StoreError where it can't be read."""
         try:
-            decision = None if row["payload"] is None else self.decision.model_validate_json(row["payload"])
+            decision = (
+                None
+                if row["payload"] is None
+                else self.decision.model_validate_json(row["payload"])
+            )
         except ValidationError as error:
             raise StoreError(
-                f"entry {row['seq']} ({row['id']}) of the {self.name} can't be read: it was altered. "
-                "`masis verify-log` names what else was."
+                f"entry {row['seq']} ({row['id']}) of the {self.name} can't be read: it was"
+                " altered. `masis verify-log` names what else was."
             ) from error
-        # the decision is checked, and the columns have their types from the table: checking all again takes as long
-        fields: dict[str, Any] = {"decision": decision, **{name: row[name] for name in ChainedEntry.model_fields}}
+        # the decision is checked, and the columns have their types from the table: checking all
+        # again takes as long
+        fields: dict[str, Any] = {
+            "decision": decision,
+            **{name: row[name] for name in ChainedEntry.model_fields},
+        }
         return self.entry.model_construct(**fields)
 
     def page(
@@ -137,7 +165,8 @@ class ChainedLog(Generic[D, E]):
         log_filter: LogFilter,
         upto: int | None = None,
     ) -> Page[E]:
-        """Return one page of the entries that match, counted up to ``upto`` unless the log's end says how many.
+        """Return one page of the entries that match, counted up to ``upto`` unless the log's end
+        says how many.
 
         ``joins`` are those that the conditions need.
         """
@@ -147,7 +176,9 @@ class ChainedLog(Generic[D, E]):
         total = self.head(connection).length
         if conditions:
             count = f"SELECT count(*) FROM (SELECT 1 {matching} LIMIT ?)"  # noqa: S608
-            total = connection.execute(count, [*values, -1 if upto is None else upto + 1]).fetchone()[0]
+            total = connection.execute(
+                count, [*values, -1 if upto is None else upto + 1]
+            ).fetchone()[0]
         # the numbers of the page come from an index, and only its rows are joined and read
         first = "DESC" if log_filter.newest_first else "ASC"
         numbers = f"SELECT log.seq {matching} ORDER BY log.seq {first} LIMIT ? OFFSET ?"
@@ -158,7 +189,9 @@ class ChainedLog(Generic[D, E]):
         more = bool(conditions) and upto is not None and total > upto
         return Page(rows=tuple(map(self.read, rows)), total=total - more, more=more)
 
-    def with_token(self, connection: sqlite3.Connection, decision: D, same: tuple[str, ...]) -> E | None:
+    def with_token(
+        self, connection: sqlite3.Connection, decision: D, same: tuple[str, ...]
+    ) -> E | None:
         """Return the entry that a submit with this token made before; None where there is none.
 
         Raises StoreError where that entry differs in one of the facts ``same``.
@@ -169,25 +202,35 @@ class ChainedLog(Generic[D, E]):
             facts = self.facts(decision)
             if any(row[name] != facts[name] for name in same):
                 raise StoreError(
-                    f"the token of this submit belongs to entry {row['id']}, which is about something else."
+                    f"the token of this submit belongs to entry {row['id']}, which is about"
+                    " something else."
                 )
             return self.read(row)
         return None
 
     def payload_of(self, decision: D) -> str:
-        """Return the text that is stored and digested. Raises InputError where the decision can't be stored as text."""
+        """Return the text that is stored and digested. Raises InputError where the decision can't
+        be stored as text.
+        """
         try:
             payload = canonical_json(decision.model_dump(mode="json"))
             payload.encode()
         except (ValueError, TypeError) as error:
             raise InputError(
-                "the entry holds what can't be stored as text", cure=f"Remove it and submit again ({error})."
+                "the entry holds what can't be stored as text",
+                cure=f"Remove it and submit again ({error}).",
             ) from error
         if "\x00" in f"{decision.reviewer}{decision.token}":
-            raise InputError("the reviewer's name holds a null byte", cure="Type the name again.", field="reviewer")
+            raise InputError(
+                "the reviewer's name holds a null byte",
+                cure="Type the name again.",
+                field="reviewer",
+            )
         return payload
 
-    def append(self, connection: sqlite3.Connection, decision: D, at: str, links: Mapping[str, int | None]) -> E:
+    def append(
+        self, connection: sqlite3.Connection, decision: D, at: str, links: Mapping[str, int | None]
+    ) -> E:
         """Write an entry at the end of the chain, signed where the database was opened with a key.
 
         ``links`` are the numbers of the rows it refers to.
@@ -205,14 +248,19 @@ class ChainedLog(Generic[D, E]):
             signatures.sign(connection, connection.log_key, self.table, place.seq, place.digest)
         return self.entry(decision=decision, **place.model_dump())
 
-    def redact(self, connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str) -> E:
+    def redact(
+        self, connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str
+    ) -> E:
         """Append the redaction of an entry, and remove what was written in it.
 
-        The redaction keeps what the log's own columns say of the entry, so that these can't be changed unseen either.
-        Raises StoreError where the entry is redacted already or is a redaction itself.
+        The redaction keeps what the log's own columns say of the entry, so that these can't be
+        changed unseen either. Raises StoreError where the entry is redacted already or is a
+        redaction itself.
         """
         if row["payload"] is None or row["kind"] == "redaction":
-            raise StoreError(f"entry {row['id']} is {'a redaction' if row['payload'] else 'redacted'} already.")
+            raise StoreError(
+                f"entry {row['id']} is {'a redaction' if row['payload'] else 'redacted'} already."
+            )
         decision = self.decision(
             kind="redaction",
             reviewer=by,
@@ -221,29 +269,46 @@ class ChainedLog(Generic[D, E]):
             **{name: row[name] for name in self.about},
         )
         entry = self.append(
-            connection, decision, at, {**{name: row[name] for name in self.links}, "redacts": row["seq"]}
+            connection,
+            decision,
+            at,
+            {**{name: row[name] for name in self.links}, "redacts": row["seq"]},
         )
         connection.execute(f"DELETE FROM {self.payloads} WHERE entry_seq = ?", [row["seq"]])  # noqa: S608
         return entry
 
     def verify(self, connection: sqlite3.Connection) -> LogCheck:
-        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
+        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log
+        that is gone.
+        """
         broken, set_back = list[str](), list[str]()
         length, redacted, previous, expected, latest = 0, 0, NOTHING_BEFORE, 1, ""
         if gone := guards.missing(connection, self.table):
-            broken.append(f"the {self.name} has lost its guards, entries could be altered ({', '.join(gone)})")
+            broken.append(
+                f"the {self.name} has lost its guards, entries could be altered ({', '.join(gone)})"
+            )
         for row in connection.execute(f"{self.select} ORDER BY log.seq"):
             length, redacted = length + 1, redacted + (row["payload"] is None)
             problems = self._problems(connection, row, previous, expected)
             broken += [f"{self.noun} {row['seq']} ({row['id']}): {problem}" for problem in problems]
             if row["at"] < latest:
-                set_back.append(f"{self.noun} {row['seq']} ({row['id']}): it is dated before the one before it")
+                set_back.append(
+                    f"{self.noun} {row['seq']} ({row['id']}): it is dated before the one before it"
+                )
             previous, expected, latest = row["digest"], row["seq"] + 1, row["at"]
         for (seq,) in connection.execute(
             f"SELECT entry_seq FROM {self.payloads} WHERE entry_seq NOT IN (SELECT seq FROM {self.table})"  # noqa: S608
         ):
-            broken.append(f"{self.noun} {seq}: its place in the log is gone, what was decided is left")
-        return LogCheck(length=length, head=previous, redacted=redacted, broken=tuple(broken), set_back=tuple(set_back))
+            broken.append(
+                f"{self.noun} {seq}: its place in the log is gone, what was decided is left"
+            )
+        return LogCheck(
+            length=length,
+            head=previous,
+            redacted=redacted,
+            broken=tuple(broken),
+            set_back=tuple(set_back),
+        )
 
     def _problems(
         self, connection: sqlite3.Connection, row: sqlite3.Row, previous: str, expected: int
@@ -251,8 +316,12 @@ class ChainedLog(Generic[D, E]):
         if row["seq"] != expected:
             yield f"entries {expected} to {row['seq'] - 1} before it are missing"
         if row["previous"] != previous:
-            yield "it does not follow the entry before it: that one was altered, replaced or removed"
-        if row["digest"] != _entry_digest(row["seq"], row["at"], row["payload_digest"], row["previous"]):
+            yield (
+                "it does not follow the entry before it: that one was altered, replaced or removed"
+            )
+        if row["digest"] != _entry_digest(
+            row["seq"], row["at"], row["payload_digest"], row["previous"]
+        ):
             yield "its digest does not fit its number, time and content: the entry was altered"
         if row["id"] != row["digest"][:_ID_LENGTH]:
             yield "its id does not fit its digest: the entry was altered"
@@ -275,16 +344,23 @@ class ChainedLog(Generic[D, E]):
             if decided[name] != value:
                 yield f"the log has {name} {value!r} where {decided[name]!r} was decided"
         if row["reviewer"] != decision.reviewer:
-            yield f"the log has the reviewer {row['reviewer']!r} where {decision.reviewer!r} decided"
+            yield (
+                f"the log has the reviewer {row['reviewer']!r} where {decision.reviewer!r} decided"
+            )
 
-    def _redaction_problems(self, connection: sqlite3.Connection, row: sqlite3.Row) -> Iterator[str]:
+    def _redaction_problems(
+        self, connection: sqlite3.Connection, row: sqlite3.Row
+    ) -> Iterator[str]:
         redaction = next(iter(self.rows(connection, "log.redacts = ?", [row["seq"]])), None)
         if redaction is None or redaction["payload"] is None:
             yield "what was decided is gone, and no redaction says why"
             return
         extra = self.decision.model_validate_json(redaction["payload"]).extra
         if extra.get("redacts") != row["id"] or extra.get("kept") != self.facts(row):
-            yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
+            yield (
+                f"the log has something else about it than its redaction (entry {redaction['seq']})"
+                " kept"
+            )
 
 
 class StoredLog(Part, Generic[D, E]):
@@ -293,14 +369,18 @@ class StoredLog(Part, Generic[D, E]):
     log: ChainedLog[D, E]
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> E:
-        """Remove what was written in an entry: its place in the chain stays. This is an entry too; returns it.
+        """Remove what was written in an entry: its place in the chain stays. This is an entry too;
+        returns it.
 
-        While another program reads an old state, the write-ahead log holds the text (``Store.settle`` says so).
-        Raises UnknownRecord, and StoreError where it is redacted already or is a redaction itself.
+        While another program reads an old state, the write-ahead log holds the text
+        (``Store.settle`` says so). Raises UnknownRecord, and StoreError where it is redacted
+        already or is a redaction itself.
         """
         with self._database.transaction() as connection:
             row = self.log.row(connection, entry_id)
-            entry = self.log.redact(connection, row, by=by, reason=reason, at=at or self._database.now())
+            entry = self.log.redact(
+                connection, row, by=by, reason=reason, at=at or self._database.now()
+            )
             self.on_redacted(connection, row)
         # until then the write-ahead log still holds pages with the old text
         self._database.once_committed(lambda: settle(self._database))
@@ -312,7 +392,10 @@ class StoredLog(Part, Generic[D, E]):
 
     def iterate(self) -> Iterator[E]:
         """Yield the whole log from its beginning, a hundred entries in memory at a time."""
-        return map(self.log.read, self._database.walk(f"{self.log.select} WHERE log.seq > ? ORDER BY log.seq"))
+        return map(
+            self.log.read,
+            self._database.walk(f"{self.log.select} WHERE log.seq > ? ORDER BY log.seq"),
+        )
 
     def head(self) -> LogHead:
         """Return length and last digest."""
@@ -320,18 +403,24 @@ class StoredLog(Part, Generic[D, E]):
             return self.log.head(connection)
 
     def verify(self) -> LogCheck:
-        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log that is gone."""
+        """Walk the chain and name every entry that doesn't fit, and why; and every guard of the log
+        that is gone.
+        """
         with self._database.reading() as connection:
             return self.log.verify(connection)
 
 
 def check_subjects(
-    rows: Iterable[sqlite3.Row], decision: type[D], noun: str, compare: Callable[[sqlite3.Row, D], str | list[str]]
+    rows: Iterable[sqlite3.Row],
+    decision: type[D],
+    noun: str,
+    compare: Callable[[sqlite3.Row, D], str | list[str]],
 ) -> SubjectCheck:
     """Compare the entries of a log with what they are about, as it is stored.
 
-    ``rows`` hold ``seq``, ``id`` and ``payload`` of each, and whatever ``compare`` needs, which returns the problems of
-    one entry, or the reason for which it can't be compared, which is none. ``noun`` is what an entry is called.
+    ``rows`` hold ``seq``, ``id`` and ``payload`` of each, and whatever ``compare`` needs, which
+    returns the problems of one entry, or the reason for which it can't be compared, which is none.
+    ``noun`` is what an entry is called.
     """
     broken: list[str] = []
     reasons: Counter[str] = Counter()
@@ -346,7 +435,10 @@ def check_subjects(
             continue  # the check of the chain names it
         if decided.about is None:
             found: str | list[str] = [
-                "has no digests of what it is about: it was not made by the workbench, or was altered"
+                (
+                    "has no digests of what it is about: it was not made by the workbench, or was"
+                    " altered"
+                )
             ]
         else:
             found = compare(row, decided)

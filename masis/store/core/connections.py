@@ -1,10 +1,12 @@
-"""Opening a database, and lending out connections to it: is the file ours, older or newer, are its guards armed.
+"""Opening a database, and lending out connections to it: is the file ours, older or newer, are its
+guards armed.
 
-Many threads and processes share one file: WAL, a busy timeout, and the write lock taken before reading whatever a
-write depends on (``BEGIN IMMEDIATE``), so that nobody writes on the strength of something that has changed.
+Many threads and processes share one file: WAL, a busy timeout, and the write lock taken before
+reading whatever a write depends on (``BEGIN IMMEDIATE``), so that nobody writes on the strength of
+something that has changed.
 
-A ``Database`` holds at most ``POOL_SIZE`` connections, lent for one read or one transaction. A connection for every
-thread would not do: Streamlit makes a thread for every rerun of a page.
+A ``Database`` holds at most ``POOL_SIZE`` connections, lent for one read or one transaction. A
+connection for every thread would not do: Streamlit makes a thread for every rerun of a page.
 """
 
 from __future__ import annotations
@@ -38,23 +40,32 @@ from masis.store.core import guards, migrations
 from masis.store.core.migrations import MIGRATIONS, Migration
 
 BUSY_TIMEOUT_S = 15.0
-"""How long a writer waits for another before it gives up; a batch of an import holds the lock for some 50 ms."""
+"""How long a writer waits for another before it gives up; a batch of an import holds the lock for
+some 50 ms.
+"""
 
 POOL_SIZE = 8
-"""Connections a process holds to one file at most: more readers than that at once gain nothing on one disk."""
+"""Connections a process holds to one file at most: more readers than that at once gain nothing on
+one disk.
+"""
 
 MOST_CACHED = 200
-"""Statements whose rows a connection remembers until something is written, such as counts of cases by filter."""
+"""Statements whose rows a connection remembers until something is written, such as counts of cases
+by filter.
+"""
 
 Unguarded = Literal["refuse", "open", "rearm"]
 Values = Sequence[Any] | Mapping[str, Any]
 
 
 class Connection(sqlite3.Connection):
-    """A connection, lent to one thread at a time, with what the pool and the transaction in it have to know."""
+    """A connection, lent to one thread at a time, with what the pool and the transaction in it have
+    to know.
+    """
 
     file: tuple[int, int] | None = None  # device and inode of the file it has open
-    log_key: bytes | None = None  # the key that signs entries of the logs; None where nobody gave one
+    # the key that signs entries of the logs; None where nobody gave one
+    log_key: bytes | None = None
     era = 0  # how often its pool had been closed when it was opened
     durable = False  # whether a commit waits for the disk (synchronous = FULL)
     writes = False  # whether the transaction holds the write lock
@@ -74,23 +85,29 @@ class _Pool:
         _POOLS.add(self)
 
     def forget(self) -> None:
-        """Start without connections and close none: closing one in a forked child would drop the parent's locks."""
+        """Start without connections and close none: closing one in a forked child would drop the
+        parent's locks.
+        """
         self.opened: set[Connection] = set()
         self._idle: list[Connection] = []
         self._free = threading.Semaphore(self.size)
 
     def take(self) -> Connection:
-        """Borrow a connection, waiting for one where all are lent. Raises DatabaseBusy, and sqlite3's errors."""
+        """Borrow a connection, waiting for one where all are lent. Raises DatabaseBusy, and
+        sqlite3's errors.
+        """
         if not self._free.acquire(timeout=BUSY_TIMEOUT_S):
             raise DatabaseBusy(
-                f"{self.path}: all {self.size} connections have been in use for {BUSY_TIMEOUT_S:.0f} s. Try again."
+                f"{self.path}: all {self.size} connections have been in use for"
+                f" {BUSY_TIMEOUT_S:.0f} s. Try again."
             )
         try:
             file, era = _file(self.path), self.era
             with contextlib.suppress(IndexError):
                 if (idle := self._idle.pop()).file == file:
                     return idle
-                self._discard(idle)  # the file was moved or replaced: what they show is of the old one
+                # the file was moved or replaced: what they show is of the old one
+                self._discard(idle)
                 self._discard_idle()
             connection = connect(self.path, create=False)
         except BaseException:
@@ -109,7 +126,9 @@ class _Pool:
                 self._discard_idle()
 
     def close(self) -> None:
-        """Close what is idle now, and what is lent when it comes back. A later use opens new ones."""
+        """Close what is idle now, and what is lent when it comes back. A later use
+        opens new ones.
+        """
         self.era += 1
         self._discard_idle()
 
@@ -126,7 +145,9 @@ class _Pool:
 
 _POOLS: weakref.WeakSet[_Pool] = weakref.WeakSet()
 _INHERITED: list[set[Connection]] = []
-"""Connections of the process this one was forked from: kept, since Python closes what nothing refers to."""
+"""Connections of the process this one was forked from: kept, since Python closes what nothing
+refers to.
+"""
 
 
 def _after_fork() -> None:
@@ -145,7 +166,9 @@ def _close_all() -> None:
 
 
 class Database:
-    """The file and its pool of connections: share the object freely, between threads and across a fork."""
+    """The file and its pool of connections: share the object freely, between threads and across a
+    fork.
+    """
 
     def __init__(
         self,
@@ -165,7 +188,9 @@ class Database:
         return len(self._pool.opened)
 
     def execute(self, sql: str, values: Values = ()) -> list[sqlite3.Row]:
-        """Run one statement, inside the caller's transaction if there is one, and return its rows."""
+        """Run one statement, inside the caller's transaction if there is one, and
+        return its rows.
+        """
         if (connection := self._held) is not None:
             return connection.execute(sql, values).fetchall()
         with self._borrowed() as connection:
@@ -183,8 +208,8 @@ class Database:
     def walk(self, sql: str, *values: Any, at_once: int = 100) -> Iterator[sqlite3.Row]:
         """Yield the rows that a statement gives in order of ``seq``, some in memory at a time.
 
-        The statement ends with a bound from which the next ones come: ``seq > ? ORDER BY seq``. Nothing is held
-        between: others may write, and what they append comes too.
+        The statement ends with a bound from which the next ones come: ``seq > ? ORDER BY seq``.
+        Nothing is held between: others may write, and what they append comes too.
         """
         seq = 0
         while rows := self.execute(f"{sql} LIMIT {at_once}", [*values, seq]):
@@ -195,10 +220,11 @@ class Database:
     def transaction(self, *, durable: bool = True) -> Iterator[Connection]:
         """Hold the write lock from the first line on; all that is written is stored, or nothing.
 
-        Inside another transaction it is a savepoint: if it fails, and the caller goes on, only its own part is undone.
-        ``durable``: what is committed survives a power cut (``synchronous = FULL``), as every writer of a log needs;
-        without it a power cut may undo the last transactions, never a part of one. Raises RuntimeError inside
-        ``reading()``, whose state may be old by now, and where it is durable inside one that is not.
+        Inside another transaction it is a savepoint: if it fails, and the caller goes on, only its
+        own part is undone. ``durable``: what is committed survives a power cut (``synchronous =
+        FULL``), as every writer of a log needs; without it a power cut may undo the last
+        transactions, never a part of one. Raises RuntimeError inside ``reading()``, whose state may
+        be old by now, and where it is durable inside one that is not.
         """
         connection = self._held
         if connection is None:
@@ -206,9 +232,13 @@ class Database:
                 yield connection
             return
         if not connection.writes:
-            raise RuntimeError("a transaction that writes can't begin while reading(): begin it first, then read.")
+            raise RuntimeError(
+                "a transaction that writes can't begin while reading(): begin it first, then read."
+            )
         if durable and not connection.durable:
-            raise RuntimeError("what must be durable can't be written inside a transaction that is not.")
+            raise RuntimeError(
+                "what must be durable can't be written inside a transaction that is not."
+            )
         with _savepoint(connection):
             yield connection
 
@@ -222,15 +252,20 @@ class Database:
             yield connection
 
     def cached(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return the rows of a statement, from memory unless the database was written to since, by anybody.
+        """Return the rows of a statement, from memory unless the database was written to since, by
+        anybody.
 
-        SQLite numbers the commits of others (``data_version``), and a connection counts the rows it changed itself. A
-        transaction that writes asks anew: what it has not committed yet is for nobody else.
+        SQLite numbers the commits of others (``data_version``), and a connection counts the rows it
+        changed itself. A transaction that writes asks anew: what it has not committed yet is for
+        nobody else.
         """
         with self.reading() as connection:
             if connection.writes:
                 return connection.execute(sql, values).fetchall()
-            change = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
+            change = (
+                connection.execute("PRAGMA data_version").fetchone()[0],
+                connection.total_changes,
+            )
             if connection.computed[0] != change or len(connection.computed[1]) >= MOST_CACHED:
                 connection.computed = (change, {})
             known, asked = connection.computed[1], (sql, *values)
@@ -239,7 +274,9 @@ class Database:
             return known[asked]
 
     def once_committed(self, action: Callable[[], object]) -> None:
-        """Call something when the transaction of this thread is committed, at once where there is none."""
+        """Call something when the transaction of this thread is committed, at once where there is
+        none.
+        """
         if (connection := self._held) is None:
             action()
         else:
@@ -266,10 +303,13 @@ class Database:
 
     @contextlib.contextmanager
     def _begun(self, *, writes: bool, durable: bool = False) -> Iterator[Connection]:
-        """Lend a connection to this thread for one transaction, which is committed or undone at its end."""
+        """Lend a connection to this thread for one transaction, which is committed or undone at its
+        end.
+        """
         actions: list[Callable[[], object]] = []
         with self._borrowed() as connection:
-            if writes and connection.durable != durable:  # SQLite can't change it inside a transaction
+            # SQLite can't change it inside a transaction
+            if writes and connection.durable != durable:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 connection.durable = durable
             connection.writes, connection.lost, connection.once_committed = writes, False, actions
@@ -279,7 +319,9 @@ class Database:
                 with connection:
                     yield connection
                     if connection.lost:
-                        raise StoreError(f"{self.path}: the transaction was broken off; nothing of it is stored.")
+                        raise StoreError(
+                            f"{self.path}: the transaction was broken off; nothing of it is stored."
+                        )
             finally:
                 self._local.connection = None
         for action in actions:
@@ -295,7 +337,9 @@ class Part:
 
 @contextlib.contextmanager
 def _savepoint(connection: Connection) -> Iterator[None]:
-    """A part of a transaction that can be undone alone; of nested ones, SQLite takes a name for the innermost."""
+    """A part of a transaction that can be undone alone; of nested ones, SQLite takes a name for the
+    innermost.
+    """
     pending = len(connection.once_committed)
     connection.execute("SAVEPOINT part")
     try:
@@ -306,8 +350,9 @@ def _savepoint(connection: Connection) -> Iterator[None]:
             connection.execute("ROLLBACK TO part")
             connection.execute("RELEASE part")
         else:
-            # A full or failing disk has SQLite undo the whole transaction. A caller that goes on all the same would
-            # from now on commit statement by statement: what it writes goes where it is undone at the end.
+            # A full or failing disk has SQLite undo the whole transaction. A caller that goes on
+            # all the same would from now on commit statement by statement: what it writes goes
+            # where it is undone at the end.
             connection.lost = True
             connection.execute("BEGIN")
         raise
@@ -356,10 +401,10 @@ def open_database(
 ) -> Database:
     """Open, creating folders and file, migrating an older one, asserting the guards of the log.
 
-    ``unguarded`` says what to do where a guard is gone: refuse, open all the same (to look what was altered), or rearm.
-    With ``log_key`` entries of the logs are signed as they are appended.
-    Raises NotADatabase (something else is there), NewerDatabase (a later version wrote it), OtherSchema (a development
-    version made it), UnguardedLog, StoreError (the place can't be used).
+    ``unguarded`` says what to do where a guard is gone: refuse, open all the same (to look what was
+    altered), or rearm. With ``log_key`` entries of the logs are signed as they are appended. Raises
+    NotADatabase (something else is there), NewerDatabase (a later version wrote it), OtherSchema (a
+    development version made it), UnguardedLog, StoreError (the place can't be used).
     """
     _check_place(path)
     try:
@@ -390,16 +435,27 @@ class _Trouble(NamedTuple):
 
 
 RESTORE = (
-    "Keep a copy of the file; `masis db restore BACKUP --replace` puts a backup in its place. Without one, "
-    "`masis export --format cases` writes the cases that can be read, for a new database."
+    "Keep a copy of the file; `masis db restore BACKUP --replace` puts a backup in its place."
+    " Without one, `masis export --format cases` writes the cases that can be read, for a new"
+    " database."
 )
 _ELSEWHERE = "Name another file with --db or MASIS_DB."
-_BUSY = _Trouble(DatabaseBusy, "is held by another program", "If one holds it open, close that, or try again later.")
+_BUSY = _Trouble(
+    DatabaseBusy,
+    "is held by another program",
+    "If one holds it open, close that, or try again later.",
+)
 _DAMAGED = _Trouble(DatabaseDamaged, "is damaged", RESTORE)
 _READONLY = _Trouble(
-    DatabaseReadOnly, "can't be written", "Make file and folder writable, or name another file with --db or MASIS_DB."
+    DatabaseReadOnly,
+    "can't be written",
+    "Make file and folder writable, or name another file with --db or MASIS_DB.",
 )
-_GONE = _Trouble(DatabaseMissing, "can't be opened: it was moved, removed or replaced", "Put it back, and start again.")
+_GONE = _Trouble(
+    DatabaseMissing,
+    "can't be opened: it was moved, removed or replaced",
+    "Put it back, and start again.",
+)
 _TROUBLE = {
     "SQLITE_BUSY": _BUSY,
     "SQLITE_LOCKED": _BUSY,
@@ -415,11 +471,14 @@ _TROUBLE = {
     "SQLITE_CANTOPEN": _GONE,
     "SQLITE_IOERR": _Trouble(DiskFailed, "its disk fails", RESTORE),
 }
-"""By the primary name of SQLite's error; ``SQLITE_IOERR_WRITE`` and the like are more exact names of the same."""
+"""By the primary name of SQLite's error; ``SQLITE_IOERR_WRITE`` and the like are more exact names
+of the same.
+"""
 _LIMITED = _Trouble(
     DatabaseFull,
     "can't grow: this process may write no larger file",
-    "Raise the limit on the size of files (ulimit -f, LimitFSIZE) and start again; what was stored before is kept.",
+    "Raise the limit on the size of files (ulimit -f, LimitFSIZE) and start again; what was stored"
+    " before is kept.",
 )
 
 
@@ -434,7 +493,8 @@ def _size_is_limited() -> bool:
 def _trouble(error: sqlite3.Error) -> _Trouble | None:
     """What is wrong with the file; None where the statement is, not the file."""
     name = getattr(error, "sqlite_errorname", None) or ""
-    if name == "SQLITE_ERROR" and "no such table" in str(error):  # another file, without our tables, is in its place
+    # another file, without our tables, is in its place
+    if name == "SQLITE_ERROR" and "no such table" in str(error):
         return _GONE
     if name == "SQLITE_IOERR_WRITE" and _size_is_limited():
         return _LIMITED
@@ -443,9 +503,11 @@ def _trouble(error: sqlite3.Error) -> _Trouble | None:
 
 @contextlib.contextmanager
 def explained_errors(path: Path) -> Iterator[None]:
-    """Raise what SQLite says about a file as an error that names the cure; let errors of a statement pass.
+    """Raise what SQLite says about a file as an error that names the cure; let errors of a
+    statement pass.
 
-    These are DatabaseBusy, DatabaseDamaged, DatabaseFull, DatabaseReadOnly, DatabaseMissing and DiskFailed.
+    These are DatabaseBusy, DatabaseDamaged, DatabaseFull, DatabaseReadOnly, DatabaseMissing and
+    DiskFailed.
     """
     try:
         yield
@@ -458,18 +520,26 @@ def explained_errors(path: Path) -> Iterator[None]:
 def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     trouble = _trouble(error)
     if trouble is _DAMAGED:
-        return NotADatabase(f"{path}: is not a database of the workbench, or a damaged one ({error}). {_ELSEWHERE}")
+        return NotADatabase(
+            f"{path}: is not a database of the workbench, or a damaged one ({error}). {_ELSEWHERE}"
+        )
     if trouble is _BUSY:
         trouble = _Trouble(
-            DatabaseBusy, "is held by another program, which may be bringing it up to date", "Try again later."
+            DatabaseBusy,
+            "is held by another program, which may be bringing it up to date",
+            "Try again later.",
         )
     if trouble is not None and trouble is not _GONE:
         return trouble.error(path, error)
-    return StoreError(f"{path}: can't be opened ({error}). Check that the folder can be written to.")
+    return StoreError(
+        f"{path}: can't be opened ({error}). Check that the folder can be written to."
+    )
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Switch, once for the file; SQLite does not wait its turn for this when several open a new file at once."""
+    """Switch, once for the file; SQLite does not wait its turn for this when several open a new
+    file at once.
+    """
     until = time.monotonic() + BUSY_TIMEOUT_S
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
@@ -484,21 +554,28 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 def _check_place(path: Path) -> None:
     try:
         if path.is_dir():
-            raise NotADatabase(f"{path}: is a folder, not a database. Name a file in it, such as {path / 'masis.db'}.")
+            raise NotADatabase(
+                f"{path}: is a folder, not a database. Name a file in it, such as"
+                f" {path / 'masis.db'}."
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The file itself is only ever opened by SQLite. Closing any other handle on it would drop every lock that this
-        # process holds (POSIX), and another process would then take the log of its writes away from under it.
+        # The file itself is only ever opened by SQLite. Closing any other handle on it would drop
+        # every lock that this process holds (POSIX), and another process would then take the log of
+        # its writes away from under it.
         if path.exists() and not os.access(path, os.R_OK):
             raise StoreError(f"{path}: can't be used (Permission denied). {_ELSEWHERE}")
     except OSError as error:
         raise StoreError(f"{path}: can't be used ({error.strerror}). {_ELSEWHERE}") from error
 
 
-def assert_readable(connection: sqlite3.Connection, path: Path, known: Sequence[Migration] = MIGRATIONS) -> None:
-    """Check that a file is empty or a database of the workbench that this version can read; changes nothing.
+def assert_readable(
+    connection: sqlite3.Connection, path: Path, known: Sequence[Migration] = MIGRATIONS
+) -> None:
+    """Check that a file is empty or a database of the workbench that this version can read; changes
+    nothing.
 
-    Raises NotADatabase (another program made it), OtherSchema (a development version made it, with another
-    ``schema.sql``) and NewerDatabase (a later version has changed its schema).
+    Raises NotADatabase (another program made it), OtherSchema (a development version made it, with
+    another ``schema.sql``) and NewerDatabase (a later version has changed its schema).
     """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -509,15 +586,18 @@ def assert_readable(connection: sqlite3.Connection, path: Path, known: Sequence[
     writer = row[0] if row else "unknown"
     if not migrations.made_with_this_schema(connection):
         raise OtherSchema(
-            f"{path}: was made by a development version of the workbench ({writer}) whose schema this version can't "
-            "read: with that version, run `masis export --format cases` and import the file here, and keep what was "
-            "decided with `--format decided` (the decision log does not carry over), or start anew in another file "
-            "with --db or MASIS_DB."
+            f"{path}: was made by a development version of the workbench ({writer}) whose schema"
+            " this version can't read: with that version, run `masis export --format cases` and"
+            " import the file here, and keep what was decided with `--format decided` (the"
+            " decision log does not carry over), or start anew in another file with --db or"
+            " MASIS_DB."
         )
-    unknown = [name for name in migrations.applied(connection) if name not in migrations.names(known)]
+    unknown = [
+        name for name in migrations.applied(connection) if name not in migrations.names(known)
+    ]
     if unknown:
         raise NewerDatabase(
-            f"{path}: was written by a later version of the workbench ({writer}, "
-            f"schema {unknown[-1]}); this is {version.APP}, which knows up to {known[-1].__name__}. "
-            "Update the workbench, or name another file with --db or MASIS_DB."
+            f"{path}: was written by a later version of the workbench ({writer}, schema"
+            f" {unknown[-1]}); this is {version.APP}, which knows up to {known[-1].__name__}."
+            " Update the workbench, or name another file with --db or MASIS_DB."
         )

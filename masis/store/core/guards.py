@@ -1,8 +1,9 @@
 """Triggers that keep the logs growing only: no update, no delete, no replacement, no gap.
 
-They are armed again after every migration, since rebuilding a table (``transform()`` of sqlite-utils) drops them
-without a word, and asserted on every opening. They stop accidents and careless tools; whoever drops them and edits a
-row is found by the hash chain (``Decisions.verify``).
+They are armed again after every migration, since rebuilding a table (``transform()`` of
+sqlite-utils) drops them without a word, and asserted on every opening. They stop accidents and
+careless tools; whoever drops them and edits a row is found by the hash chain
+(``Decisions.verify``).
 """
 
 from __future__ import annotations
@@ -13,47 +14,66 @@ from masis.errors import UnguardedLog
 
 
 def _only_grows(table: str, name: str, once: str = "", changed: str = "1") -> dict[str, str]:
-    """The triggers of a table whose rows are numbered without a gap; ``once``: what no two rows share; ``changed``:
-    which rows are never changed.
+    """The triggers of a table whose rows are numbered without a gap; ``once``: what no two rows
+    share; ``changed``: which rows are never changed.
     """
     again = f" OR EXISTS (SELECT 1 FROM {table} WHERE {once})" if once else ""  # noqa: S608
     return {
-        f"{table}_no_update": f"""
+        f"{table}_no_update": (
+            f"""
         CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table} WHEN {changed}
-        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry is never changed'); END""",
-        f"{table}_no_delete": f"""
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry is never changed'); END"""
+        ),
+        f"{table}_no_delete": (
+            f"""
         CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}
-        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry is never deleted'); END""",
-        # INSERT OR REPLACE deletes without firing the delete trigger, so the insert itself is checked
-        f"{table}_no_replace": f"""
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry is never deleted'); END"""
+        ),
+        # INSERT OR REPLACE deletes without firing the delete trigger, so the insert itself is
+        # checked
+        f"{table}_no_replace": (
+            f"""
         CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
         WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM {table}){again}
-        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry goes to its end, once'); END""",  # noqa: S608
+        BEGIN SELECT RAISE(ABORT, '{name} only grows: an entry goes to its end, once'); END"""  # noqa: S608
+        ),
     }
 
 
 def _chained(log: str, payloads: str, name: str) -> dict[str, str]:
-    """The triggers of a log with a chain, and of the table beside it that holds what its entries say."""
-    return _only_grows(log, f"the {name}", "id = NEW.id OR token = NEW.token OR redacts = NEW.redacts") | {
-        f"{payloads}_no_update": f"""
+    """The triggers of a log with a chain, and of the table beside it that holds what its entries
+    say.
+    """
+    return _only_grows(
+        log, f"the {name}", "id = NEW.id OR token = NEW.token OR redacts = NEW.redacts"
+    ) | {
+        f"{payloads}_no_update": (
+            f"""
         CREATE TRIGGER {payloads}_no_update BEFORE UPDATE ON {payloads}
-        BEGIN SELECT RAISE(ABORT, 'what was decided is never changed'); END""",
-        f"{payloads}_no_delete": f"""
+        BEGIN SELECT RAISE(ABORT, 'what was decided is never changed'); END"""
+        ),
+        f"{payloads}_no_delete": (
+            f"""
         CREATE TRIGGER {payloads}_no_delete BEFORE DELETE ON {payloads}
         WHEN NOT EXISTS (SELECT 1 FROM {log} WHERE redacts = OLD.entry_seq)
-        BEGIN SELECT RAISE(ABORT, 'what was decided goes only by a redaction, which is an entry itself'); END""",  # noqa: S608
-        f"{payloads}_no_replace": f"""
+        BEGIN SELECT RAISE(ABORT, 'what was decided goes only by a redaction, which is an entry itself'); END"""  # noqa: S608
+        ),
+        f"{payloads}_no_replace": (
+            f"""
         CREATE TRIGGER {payloads}_no_replace BEFORE INSERT ON {payloads}
         WHEN EXISTS (SELECT 1 FROM {payloads} WHERE entry_seq = NEW.entry_seq)
             OR EXISTS (SELECT 1 FROM {log} WHERE redacts = NEW.entry_seq)
-        BEGIN SELECT RAISE(ABORT, 'what was decided is never replaced'); END""",  # noqa: S608
+        BEGIN SELECT RAISE(ABORT, 'what was decided is never replaced'); END"""  # noqa: S608
+        ),
     }
 
 
 GUARDS: dict[str, dict[str, str]] = {
     "decision_log": _chained("decision_log", "decision_payloads", "decision log"),
     "screening_log": _chained("screening_log", "screening_log_payloads", "screening log"),
-    "executions": _only_grows("executions", "the log of executions", "run_id = NEW.run_id AND start = NEW.start"),
+    "executions": _only_grows(
+        "executions", "the log of executions", "run_id = NEW.run_id AND start = NEW.start"
+    ),
     "purges": _only_grows("purges", "the record of what retention removed"),
     "purged": _only_grows("purged", "the record of what retention removed"),
     "team_records": _only_grows(
@@ -68,7 +88,9 @@ def arm(connection: sqlite3.Connection) -> None:
 
     A log that a later migration makes is guarded from then on.
     """
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    tables = {
+        row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
     for log, guards in GUARDS.items():
         for name, statement in guards.items() if log in tables else ():
             connection.execute(f"DROP TRIGGER IF EXISTS {name}")
@@ -93,7 +115,7 @@ def assert_armed(connection: sqlite3.Connection) -> None:
     for log in GUARDS:
         if gone := missing(connection, log):
             raise UnguardedLog(
-                f"the {log.replace('_', ' ')} has lost its guards ({', '.join(gone)}): something other than the "
-                "workbench changed this database. `masis verify-log` says whether entries were altered, and --rearm "
-                "restores the guards."
+                f"the {log.replace('_', ' ')} has lost its guards ({', '.join(gone)}): something"
+                " other than the workbench changed this database. `masis verify-log` says whether"
+                " entries were altered, and --rearm restores the guards."
             )

@@ -16,7 +16,9 @@ from masis.store.screening import corpus_search
 from masis.store.screening.log import ScreeningLog
 
 WRITE_WITHIN_MS = 2_000
-"""How long the trial of a write waits for other writers, who show by being there that it can be written."""
+"""How long the trial of a write waits for other writers, who show by being there that it can be
+written.
+"""
 
 
 class Tried(NamedTuple):
@@ -31,7 +33,9 @@ def try_writing(database: Database) -> Tried:
     connection = connections.connect(database.path)
     try:
         connection.execute(f"PRAGMA busy_timeout = {WRITE_WITHIN_MS}")
-        connection.execute("INSERT OR REPLACE INTO store_info VALUES ('tried_at', ?)", [database.now()])
+        connection.execute(
+            "INSERT OR REPLACE INTO store_info VALUES ('tried_at', ?)", [database.now()]
+        )
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return Tried(True, "another program writes to it just now")
@@ -42,7 +46,10 @@ def try_writing(database: Database) -> Tried:
 
 
 _COUNTED = {
-    **{name: name for name in ("cases", "runs", "screenings", "decision_log", "screening_log", "corpora")},
+    **{
+        name: name
+        for name in ("cases", "runs", "screenings", "decision_log", "screening_log", "corpora")
+    },
     "iterations": "job_parts WHERE kind = 'iteration'",
     "events": "job_parts WHERE kind = 'event'",
 }
@@ -51,7 +58,9 @@ _COUNTED = {
 def check(database: Database) -> StoreCheck:
     """Read the whole file once and say what is wrong with it; changes nothing."""
     with database.reading() as connection:
-        version = connection.execute("SELECT value FROM store_info WHERE key = 'app_version'").fetchone()
+        version = connection.execute(
+            "SELECT value FROM store_info WHERE key = 'app_version'"
+        ).fetchone()
         return StoreCheck(
             path=str(database.path),
             bytes=database.path.stat().st_size,
@@ -70,7 +79,9 @@ def _count(connection: sqlite3.Connection, table: str) -> int:
 
 
 def _problems(connection: sqlite3.Connection) -> Iterator[str]:
-    """What is wrong with the file, the states kept, the logs, corpora, and content that a purge says it removed."""
+    """What is wrong with the file, the states kept, the logs, corpora, and content that a purge
+    says it removed.
+    """
     damaged = (row[0] for row in connection.execute("PRAGMA quick_check(10)"))
     yield from (f"the file is damaged: {text}" for text in damaged if text != "ok")
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(10):
@@ -82,9 +93,15 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
         AND (id, starts) NOT IN (SELECT run_id, start FROM executions)"""
     if unlogged := _count(connection, ended_unlogged):
         yield f"{unlogged} runs are not in the log of executions"
-    if left := _count(connection, "job_parts JOIN jobs ON jobs.seq = job_seq WHERE removed_by IS NOT NULL"):
+    if left := _count(
+        connection, "job_parts JOIN jobs ON jobs.seq = job_seq WHERE removed_by IS NOT NULL"
+    ):
         yield f"{left} parts are left of runs and screenings that retention removed"
-    if gone := [name for log in ("executions", "purges", "purged") for name in guards.missing(connection, log)]:
+    if gone := [
+        name
+        for log in ("executions", "purges", "purged")
+        for name in guards.missing(connection, log)
+    ]:
         yield f"logs have lost their guards: {', '.join(gone)}"
     yield from corpus_search.problems(connection)
 
@@ -92,11 +109,9 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
 def _damaged(connection: sqlite3.Connection) -> list[str]:
     """The ids of runs of which something that is stored can't be unpacked."""
     found: dict[str, None] = {}
-    for name, packed in connection.execute(
-        """SELECT id, payload FROM runs WHERE payload IS NOT NULL
+    for name, packed in connection.execute("""SELECT id, payload FROM runs WHERE payload IS NOT NULL
            UNION ALL SELECT id, job_parts.payload FROM job_parts JOIN runs ON runs.seq = job_seq
-           WHERE kind != 'event'"""
-    ):
+           WHERE kind != 'event'"""):
         try:
             zlib.decompress(packed)
         except (zlib.error, TypeError):

@@ -1,12 +1,15 @@
-"""The schema: ``schema.sql`` makes a new database, and named steps appended to it change one that is there.
+"""The schema: ``schema.sql`` makes a new database, and named steps appended to it change one that
+is there.
 
-Until 0.2.0 is released ``schema.sql`` is edited in place, and a database that was made with another one is refused
-(``connections.open_database``). From then on it stays as it is: a change is a function appended to ``MIGRATIONS`` and
-never edited, since databases out there have run it. A step holds its own SQL and calls no other code of the product,
-which will have changed by the time an old database meets it. Each runs in one transaction with the record that it ran
-(the table ``_sqlite_migrations`` of sqlite-utils, which applies them).
+Until 0.2.0 is released ``schema.sql`` is edited in place, and a database that was made with another
+one is refused (``connections.open_database``). From then on it stays as it is: a change is a
+function appended to ``MIGRATIONS`` and never edited, since databases out there have run it. A step
+holds its own SQL and calls no other code of the product, which will have changed by the time an old
+database meets it. Each runs in one transaction with the record that it ran (the table
+``_sqlite_migrations`` of sqlite-utils, which applies them).
 
-sqlite-utils is imported only when something is pending: it pulls pandas in, which costs more than opening a database.
+sqlite-utils is imported only when something is pending: it pulls pandas in, which costs more than
+opening a database.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
 Migration: TypeAlias = "Callable[[Database], None]"
 
 APPLICATION_ID = 0x4D415349
-"""``MASI`` in the file's header, set by ``schema.sql``: what tells a database of the workbench from any other."""
+"""``MASI`` in the file's header, set by ``schema.sql``: what tells a database of the workbench from
+any other.
+"""
 
 SET_NAME = "masis"
 _SCHEMA = Path(__file__).parent.parent / "schema.sql"
@@ -61,7 +66,9 @@ def applied(connection: sqlite3.Connection) -> tuple[str, ...]:
     known = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
     if connection.execute(known).fetchone() is None:
         return ()
-    rows = connection.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = ? ORDER BY id", [SET_NAME])
+    rows = connection.execute(
+        "SELECT name FROM _sqlite_migrations WHERE migration_set = ? ORDER BY id", [SET_NAME]
+    )
     return tuple(row[0] for row in rows)
 
 
@@ -73,11 +80,14 @@ def made_with_this_schema(connection: sqlite3.Connection) -> bool:
     return row is not None and row[0] == schema_digest()
 
 
-def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
-    """Run what is pending, each migration in a transaction of its own with its record; returns the names it ran.
+def migrate(
+    connection: sqlite3.Connection, migrations: Sequence[Migration] = MIGRATIONS
+) -> tuple[str, ...]:
+    """Run what is pending, each migration in a transaction of its own with its record; returns the
+    names it ran.
 
-    The write lock is taken before looking what is pending, so that two processes opening a new file at once don't
-    both create it. The guards of the log are armed again in the same transaction.
+    The write lock is taken before looking what is pending, so that two processes opening a new file
+    at once don't both create it. The guards of the log are armed again in the same transaction.
     """
     done: list[str] = []
     while pending := [each for each in migrations if each.__name__ not in applied(connection)]:
@@ -86,7 +96,9 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration] = MI
             if pending[0].__name__ not in applied(connection):
                 _apply(connection, pending[0])
                 guards.arm(connection)
-                connection.execute("INSERT OR REPLACE INTO store_info VALUES ('app_version', ?)", [version.APP])
+                connection.execute(
+                    "INSERT OR REPLACE INTO store_info VALUES ('app_version', ?)", [version.APP]
+                )
                 done.append(pending[0].__name__)
             connection.execute("COMMIT")
         except BaseException:
@@ -106,7 +118,8 @@ def _apply(connection: sqlite3.Connection, migration: Migration) -> None:
 def _statements(script: str) -> Iterator[str]:
     """The statements of a script, each of which ends with its line.
 
-    ``executescript`` won't do: it commits what is under way, and the schema would be there without its record.
+    ``executescript`` won't do: it commits what is under way, and the schema would be there without
+    its record.
     """
     statement = ""
     for line in script.splitlines(keepends=True):

@@ -1,7 +1,8 @@
 """Which process a run belongs to, and whether that process is still alive.
 
-A process id alone is reused sooner or later, so the time the process started goes with it. A process on another
-machine can't be asked: its runs count as lost once they have given no sign of life for ``SILENCE_S``.
+A process id alone is reused sooner or later, so the time the process started goes with it. A
+process on another machine can't be asked: its runs count as lost once they have given no sign of
+life for ``SILENCE_S``.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 SILENCE_S = 3600.0
-"""Seconds without an event after which a run on another machine counts as lost: 40 times a loop's deadline."""
+"""Seconds without an event after which a run on another machine counts as lost: 40 times a loop's
+deadline.
+"""
 
 
 class Owner(NamedTuple):
-    """A process: the machine's name, its id there, and when it started (in whatever form the system gives it)."""
+    """A process: the machine's name, its id there, and when it started (in whatever form the system
+    gives it).
+    """
 
     host: str
     pid: int
@@ -44,7 +49,9 @@ def is_alive(owner: Owner) -> bool | None:
 
 
 def process_start(pid: int) -> str | None:
-    """When a process of this machine started; None if there is none with that id (a zombie is none)."""
+    """When a process of this machine started; None if there is none with that id (a zombie is
+    none).
+    """
     if Path("/proc/self/stat").exists():
         try:
             # the name of the command stands in brackets and may hold anything

@@ -1,10 +1,10 @@
 """Signatures of log entries, with a key that lies outside of the database.
 
-The hash chain shows that an entry was altered as long as nobody recomputes it; who can write the file can. A signature
-is HMAC-SHA-256 over the name of the log, the number and the digest of an entry, and through the digest over its time,
-its content and every entry before it. Without the key nobody can rewrite the chain, change a time or append an entry
-unseen. It doesn't show a log that was cut off at its end, or a database replaced by an older copy: a head noted
-elsewhere does.
+The hash chain shows that an entry was altered as long as nobody recomputes it; who can write the
+file can. A signature is HMAC-SHA-256 over the name of the log, the number and the digest of an
+entry, and through the digest over its time, its content and every entry before it. Without the key
+nobody can rewrite the chain, change a time or append an entry unseen. It doesn't show a log that
+was cut off at its end, or a database replaced by an older copy: a head noted elsewhere does.
 """
 
 from __future__ import annotations
@@ -36,17 +36,21 @@ def signature(key: bytes, log: str, seq: int, digest: str) -> str:
 def sign(connection: sqlite3.Connection, key: bytes, log: str, seq: int, digest: str) -> None:
     """Sign an entry, inside the transaction that appends it."""
     connection.execute(
-        "INSERT OR REPLACE INTO log_signatures VALUES (?, ?, ?)", [log, seq, signature(key, log, seq, digest)]
+        "INSERT OR REPLACE INTO log_signatures VALUES (?, ?, ?)",
+        [log, seq, signature(key, log, seq, digest)],
     )
 
 
 def sign_unsigned(connection: sqlite3.Connection, key: bytes) -> Signed:
-    """Sign every entry that has no signature. What somebody forged before is signed with it: verify first."""
+    """Sign every entry that has no signature. What somebody forged before is signed with it: verify
+    first.
+    """
     before = int(connection.execute("SELECT count(*) FROM log_signatures").fetchone()[0])
     new = 0
     for log in LOGS:
         for row in connection.execute(
-            f"SELECT seq, digest FROM {log} WHERE seq NOT IN (SELECT seq FROM log_signatures WHERE log = ?)",  # noqa: S608
+            f"SELECT seq, digest FROM {log} WHERE seq NOT IN (SELECT seq FROM log_signatures WHERE"  # noqa: S608
+            " log = ?)",
             [log],
         ).fetchall():
             sign(connection, key, log, row["seq"], row["digest"])
@@ -55,7 +59,9 @@ def sign_unsigned(connection: sqlite3.Connection, key: bytes) -> Signed:
 
 
 def check(connection: sqlite3.Connection, key: bytes) -> SignatureCheck:
-    """Check the signature of every entry of both logs, and name entries without one and signatures without an entry."""
+    """Check the signature of every entry of both logs, and name entries without one and signatures
+    without an entry.
+    """
     signed, broken = 0, list[str]()
     for log in LOGS:
         unsigned: list[int] = []
@@ -66,21 +72,26 @@ def check(connection: sqlite3.Connection, key: bytes) -> SignatureCheck:
         ):
             if row["signature"] is None:
                 unsigned.append(row["seq"])
-            elif hmac.compare_digest(row["signature"], signature(key, log, row["seq"], row["digest"])):
+            elif hmac.compare_digest(
+                row["signature"], signature(key, log, row["seq"], row["digest"])
+            ):
                 signed += 1
             else:
                 broken.append(
-                    f"entry {row['seq']} ({row['id']}) of the {_name(log)}: its signature doesn't fit this key: the "
-                    "entry, its time or one before it was replaced, or another key signed it"
+                    f"entry {row['seq']} ({row['id']}) of the {_name(log)}: its signature doesn't"
+                    " fit this key: the entry, its time or one before it was replaced, or another"
+                    " key signed it"
                 )
         broken += _unsigned(log, unsigned)
         over = connection.execute(
-            f"SELECT count(*), min(seq) FROM log_signatures WHERE log = ? AND seq NOT IN (SELECT seq FROM {log})",  # noqa: S608
+            "SELECT count(*), min(seq) FROM log_signatures WHERE log = ? AND seq NOT IN (SELECT"  # noqa: S608
+            f" seq FROM {log})",
             [log],
         ).fetchone()
         if over[0]:
             broken.append(
-                f"the {_name(log)} lacks {over[0]} signed entries from number {over[1]} on: they were removed"
+                f"the {_name(log)} lacks {over[0]} signed entries from number {over[1]} on: they"
+                " were removed"
             )
     return SignatureCheck(signed=signed, broken=tuple(broken))
 
@@ -95,6 +106,6 @@ def _unsigned(log: str, numbers: Sequence[int]) -> Iterator[str]:
         run = [seq for _, seq in following]
         entries = f"entry {run[0]}" if len(run) == 1 else f"entries {run[0]} to {run[-1]}"
         yield (
-            f"{entries} of the {_name(log)}: not signed, so made without the key. If the workbench made them "
-            "before it had the key, `masis verify-log --key FILE --sign` signs them"
+            f"{entries} of the {_name(log)}: not signed, so made without the key. If the workbench"
+            " made them before it had the key, `masis verify-log --key FILE --sign` signs them"
         )

@@ -1,4 +1,5 @@
-"""SQL of names of ours, and beside it the values that it binds: conditions from what a filter asks, rows from records.
+"""SQL of names of ours, and beside it the values that it binds: conditions from what a filter asks,
+rows from records.
 
 What a filter leaves empty gives no condition, so that it narrows nothing.
 """
@@ -29,7 +30,9 @@ def compared(column: str, operator: str, value: Any) -> list[Condition]:
 def joined(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
     """Return all conditions as one, and the values it binds; ``1`` where there is none."""
     found = list(conditions)
-    return " AND ".join(sql for sql, _ in found) or "1", [value for _, bound in found for value in bound]
+    return " AND ".join(sql for sql, _ in found) or "1", [
+        value for _, bound in found for value in bound
+    ]
 
 
 def insert(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:
@@ -39,13 +42,19 @@ def insert(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -
 
 
 def append(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:
-    """Write a row at the end of a table that only grows (``guards.py``), whose rows are numbered without a gap."""
+    """Write a row at the end of a table that only grows (``guards.py``), whose rows are numbered
+    without a gap.
+    """
     [last] = connection.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()  # noqa: S608
     return insert(connection, table, {"seq": last + 1, **row})
 
 
-def record_of(model: type[M], row: sqlite3.Row, *, parsed: Collection[str] = (), **fields: Any) -> M:
-    """Return a record from a row: ``parsed`` columns hold JSON or nothing, ``fields`` are those that no column has."""
+def record_of(
+    model: type[M], row: sqlite3.Row, *, parsed: Collection[str] = (), **fields: Any
+) -> M:
+    """Return a record from a row: ``parsed`` columns hold JSON or nothing, ``fields`` are those
+    that no column has.
+    """
     read = {name: row[name] for name in model.model_fields if name not in fields}
     read |= {name: json.loads(read[name]) for name in parsed if read[name] is not None}
     return model(**read, **fields)

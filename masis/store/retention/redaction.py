@@ -1,10 +1,12 @@
-"""Redaction: removing what a case or an entry of a log says, on demand, with a record of who did it, when and why.
+"""Redaction: removing what a case or an entry of a log says, on demand, with a record of who did
+it, when and why.
 
-Of a case goes every text: question, answer, evidence and labels, the words to search it by, the results, drafts and
-events of its runs, the cached replies of models, what reviewers have typed about it, and what they wrote in its entries
-of the decision log. What stays: its id, the digest of what it was (a copy kept elsewhere can be recognised by it), its
-field and data set, verdicts, figures, and both chains. Backups and copies made before, and abstracts of a screening it
-came from, are left alone: redact entries of the screening log by their own ids.
+Of a case goes every text: question, answer, evidence and labels, the words to search it by, the
+results, drafts and events of its runs, the cached replies of models, what reviewers have typed
+about it, and what they wrote in its entries of the decision log. What stays: its id, the digest of
+what it was (a copy kept elsewhere can be recognised by it), its field and data set, verdicts,
+figures, and both chains. Backups and copies made before, and abstracts of a screening it came from,
+are left alone: redact entries of the screening log by their own ids.
 """
 
 from __future__ import annotations
@@ -48,10 +50,12 @@ class Redactions(Part):
     """Redaction in a store."""
 
     def redact_case(self, case_id: str, *, by: str, reason: str) -> CaseRedaction:
-        """Remove every text of a case, for good; its id, verdicts and figures stay, and the log records it.
+        """Remove every text of a case, for good; its id, verdicts and figures stay, and the log
+        records it.
 
-        ``by`` and ``reason`` stay in the log, so the reason must not repeat what is to go. Raises InputError where one
-        of them is empty, UnknownRecord, and StoreError where the case is redacted already or being audited just now.
+        ``by`` and ``reason`` stay in the log, so the reason must not repeat what is to go. Raises
+        InputError where one of them is empty, UnknownRecord, and StoreError where the case is
+        redacted already or being audited just now.
         """
         _check(by, reason)
         with self._database.transaction() as connection:
@@ -65,9 +69,14 @@ class Redactions(Part):
                 rule = RetentionRule(cutoff=at, days=0, decided=True)
                 purge = begin_purge(connection, rule, by, "redaction", at)
                 empty_runs(connection, purge, runs)
-            remove_replies(connection, row["seq"])  # also those of runs that retention had removed before
-            subjects = [f"{what}:{case_id}" for what in ("case", "evidence", "adjudication", "comment")]
-            drafts = connection.execute("DELETE FROM drafts WHERE subject IN (?, ?, ?, ?)", subjects).rowcount
+            # also those of runs that retention had removed before
+            remove_replies(connection, row["seq"])
+            subjects = [
+                f"{what}:{case_id}" for what in ("case", "evidence", "adjudication", "comment")
+            ]
+            drafts = connection.execute(
+                "DELETE FROM drafts WHERE subject IN (?, ?, ?, ?)", subjects
+            ).rowcount
             entry = LOG.append(
                 connection,
                 Decision(
@@ -76,7 +85,12 @@ class Redactions(Part):
                     case_id=case_id,
                     run_id=None,
                     reason=reason,
-                    extra={"redacts_case": case_id, "digest": row["digest"], "entries": redacted, "runs": len(runs)},
+                    extra={
+                        "redacts_case": case_id,
+                        "digest": row["digest"],
+                        "entries": redacted,
+                        "runs": len(runs),
+                    },
                 ),
                 at,
                 {"case_seq": row["seq"]},
@@ -88,25 +102,35 @@ class Redactions(Part):
         return CaseRedaction(entry=entry, entries=redacted, runs=len(runs), drafts=drafts)
 
     def redact_entry(self, entry_id: str, *, by: str, reason: str) -> LogEntry | ScreeningEntry:
-        """Remove what was written in an entry of either log; its verdict and its place in the chain stay.
+        """Remove what was written in an entry of either log; its verdict and its place in the chain
+        stay.
 
-        Returns the entry (kind ``redaction``) that records it. Raises InputError where ``by`` or ``reason`` is empty,
-        UnknownRecord, and StoreError where the entry is redacted already or is a redaction itself.
+        Returns the entry (kind ``redaction``) that records it. Raises InputError where ``by`` or
+        ``reason`` is empty, UnknownRecord, and StoreError where the entry is redacted already or is
+        a redaction itself.
         """
         _check(by, reason)
         for log in (Decisions(self._database), ScreeningLog(self._database)):
             with contextlib.suppress(UnknownRecord):
                 return log.redact(entry_id, by=by, reason=reason)
-        raise UnknownRecord(f"there is no entry {entry_id!r} in the decision log or the screening log.")
+        raise UnknownRecord(
+            f"there is no entry {entry_id!r} in the decision log or the screening log."
+        )
 
     def _overwrite(self) -> None:
-        """Have the words gone from the files too: FTS5 only marks them as deleted until it merges its segments."""
-        pages = -_MERGED_PAGES  # negative: begin to merge everything; then go on with what was begun
+        """Have the words gone from the files too: FTS5 only marks them as deleted until it merges
+        its segments.
+        """
+        # negative: begin to merge everything; then go on with what was begun
+        pages = -_MERGED_PAGES
         while True:
             with self._database.transaction(durable=False) as connection:
                 before = connection.total_changes
-                connection.execute("INSERT INTO case_words (case_words, rank) VALUES ('merge', ?)", [pages])
-                if connection.total_changes - before < 2:  # as FTS5 documents: nothing was left to merge
+                connection.execute(
+                    "INSERT INTO case_words (case_words, rank) VALUES ('merge', ?)", [pages]
+                )
+                # as FTS5 documents: nothing was left to merge
+                if connection.total_changes - before < 2:
                     break
             pages = _MERGED_PAGES
         settle(self._database)
@@ -114,7 +138,9 @@ class Redactions(Part):
 
 def _check(by: str, reason: str) -> None:
     if not by.strip():
-        raise InputError("the name of who redacts is missing", cure="Name who asked for it.", field="by")
+        raise InputError(
+            "the name of who redacts is missing", cure="Name who asked for it.", field="by"
+        )
     if not reason.strip():
         raise InputError("the reason is missing", cure="Say why it must go.", field="reason")
 
@@ -131,15 +157,23 @@ def _unredacted(connection: sqlite3.Connection, case_id: str) -> sqlite3.Row:
     if row["redaction_seq"] is not None:
         raise StoreError(f"case {case_id!r} is redacted already.")
     if row["audited"]:
-        raise StoreError(f"case {case_id!r} is being audited. Cancel the audit or wait for it, then redact the case.")
+        raise StoreError(
+            f"case {case_id!r} is being audited. Cancel the audit or wait for it, then redact the"
+            " case."
+        )
     return row
 
 
-def _redact_entries(connection: sqlite3.Connection, case_seq: int, *, by: str, reason: str, at: str) -> int:
-    """Redact what people wrote about the case; the policy's acceptances and redactions say nothing of its content."""
+def _redact_entries(
+    connection: sqlite3.Connection, case_seq: int, *, by: str, reason: str, at: str
+) -> int:
+    """Redact what people wrote about the case; the policy's acceptances and redactions say nothing
+    of its content.
+    """
     rows = LOG.rows(
         connection,
-        "log.case_seq = ? AND log.kind NOT IN ('policy_accept', 'redaction') AND written.payload IS NOT NULL",
+        "log.case_seq = ? AND log.kind NOT IN ('policy_accept', 'redaction') AND written.payload IS"
+        " NOT NULL",
         [case_seq],
     )
     for row in rows:
@@ -147,25 +181,38 @@ def _redact_entries(connection: sqlite3.Connection, case_seq: int, *, by: str, r
     return len(rows)
 
 
-def _replace_content(connection: sqlite3.Connection, case_seq: int, case: Case, redaction: int) -> None:
-    """Leave of a case what is a case, so that whatever shows cases can show it; entry ``redaction`` records why."""
+def _replace_content(
+    connection: sqlite3.Connection, case_seq: int, case: Case, redaction: int
+) -> None:
+    """Leave of a case what is a case, so that whatever shows cases can show it; entry ``redaction``
+    records why.
+    """
     remainder = Case.from_stored(
         {
             "id": case.id,
             "query": REDACTED,
             "evidence": [{"id": "redacted", "text": ""}],
-            "metadata": {name: case.metadata[name] for name in ("field", "dataset") if name in case.metadata}
-            | {"redacted": True},
+            "metadata": (
+                {
+                    name: case.metadata[name]
+                    for name in ("field", "dataset")
+                    if name in case.metadata
+                }
+                | {"redacted": True}
+            ),
         }
     )
     payload = json.dumps(remainder.to_json_dict(), ensure_ascii=False)
-    connection.execute("UPDATE case_payloads SET payload = ? WHERE case_seq = ?", [payload, case_seq])
     connection.execute(
-        "UPDATE planted_faults SET fault = json_set(fault, '$.before', '', '$.after', '', '$.sentence', '') "
-        "WHERE case_seq = ?",
+        "UPDATE case_payloads SET payload = ? WHERE case_seq = ?", [payload, case_seq]
+    )
+    connection.execute(
+        "UPDATE planted_faults SET fault = json_set(fault, '$.before', '', '$.after', '',"
+        " '$.sentence', '') WHERE case_seq = ?",
         [case_seq],
     )
     connection.execute(
-        "UPDATE cases SET query_start = ?, redaction_seq = ? WHERE seq = ?", [REDACTED, redaction, case_seq]
+        "UPDATE cases SET query_start = ?, redaction_seq = ? WHERE seq = ?",
+        [REDACTED, redaction, case_seq],
     )
     index_words(connection, case_seq, remainder)

@@ -1,10 +1,10 @@
 """Retention: what is old enough to go, what is kept all the same, and removing it.
 
-What goes is the content of runs and screenings (results, iterations, drafts, events, steps; rounds, grades and the
-copies of abstracts they are about), with a run all replies cached for its case, and grades remembered. What stays is
-the row with its figures, so that whatever refers to it still finds it; cases and corpora, which are input; both logs;
-the log of executions. Removal and the record of it share a transaction, and are done in batches, between which others
-write.
+What goes is the content of runs and screenings (results, iterations, drafts, events, steps; rounds,
+grades and the copies of abstracts they are about), with a run all replies cached for its case, and
+grades remembered. What stays is the row with its figures, so that whatever refers to it still finds
+it; cases and corpora, which are input; both logs; the log of executions. Removal and the record of
+it share a transaction, and are done in batches, between which others write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from masis import version
-from masis.schema.retention import Candidate, Parts, Purge, PurgePlan, Removal, RetentionRule, Trigger
+from masis.schema.retention import (
+    Candidate,
+    Parts,
+    Purge,
+    PurgePlan,
+    Removal,
+    RetentionRule,
+    Trigger,
+)
 from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import Part
 from masis.store.core.sql import append, record_of
@@ -32,26 +40,33 @@ class Purges(Part):
 
     def history(self) -> tuple[Purge, ...]:
         """Every purge, newest first, with how much went."""
-        sums = ", ".join(f"coalesce(sum(parts ->> '$.{name}'), 0) AS {name}" for name in Parts.model_fields)
+        sums = ", ".join(
+            f"coalesce(sum(parts ->> '$.{name}'), 0) AS {name}" for name in Parts.model_fields
+        )
         rows = self._database.execute(
             f"""SELECT purges.*, coalesce(sum(kind = 'run'), 0) AS runs,
                     coalesce(sum(kind = 'screening'), 0) AS screenings, coalesce(sum(bytes), 0) AS bytes, {sums}
                 FROM purges LEFT JOIN purged ON purge_seq = purges.seq GROUP BY purges.seq ORDER BY purges.seq DESC"""  # noqa: S608 (names of our own fields)
         )
-        return tuple(record_of(Purge, row, parsed=("rule",), parts=record_of(Parts, row)) for row in rows)
+        return tuple(
+            record_of(Purge, row, parsed=("rule",), parts=record_of(Parts, row)) for row in rows
+        )
 
     def removals(self, purge: int) -> Iterator[Removal]:
         """What one purge removed, record by record."""
         sql = "SELECT *, record_id AS id FROM purged WHERE purge_seq = ? AND seq > ? ORDER BY seq"
-        return (record_of(Removal, row, parsed=("parts",)) for row in self._database.walk(sql, purge))
+        return (
+            record_of(Removal, row, parsed=("parts",)) for row in self._database.walk(sql, purge)
+        )
 
 
 BATCH = 50
 """Runs a transaction: small enough (some 30 ms) not to keep other writers waiting."""
 
 BREATH = 0.5
-"""How long the lock is left alone after each transaction, against how long it was held. Who waits for it looks only now
-and then whether it is free: taken again at once, it was not found free for seconds."""
+"""How long the lock is left alone after each transaction, against how long it was held. Who waits
+for it looks only now and then whether it is free: taken again at once, it was not found free for
+seconds."""
 
 _FACTS = """
     SELECT jobs.seq, jobs.kind, jobs.id, case_seq, coalesce(cases.id, question) AS about, jobs.state, removed_by,
@@ -65,7 +80,9 @@ _FACTS = """
         jobs.seq IS cases.run_seq AND cases.state = 'needs_review' AS waits
     FROM jobs LEFT JOIN cases ON cases.seq = case_seq
 """
-"""Of runs and screenings: how old and large they are, and whether a person has decided on them or has yet to."""
+"""Of runs and screenings: how old and large they are, and whether a person has decided on them or
+has yet to.
+"""
 
 _AMONG = "seq IN (SELECT value FROM json_each(:among))"
 
@@ -88,10 +105,19 @@ class Retention(Part):
                 runs=kinds["run"],
                 screenings=kinds["screening"],
                 bytes=sum(each.bytes for each in goes),
-                parts=Parts(**{name: sum(getattr(each.parts, name) for each in goes) for name in Parts.model_fields}),
+                parts=Parts(
+                    **{
+                        name: sum(getattr(each.parts, name) for each in goes)
+                        for name in Parts.model_fields
+                    }
+                ),
                 kept=Counter(each["kept_for"] for each in old if each["kept_for"] is not None),
-                runs_in_all=self._database.value("SELECT count(*) FROM runs WHERE removed_by IS NULL"),
-                screenings_in_all=self._database.value("SELECT count(*) FROM screenings WHERE removed_by IS NULL"),
+                runs_in_all=self._database.value(
+                    "SELECT count(*) FROM runs WHERE removed_by IS NULL"
+                ),
+                screenings_in_all=self._database.value(
+                    "SELECT count(*) FROM screenings WHERE removed_by IS NULL"
+                ),
                 file_bytes=self._database.path.stat().st_size,
             )
 
@@ -106,10 +132,11 @@ class Retention(Part):
     ) -> Purge | None:
         """Remove what the rule says, and record it; None where nothing was to go.
 
-        Whether something goes is asked again in the transaction that removes it: what was decided, taken up or begun
-        meanwhile stays. ``on_batch`` hears how many records have been dealt with. Where ``stopped`` says so it ends
-        between two batches; what is removed by then is recorded. Raises StoreError where the database is held by
-        another for too long, damaged, or without room to write.
+        Whether something goes is asked again in the transaction that removes it: what was decided,
+        taken up or begun meanwhile stays. ``on_batch`` hears how many records have been dealt with.
+        Where ``stopped`` says so it ends between two batches; what is removed by then is recorded.
+        Raises StoreError where the database is held by another for too long, damaged, or without
+        room to write.
         """
         with self._database.reading() as connection:
             found = [each["seq"] for each in _old(connection, rule) if each["kept_for"] is None]
@@ -129,15 +156,22 @@ class Retention(Part):
         with self._database.transaction(durable=False) as connection:
             for grades in _grades(connection, rule):
                 seq = seq or begin_purge(connection, rule, by, how, self._database.now())
-                rows = connection.execute(f"SELECT grade FROM {_OLD_GRADES} ORDER BY key", [rule.cutoff])  # noqa: S608
+                rows = connection.execute(
+                    f"SELECT grade FROM {_OLD_GRADES} ORDER BY key",  # noqa: S608
+                    [rule.cutoff],
+                )
                 _record(connection, seq, grades, map(_unpacked, (row[0] for row in rows)))
                 connection.execute(f"DELETE FROM {_OLD_GRADES}", [rule.cutoff])  # noqa: S608
         settle(self._database)
         return next((each for each in Purges(self._database).history() if each.seq == seq), None)
 
 
-def _old(connection: sqlite3.Connection, rule: RetentionRule, among: Sequence[int] | None = None) -> list[sqlite3.Row]:
-    """What has ended before the cutoff, at a time that can be read (another is no age), and why it is kept."""
+def _old(
+    connection: sqlite3.Connection, rule: RetentionRule, among: Sequence[int] | None = None
+) -> list[sqlite3.Row]:
+    """What has ended before the cutoff, at a time that can be read (another is no age), and why it
+    is kept.
+    """
     return connection.execute(
         f"""SELECT *, CASE
                 WHEN decided AND NOT :decided THEN 'decided'
@@ -181,52 +215,89 @@ def _grades(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator[Can
         yield record_of(Candidate, row, parts=Parts(grades=row["grades"]))
 
 
-def begin_purge(connection: sqlite3.Connection, rule: RetentionRule, by: str, how: Trigger, at: str) -> int:
+def begin_purge(
+    connection: sqlite3.Connection, rule: RetentionRule, by: str, how: Trigger, at: str
+) -> int:
     """Record that a purge begins; returns its number."""
     row = {"at": at, "by": by, "how": how, "rule": rule.model_dump_json(), "app": version.APP}
     return append(connection, "purges", row)
 
 
-def _record(connection: sqlite3.Connection, purge: int, removed: Candidate, texts: Iterable[str]) -> None:
-    """Write what a purge removes, with the SHA-256 over its texts, a line break between each two."""
+def _record(
+    connection: sqlite3.Connection, purge: int, removed: Candidate, texts: Iterable[str]
+) -> None:
+    """Write what a purge removes, with the SHA-256 over its texts, a line break between
+    each two.
+    """
     digest = hashlib.sha256()
     for number, text in enumerate(texts):
         digest.update((f"\n{text}" if number else text).encode())
-    row = {"kind": removed.kind, "record_id": removed.id, "bytes": removed.bytes, "digest": digest.hexdigest()}
+    row = {
+        "kind": removed.kind,
+        "record_id": removed.id,
+        "bytes": removed.bytes,
+        "digest": digest.hexdigest(),
+    }
     parts = removed.parts.model_dump_json(exclude_defaults=True)
     append(connection, "purged", row | {"purge_seq": purge, "parts": parts})
 
 
 def _remove(connection: sqlite3.Connection, purge: int, jobs: Sequence[sqlite3.Row]) -> None:
-    """Leave of runs and screenings the row that the rest of the store refers to, and its figures."""
+    """Leave of runs and screenings the row that the rest of the store refers to, and
+    its figures.
+    """
     for job, candidate in zip(jobs, _candidates(connection, jobs), strict=True):
         seq, is_run = job["seq"], job["kind"] == "run"
-        _record(connection, purge, candidate, (run_texts if is_run else _screening_texts)(connection, seq))
+        _record(
+            connection,
+            purge,
+            candidate,
+            (run_texts if is_run else _screening_texts)(connection, seq),
+        )
         connection.execute("DELETE FROM job_parts WHERE job_seq = ?", [seq])
         connection.execute("DELETE FROM screening_abstracts WHERE screening_seq = ?", [seq])
-        update_job(connection, seq, payload=None, draft=None, headline=None, settings="{}", why="", removed_by=purge)
+        update_job(
+            connection,
+            seq,
+            payload=None,
+            draft=None,
+            headline=None,
+            settings="{}",
+            why="",
+            removed_by=purge,
+        )
         if is_run:
             remove_replies(connection, job["case_seq"])
             refresh(connection, job["case_seq"])
 
 
 def empty_runs(connection: sqlite3.Connection, purge: int, runs: Sequence[int]) -> None:
-    """Remove the content of runs, by their numbers, whatever a rule would say, and record it as part of a purge."""
+    """Remove the content of runs, by their numbers, whatever a rule would say, and record it as
+    part of a purge.
+    """
     sql = f"SELECT * FROM ({_FACTS}) WHERE {_AMONG} ORDER BY seq"  # noqa: S608 (text of ours)
     _remove(connection, purge, connection.execute(sql, {"among": json.dumps(runs)}).fetchall())
 
 
 def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
-    """A finished run as the line that ``masis export --format runs`` writes; else its draft and its iterations."""
-    payload, draft = connection.execute("SELECT payload, draft FROM runs WHERE seq = ?", [seq]).fetchone()
+    """A finished run as the line that ``masis export --format runs`` writes; else its draft and its
+    iterations.
+    """
+    payload, draft = connection.execute(
+        "SELECT payload, draft FROM runs WHERE seq = ?", [seq]
+    ).fetchone()
     rows = connection.execute(
-        "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'iteration' ORDER BY number", [seq]
+        "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'iteration' ORDER BY number",
+        [seq],
     )
     iterations = [_unpacked(row[0]) for row in rows]
     if payload is None:
         return [*([draft] if draft else []), *iterations]
-    # the result is kept with an empty list where the iterations belong; in no text do quotes stand without a backslash
-    return [_unpacked(payload).replace('"iterations":[]', f'"iterations":[{",".join(iterations)}]', 1)]
+    # the result is kept with an empty list where the iterations belong; in no text do quotes stand
+    # without a backslash
+    return [
+        _unpacked(payload).replace('"iterations":[]', f'"iterations":[{",".join(iterations)}]', 1)
+    ]
 
 
 def _screening_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
@@ -244,7 +315,9 @@ def _screening_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
 
 
 def _unpacked(packed: bytes) -> str:
-    """A text as it was packed; where it is damaged, which must be removable too, its bytes in hexadecimal digits."""
+    """A text as it was packed; where it is damaged, which must be removable too, its bytes in
+    hexadecimal digits.
+    """
     try:
         return unpack(packed)
     except (zlib.error, ValueError):

@@ -1,9 +1,10 @@
-"""Dataset versions: which cases and which decisions on them a data set was made of, kept so that it can be made again.
+"""Dataset versions: which cases and which decisions on them a data set was made of, kept so that it
+can be made again.
 
-A version keeps no text. It names for each case that gave rows its state, its side of the split, and the entries of the
-decision log and the audited iterations that counted then, by their numbers: decisions, undos and audits that come later
-change none of it. What is redacted later, or removed by retention, is gone from the version too; ``Datasets.lost``
-counts it.
+A version keeps no text. It names for each case that gave rows its state, its side of the split, and
+the entries of the decision log and the audited iterations that counted then, by their numbers:
+decisions, undos and audits that come later change none of it. What is redacted later, or removed by
+retention, is gone from the version too; ``Datasets.lost`` counts it.
 """
 
 from __future__ import annotations
@@ -62,12 +63,19 @@ class Datasets(Part):
         """Keep a version with its cases. Raises StoreError where its name is taken."""
         as_json = {name: json.dumps(getattr(version, name), ensure_ascii=False) for name in _JSON}
         with self._database.transaction() as connection:
-            if connection.execute("SELECT 1 FROM dataset_versions WHERE name = ?", [version.name]).fetchone():
-                raise StoreError(f"there is a dataset version {version.name!r} already: choose another name.")
+            if connection.execute(
+                "SELECT 1 FROM dataset_versions WHERE name = ?", [version.name]
+            ).fetchone():
+                raise StoreError(
+                    f"there is a dataset version {version.name!r} already: choose another name."
+                )
             seq = insert(connection, "dataset_versions", version.model_dump() | as_json)
             connection.executemany(
                 "INSERT INTO dataset_members VALUES (?, ?, ?, ?, ?)",
-                ([seq, *each[:3], json.dumps(each.pins, separators=(",", ":"))] for each in members),
+                (
+                    [seq, *each[:3], json.dumps(each.pins, separators=(",", ":"))]
+                    for each in members
+                ),
             )
 
     def remove(self, name: str) -> None:
@@ -79,7 +87,11 @@ class Datasets(Part):
 
     def list_all(self) -> tuple[DatasetVersion, ...]:
         """All versions, the newest first."""
-        return tuple(map(_version, self._database.execute("SELECT * FROM dataset_versions ORDER BY seq DESC")))
+        return tuple(
+            map(
+                _version, self._database.execute("SELECT * FROM dataset_versions ORDER BY seq DESC")
+            )
+        )
 
     def get(self, name: str) -> DatasetVersion:
         """One version. Raises UnknownRecord."""
@@ -107,18 +119,25 @@ class Datasets(Part):
         return LostFromDataset(redacted=redacted, removed=removed)
 
     def outcomes(self, name: str) -> Iterator[tuple[CaseOutcome, str]]:
-        """Yield the cases of a version as they stood, each with its side of the split. Raises UnknownRecord."""
+        """Yield the cases of a version as they stood, each with its side of the split. Raises
+        UnknownRecord.
+        """
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT case_seq, state, side, judgements FROM dataset_members WHERE dataset_seq = ? ORDER BY case_seq",
+                "SELECT case_seq, state, side, judgements FROM dataset_members WHERE dataset_seq ="
+                " ? ORDER BY case_seq",
                 [_row(connection, name)["seq"]],
             )
             while some := {row["case_seq"]: _member(row) for row in islice(rows, AT_ONCE)}:
-                for outcome in outcomes_of(connection, {seq: member.pins for seq, member in some.items()}):
+                for outcome in outcomes_of(
+                    connection, {seq: member.pins for seq, member in some.items()}
+                ):
                     yield outcome._replace(state=some[outcome.seq].state), some[outcome.seq].side
 
     def differences(self, first: str, second: str) -> Iterator[Difference]:
-        """Yield the cases that two versions keep differently, in the order of import. Raises UnknownRecord."""
+        """Yield the cases that two versions keep differently, in the order of import. Raises
+        UnknownRecord.
+        """
         with self._database.reading() as connection:
             seqs = [_row(connection, name)["seq"] for name in (first, second)]
             for case_id, *rows in connection.execute(
@@ -133,7 +152,9 @@ class Datasets(Part):
             ):
                 one, two = (None if row is None else _member(json.loads(row)) for row in rows)
                 relabelled = (
-                    one is not None and two is not None and _labels(connection, one) != _labels(connection, two)
+                    one is not None
+                    and two is not None
+                    and _labels(connection, one) != _labels(connection, two)
                 )
                 yield Difference(case_id, one, two, relabelled)
 
@@ -142,7 +163,9 @@ def _labels(connection: sqlite3.Connection, member: Member) -> list[tuple[bool, 
     """What people decided on a case, without when, why and by which click."""
     entries = {pin.entry: pin.in_force for pin in member.pins if pin.entry is not None}
     found = []
-    for row in LOG.rows(connection, "log.seq IN (SELECT value FROM json_each(?))", [json.dumps(list(entries))]):
+    for row in LOG.rows(
+        connection, "log.seq IN (SELECT value FROM json_each(?))", [json.dumps(list(entries))]
+    ):
         decision = LOG.read(row).decision
         decided: dict[str, Any] = {"redacted": row["seq"]}
         if decision is not None:
@@ -161,9 +184,13 @@ def _member(row: sqlite3.Row | Sequence[Any]) -> Member:
 
 
 def _row(connection: sqlite3.Connection, name: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = connection.execute("SELECT * FROM dataset_versions WHERE name = ?", [name]).fetchone()
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM dataset_versions WHERE name = ?", [name]
+    ).fetchone()
     if row is None:
-        raise UnknownRecord(f"there is no dataset version {name!r}: `masis dataset list` names all.")
+        raise UnknownRecord(
+            f"there is no dataset version {name!r}: `masis dataset list` names all."
+        )
     return row
 
 

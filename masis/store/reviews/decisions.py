@@ -1,4 +1,6 @@
-"""The decision log: entries are appended, each bound to the one before (``chained_log.py``), and never changed."""
+"""The decision log: entries are appended, each bound to the one before (``chained_log.py``), and
+never changed.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ LOG = ChainedLog(
     columns=("kind", "source", "verdict", "token"),
     links=("case_seq", "run_seq"),
     about=("case_id", "run_id"),
-    repeated={"undoes": "undoes_id"} | {n: n for n in ("case_id", "run_id", "kind", "source", "verdict", "token")},
+    repeated={"undoes": "undoes_id"}
+    | {n: n for n in ("case_id", "run_id", "kind", "source", "verdict", "token")},
 )
 
 
@@ -45,13 +48,15 @@ class Decisions(StoredLog[Decision, LogEntry]):
 
     log = LOG
 
-    def append(self, decision: Decision, at: str | None = None, *, seen_version: int | None = None) -> LogEntry:
+    def append(
+        self, decision: Decision, at: str | None = None, *, seen_version: int | None = None
+    ) -> LogEntry:
         """Append an entry; the case's state follows in the same transaction.
 
-        The same ``token`` again returns the first entry. ``seen_version`` is the case's version that the person
-        looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such case, run or entry) and
-        StoreError (the run is of another case, the entry to undo does not stand, a new version took the case's place),
-        Removed (nothing of the run is left).
+        The same ``token`` again returns the first entry. ``seen_version`` is the case's version
+        that the person looked at: StaleVersion if it has changed since. Raises UnknownRecord (no
+        such case, run or entry) and StoreError (the run is of another case, the entry to undo does
+        not stand, a new version took the case's place), Removed (nothing of the run is left).
         """
         LOG.payload_of(decision)  # says what is wrong before anything is looked up
         with self._database.transaction() as connection:
@@ -61,7 +66,8 @@ class Decisions(StoredLog[Decision, LogEntry]):
             row = connection.execute("SELECT * FROM cases WHERE seq = ?", [case]).fetchone()
             if seen_version not in (None, row["version"]):
                 raise StaleVersion(
-                    f"case {decision.case_id!r} has changed since you opened it. Look at it again before deciding."
+                    f"case {decision.case_id!r} has changed since you opened it. Look at it again"
+                    " before deciding."
                 )
             _assert_not_superseded(connection, decision, case)
             _assert_not_measured(decision, row)
@@ -83,13 +89,21 @@ class Decisions(StoredLog[Decision, LogEntry]):
 
     def submitted(self, token: str | None) -> bool:
         """Whether a submit with this token made an entry already."""
-        return token is not None and bool(self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token]))
+        return token is not None and bool(
+            self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token])
+        )
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
-        """The decisions on a case that count, one a reviewer, in the order they were made. Raises UnknownRecord."""
-        decided = "log.seq IN (SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided')"
+        """The decisions on a case that count, one a reviewer, in the order they were made. Raises
+        UnknownRecord.
+        """
+        decided = (
+            "log.seq IN (SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided')"
+        )
         with self._database.reading() as connection:
-            return tuple(map(LOG.read, LOG.rows(connection, decided, [case_seq(connection, case_id)])))
+            return tuple(
+                map(LOG.read, LOG.rows(connection, decided, [case_seq(connection, case_id)]))
+            )
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
         """Bring the state of its case up to date."""
@@ -104,25 +118,36 @@ class Decisions(StoredLog[Decision, LogEntry]):
         """The entry that decides a case now; None while nothing does. Raises UnknownRecord."""
         deciding = "log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)"
         with self._database.reading() as connection:
-            return next(map(LOG.read, LOG.rows(connection, deciding, [case_seq(connection, case_id)])), None)
+            return next(
+                map(LOG.read, LOG.rows(connection, deciding, [case_seq(connection, case_id)])), None
+            )
 
-    def entries(self, log_filter: DecisionFilter | None = None, *, upto: int | None = None) -> DecisionPage:
-        """One page of the log, and how many entries match, counted up to ``upto`` unless the log's end says it."""
+    def entries(
+        self, log_filter: DecisionFilter | None = None, *, upto: int | None = None
+    ) -> DecisionPage:
+        """One page of the log, and how many entries match, counted up to ``upto`` unless the log's
+        end says it.
+        """
         log_filter = log_filter or DecisionFilter()
         with self._database.reading() as connection:
             several = self.several_decide()
             if log_filter.machine_shown == "first" and not several:
-                log_filter = log_filter.model_copy(update={"blind_to": None})  # nothing is hidden from anybody
-            page = LOG.page(connection, _joins(log_filter), _conditions(log_filter), log_filter, upto)
+                # nothing is hidden from anybody
+                log_filter = log_filter.model_copy(update={"blind_to": None})
+            page = LOG.page(
+                connection, _joins(log_filter), _conditions(log_filter), log_filter, upto
+            )
         if log_filter.blind_to is not None and several:
             unplaced = tuple(entry.model_copy(update=_UNPLACED) for entry in page.rows)
             return page.model_copy(update={"rows": unplaced})
         return page
 
     def reviewers(self, viewer: str = "") -> dict[str, int]:
-        """Everyone who has an entry in the log, with how many; the acceptance policy is one of them.
+        """Everyone who has an entry in the log, with how many; the acceptance policy is one of
+        them.
 
-        What others wrote about a case whose decisions are not all made is left out, as for ``blind_to``.
+        What others wrote about a case whose decisions are not all made is left out, as for
+        ``blind_to``.
         """
         sql = """SELECT reviewer, count(*) FROM decision_payloads WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
             SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
@@ -137,11 +162,14 @@ class Decisions(StoredLog[Decision, LogEntry]):
     def several_decide(self) -> bool:
         """Whether decisions are, or may at any time be, hidden from others.
 
-        The policy counts before the first decision, too: what is shown until then and hidden from then on says that
-        there is one.
+        The policy counts before the first decision, too: what is shown until then and hidden from
+        then on says that there is one.
         """
         with self._database.reading() as connection:
-            pending = connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone() is not None
+            pending = (
+                connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone()
+                is not None
+            )
             return pending or in_force(connection, QueuePolicy).reviewers > 1
 
     def verify(self) -> LogCheck:
@@ -149,46 +177,68 @@ class Decisions(StoredLog[Decision, LogEntry]):
         check = super().verify()
         sql = """SELECT id FROM cases
             WHERE decision_seq IS NOT NULL AND decision_seq NOT IN (SELECT seq FROM decision_log)"""
-        gone = [f"case {row[0]!r} is decided by an entry that is gone" for row in self._database.execute(sql)]
+        gone = [
+            f"case {row[0]!r} is decided by an entry that is gone"
+            for row in self._database.execute(sql)
+        ]
         return check.model_copy(update={"broken": (*check.broken, *gone)})
 
     def check_subjects(self) -> SubjectCheck:
-        """Compare every entry with its case, run and answer as stored, and the states of cases with runs and log."""
+        """Compare every entry with its case, run and answer as stored, and the states of cases with
+        runs and log.
+        """
         with self._database.reading() as connection:
             return subjects.check(connection)
 
 
 _UNPLACED = {"seq": 0, "previous": "", "digest": ""}
-"""Where an entry stands says whether others were made before it, which a blind reviewer may not know."""
+"""Where an entry stands says whether others were made before it, which a blind reviewer may not
+know.
+"""
 
 
-def _under_policy(connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row, at: str) -> Decision:
-    """Give a person's decision the policy that its case is decided under, and undo the one they made before.
+def _under_policy(
+    connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row, at: str
+) -> Decision:
+    """Give a person's decision the policy that its case is decided under, and undo the one they
+    made before.
 
-    The first decision of a case settles its policy. Raises StoreError where no further decision is wanted.
+    The first decision of a case settles its policy. Raises StoreError where no further decision is
+    wanted.
     """
     if decision.kind != "decision" or decision.source != "HUMAN":
         return decision
     decided = "SELECT who, entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'"
     made = dict(connection.execute(decided, [case["seq"]]).fetchall())
-    policy = policy_of(case["policy"]) if made else in_force(connection, QueuePolicy).for_case(case["id"])
+    policy = (
+        policy_of(case["policy"])
+        if made
+        else in_force(connection, QueuePolicy).for_case(case["id"])
+    )
     if policy is not None and made:
         if not case["pending"]:
             raise StoreError(
-                f"all {policy.reviewers} decisions on case {case['id']!r} are made, and each reviewer may see the "
-                "others: change its verdict on the page Team, by an adjudication."
+                f"all {policy.reviewers} decisions on case {case['id']!r} are made, and each"
+                " reviewer may see the others: change its verdict on the page Team, by an"
+                " adjudication."
             )
         if (own := made.get(decision.reviewer)) is not None:
             _undo_own(connection, decision, case["seq"], own, at)
     # the columns of ``cases`` that a decision settles: derived ones follow in refresh()
     connection.execute(
         "UPDATE cases SET policy = ?, wanted = ? WHERE seq = ?",
-        [policy.model_dump_json() if policy else None, policy.reviewers if policy else 1, case["seq"]],
+        [
+            policy.model_dump_json() if policy else None,
+            policy.reviewers if policy else 1,
+            case["seq"],
+        ],
     )
     return decision.model_copy(update={"policy": policy})
 
 
-def _undo_own(connection: sqlite3.Connection, decision: Decision, case: int, seq: int, at: str) -> None:
+def _undo_own(
+    connection: sqlite3.Connection, decision: Decision, case: int, seq: int, at: str
+) -> None:
     made = LOG.rows(connection, "log.seq = ?", [seq])[0]
     undo = Decision(
         kind="undo",
@@ -204,23 +254,27 @@ def _undo_own(connection: sqlite3.Connection, decision: Decision, case: int, seq
 
 
 def _assert_not_superseded(connection: sqlite3.Connection, decision: Decision, case: int) -> None:
-    """Raise StoreError for a verdict on a case that a new version took the place of: nobody would look for it there."""
+    """Raise StoreError for a verdict on a case that a new version took the place of: nobody would
+    look for it there.
+    """
     if decision.kind not in ("decision", "adjudication"):
         return
     query = "SELECT 1 FROM decision_log WHERE case_seq = ? AND kind = 'new_version'"
     if connection.execute(query, [case]).fetchone() is not None:
         raise StoreError(
-            f"case {decision.case_id!r} has a newer version, with more evidence: decide about that one. The page of "
-            "this case leads there."
+            f"case {decision.case_id!r} has a newer version, with more evidence: decide about that"
+            " one. The page of this case leads there."
         )
 
 
 def _assert_not_measured(decision: Decision, case: sqlite3.Row) -> None:
-    """Raise StoreError for a verdict on a copy whose planted fault is known: what was decided before is measured."""
+    """Raise StoreError for a verdict on a copy whose planted fault is known: what was decided
+    before is measured.
+    """
     if case["state"] == "planted" and decision.kind in ("decision", "adjudication", "undo"):
         raise StoreError(
-            f"case {decision.case_id!r} was a copy with a planted fault, which is no secret now: its decisions "
-            "count as they were made."
+            f"case {decision.case_id!r} was a copy with a planted fault, which is no secret now:"
+            " its decisions count as they were made."
         )
 
 
@@ -229,7 +283,9 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
         if decision.kind == "policy_accept":
             raise StoreError("the policy accepts a run: name it.")
         return None
-    run = connection.execute("SELECT * FROM jobs WHERE id = ? AND kind = 'run'", [decision.run_id]).fetchone()
+    run = connection.execute(
+        "SELECT * FROM jobs WHERE id = ? AND kind = 'run'", [decision.run_id]
+    ).fetchone()
     if run is None:
         raise UnknownRecord(f"there is no run {decision.run_id!r} to decide about.")
     if run["case_seq"] != case:
@@ -245,7 +301,9 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
     return int(run["seq"])
 
 
-def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row) -> int | None:
+def _undone_seq(
+    connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row
+) -> int | None:
     if decision.kind != "undo":
         if decision.undoes is not None:
             raise StoreError("only an undo takes an entry back.")
@@ -259,12 +317,15 @@ def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: sqlite
         raise StoreError(
             f"case {decision.case_id!r} has several reviewers: each undoes their own decision only."
             if case["pending"]
-            else f"all decisions on case {decision.case_id!r} are in: none can be undone, an adjudication decides now."
+            else (
+                f"all decisions on case {decision.case_id!r} are in: none can be undone, an"
+                " adjudication decides now."
+            )
         )
     if undone["seq"] != case["decision_seq"]:
         raise StoreError(
-            f"that decision does not decide case {decision.case_id!r} now (it was undone or superseded). "
-            "Look at the case again."
+            f"that decision does not decide case {decision.case_id!r} now (it was undone or"
+            " superseded). Look at the case again."
         )
     return int(undone["seq"])
 
@@ -284,19 +345,24 @@ def _conditions(log_filter: DecisionFilter) -> list[Condition]:
         parts.append(("log.kind <> 'policy_accept'", ()))  # names the index of the few others
     if log_filter.blind_to is not None:
         others = (
-            "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND EXISTS "
-            "(SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending > 0))"
+            "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND"
+            " EXISTS (SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending"
+            " > 0))"
         )
         parts.append((others, (log_filter.blind_to,)))
         if log_filter.machine_shown != "first":
             sql, bound_to = hidden_cases(log_filter.blind_to, log_filter.machine_shown)
             hidden = f"SELECT seq FROM cases WHERE {sql}"  # noqa: S608
-            parts.append((f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))", bound_to))
+            parts.append(
+                (f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))", bound_to)
+            )
     return parts
 
 
 def _joins(log_filter: DecisionFilter) -> str:
-    """The tables that a filter asks about, and no others: each would be looked into for every entry."""
+    """The tables that a filter asks about, and no others: each would be looked into for every
+    entry.
+    """
     joins = (
         (log_filter.case_id is not None, "LEFT JOIN cases ON cases.seq = log.case_seq"),
         (log_filter.run_id is not None, "LEFT JOIN runs ON runs.seq = log.run_seq"),

@@ -1,8 +1,9 @@
-"""What a person has typed and not yet submitted, field by field, so that nothing typed is ever lost.
+"""What a person has typed and not yet submitted, field by field, so that nothing typed is ever
+lost.
 
-A draft belongs to a person and to a subject (``case:<id>``, ``new-audit``); its values are JSON. It is no record: it is
-overwritten as the person types, goes when what it led to is kept, and no export holds it. Who has not given a name yet
-drafts under the empty name.
+A draft belongs to a person and to a subject (``case:<id>``, ``new-audit``); its values are JSON. It
+is no record: it is overwritten as the person types, goes when what it led to is kept, and no export
+holds it. Who has not given a name yet drafts under the empty name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ NOBODY_YET = ""
 
 
 class Draft(Record):
-    """The fields of one draft; ``saved_at`` is when the last of them was saved, None where there is none."""
+    """The fields of one draft; ``saved_at`` is when the last of them was saved, None where there is
+    none.
+    """
 
     values: dict[str, JsonValue]
     saved_at: str | None
@@ -30,7 +33,8 @@ class Drafts(Part):
     """The drafts of a store."""
 
     def save(self, reviewer: str, subject: str, values: Mapping[str, JsonValue]) -> None:
-        """Store fields in place of what they held; one not named keeps what it held. What is the same is not rewritten.
+        """Store fields in place of what they held; one not named keeps what it held. What is the
+        same is not rewritten.
 
         Raises StoreError where the database can't be written.
         """
@@ -51,7 +55,8 @@ class Drafts(Part):
     def get(self, reviewer: str, subject: str) -> Draft:
         """One draft with the time it was last saved."""
         rows = self._database.execute(
-            "SELECT field, value, saved_at FROM drafts WHERE reviewer = ? AND subject = ? ORDER BY field",
+            "SELECT field, value, saved_at FROM drafts WHERE reviewer = ? AND subject = ? ORDER BY"
+            " field",
             [reviewer, subject],
         )
         return Draft(
@@ -62,7 +67,8 @@ class Drafts(Part):
     def among(self, reviewer: str, subjects: Iterable[str]) -> list[str]:
         """Which of these subjects a reviewer has drafts of."""
         rows = self._database.execute(
-            "SELECT DISTINCT subject FROM drafts WHERE reviewer = ? AND subject IN (SELECT value FROM json_each(?))",
+            "SELECT DISTINCT subject FROM drafts WHERE reviewer = ? AND subject IN (SELECT value"
+            " FROM json_each(?))",
             [reviewer, json.dumps(list(subjects))],
         )
         return [row["subject"] for row in rows]
@@ -77,10 +83,11 @@ class Drafts(Part):
             )
 
     def hand_over(self, giver: str, taker: str, subjects: Iterable[str] | None = None) -> None:
-        """Give the drafts of one name to another, as when a person gives their name while they type.
+        """Give the drafts of one name to another, as when a person gives their name while they
+        type.
 
-        With ``subjects`` only the drafts of these. Where both have the same field, the one saved last wins, so that
-        nothing vanishes under a person's hands; an empty one never wins.
+        With ``subjects`` only the drafts of these. Where both have the same field, the one saved
+        last wins, so that nothing vanishes under a person's hands; an empty one never wins.
         """
         if giver == taker:
             return

@@ -43,9 +43,9 @@ class JudgedRun(NamedTuple):
 class Judgement(NamedTuple):
     """One answer of a case, who judged it, and what the machine found in it.
 
-    ``entry`` is None where only the machine judged; ``in_force`` where the case's state follows from it. ``iteration``
-    is the audited one; it and ``run`` are None where there is none, or where retention removed it. ``run_seq`` is the
-    run's number in the store.
+    ``entry`` is None where only the machine judged; ``in_force`` where the case's state follows
+    from it. ``iteration`` is the audited one; it and ``run`` are None where there is none, or where
+    retention removed it. ``run_seq`` is the run's number in the store.
     """
 
     entry: LogEntry | None
@@ -57,9 +57,11 @@ class Judgement(NamedTuple):
 
 
 class CaseOutcome(NamedTuple):
-    """A case as imported, its state, and the judgements that stand: the last one of each reviewer, in log order.
+    """A case as imported, its state, and the judgements that stand: the last one of each reviewer,
+    in log order.
 
-    An adjudication is one of them where the case's state follows from it. ``seq`` is the case's number in the store.
+    An adjudication is one of them where the case's state follows from it. ``seq`` is the case's
+    number in the store.
     """
 
     case: dict[str, Any]
@@ -70,7 +72,9 @@ class CaseOutcome(NamedTuple):
 
     @property
     def current(self) -> Judgement | None:
-        """The judgement that the case's state follows from; None where nobody decided and no run is finished."""
+        """The judgement that the case's state follows from; None where nobody decided and no run is
+        finished.
+        """
         return next((each for each in self.judgements if each.in_force), None)
 
 
@@ -78,7 +82,9 @@ class Outcomes(Part):
     """Reads what was decided about the cases of a store."""
 
     def iterate(self, case_filter: CaseFilter) -> Iterator[CaseOutcome]:
-        """Yield every case that matches, of one moment, in the order of import; page and order don't matter."""
+        """Yield every case that matches, of one moment, in the order of import; page and order
+        don't matter.
+        """
         with self._database.reading() as connection:
             cases = _matching(connection, "seq", case_filter)
             while rows := cases.fetchmany(AT_ONCE):
@@ -91,17 +97,21 @@ class Outcomes(Part):
 
     def queries(self, case_filter: CaseFilter) -> Iterator[str]:
         """Yield the question of every case that ``iterate`` yields, in the same order."""
-        # lists hold the beginning of each question, which is all of most: only of the others a case is parsed
+        # lists hold the beginning of each question, which is all of most: only of the others a case
+        # is parsed
         question = f"""CASE WHEN length(query_start) <= {queue.QUERY_SHOWN} THEN query_start
             ELSE (SELECT payload ->> '$.query' FROM case_payloads WHERE case_seq = seq) END"""  # noqa: S608
         with self._database.reading() as connection:
             yield from (str(row[0] or "") for row in _matching(connection, question, case_filter))
 
 
-def _matching(connection: sqlite3.Connection, column: str, case_filter: CaseFilter) -> sqlite3.Cursor:
+def _matching(
+    connection: sqlite3.Connection, column: str, case_filter: CaseFilter
+) -> sqlite3.Cursor:
     """A column of the cases that match, but for those that are labels for nobody.
 
-    These are the ones that the demo's simulated reviewers decided, and copies with a planted fault, decided or not.
+    These are the ones that the demo's simulated reviewers decided, and copies with a planted fault,
+    decided or not.
     """
     found = queue.matching(connection, case_filter)
     return connection.execute(
@@ -114,7 +124,8 @@ def _matching(connection: sqlite3.Connection, column: str, case_filter: CaseFilt
 
 
 class Pin(NamedTuple):
-    """A judgement by numbers: its entry (None where only the machine judged), the run and iteration it is about.
+    """A judgement by numbers: its entry (None where only the machine judged), the run and iteration
+    it is about.
 
     The iteration follows from the entry and the run; it is known once they are read.
     """
@@ -126,10 +137,11 @@ class Pin(NamedTuple):
 
 
 def pins_of(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, list[Pin]]:
-    """Return what counts now: the last decision of each reviewer that was not undone, and what decides the case.
+    """Return what counts now: the last decision of each reviewer that was not undone, and what
+    decides the case.
 
-    While decisions of a shared case are missing, an export would show the others what has been decided. The run is the
-    one decided about, else the newest finished one.
+    While decisions of a shared case are missing, an export would show the others what has been
+    decided. The run is the one decided about, else the newest finished one.
     """
     pins: dict[int, list[Pin]] = {seq: [] for seq in seqs}
     # SQLite has no name for a list of values, so they are bound as one text of JSON
@@ -155,9 +167,13 @@ def pins_of(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, li
     return pins
 
 
-def outcomes_of(connection: sqlite3.Connection, pins: Mapping[int, Sequence[Pin]]) -> Iterator[CaseOutcome]:
+def outcomes_of(
+    connection: sqlite3.Connection, pins: Mapping[int, Sequence[Pin]]
+) -> Iterator[CaseOutcome]:
     """Yield cases by their numbers, each with the judgements named for it."""
-    seqs = json.dumps([pin.entry for pinned in pins.values() for pin in pinned if pin.entry is not None])
+    seqs = json.dumps(
+        [pin.entry for pinned in pins.values() for pin in pinned if pin.entry is not None]
+    )
     rows = LOG.rows(connection, "log.seq IN (SELECT value FROM json_each(?))", [seqs])
     entries = {row["seq"]: LOG.read(row) for row in rows}
     cases = connection.execute(
@@ -198,7 +214,8 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
         number = number or (None if result.best is None else 1)
         if number is not None and number <= (row["iterations"] or 0):
             packed = connection.execute(
-                "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'iteration' AND number = ?",
+                "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'iteration' AND"
+                " number = ?",
                 [pin.run, number],
             ).fetchone()
             if packed is None:
@@ -219,7 +236,7 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
 
 
 _CURE = (
-    "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it again; or restore a backup "
-    "(`masis db restore`)."
+    "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it again;"
+    " or restore a backup (`masis db restore`)."
 )
 """An export reads the run that was decided about: a newer run alone doesn't take its place."""

@@ -1,7 +1,9 @@
-"""Copies of sound answers with a planted fault: which cases they are, and what was decided about them.
+"""Copies of sound answers with a planted fault: which cases they are, and what was decided about
+them.
 
-Before it is decided nothing else in the store tells such a copy from other cases but ``cases.planted``, which keeps it
-out of exports and samples. Its state follows from that afterwards (``states.py``).
+Before it is decided nothing else in the store tells such a copy from other cases but
+``cases.planted``, which keeps it out of exports and samples. Its state follows from that afterwards
+(``states.py``).
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ from masis.store.reviews.team import Team
 class PlantedCopy(Record):
     """A copy with its fault, the case that it is a copy of, and how far it has come.
 
-    ``run_id`` is its newest finished run, as far as its content is stored; ``started`` says that a decision on it
-    stands, while it may wait for others.
+    ``run_id`` is its newest finished run, as far as its content is stored; ``started`` says that a
+    decision on it stands, while it may wait for others.
     """
 
     case_id: str
@@ -49,7 +51,9 @@ class PlantedCopy(Record):
 
 
 class PlantedDecision(Record):
-    """What a reviewer decided about a copy; ``knew_source``: they had decided the case that it is a copy of."""
+    """What a reviewer decided about a copy; ``knew_source``: they had decided the case that it is a
+    copy of.
+    """
 
     case_id: str
     reviewer: str
@@ -76,14 +80,18 @@ class PlantedFaults(Part):
     """The copies with a planted fault in a store."""
 
     def add(self, case: Case, fault: PlantedFault, source_id: str, by: str) -> None:
-        """Store a copy with its fault. Raises StoreError where its id is taken, UnknownRecord without its source."""
+        """Store a copy with its fault. Raises StoreError where its id is taken, UnknownRecord
+        without its source.
+        """
         with self._database.transaction() as connection:
             if Cases(self._database).add(case) != "added":
                 raise StoreError(f"case {case.id!r} is here already.")
             self._mark(case_seq(connection, case.id), case_seq(connection, source_id), by, fault)
 
     def carry_over(self, case_id: str, newer: str) -> None:
-        """Mark a new version of a case as what the earlier one is; nothing where that is no copy."""
+        """Mark a new version of a case as what the earlier one is; nothing where that
+        is no copy.
+        """
         with self._database.transaction() as connection:
             for row in connection.execute(f"{_COPIES} WHERE copy.id = ?", [case_id]).fetchall():
                 fault = PlantedFault.model_validate_json(row["fault"])
@@ -99,9 +107,15 @@ class PlantedFaults(Part):
             )
 
     def note(
-        self, by: str, act: Literal["planted", "withdrawn"], case_ids: Sequence[str], seed: int | None = None
+        self,
+        by: str,
+        act: Literal["planted", "withdrawn"],
+        case_ids: Sequence[str],
+        seed: int | None = None,
     ) -> None:
-        """Record an act of a lead in the chain of what the team has set, which every later decision vouches for."""
+        """Record an act of a lead in the chain of what the team has set, which every later decision
+        vouches for.
+        """
         Team(self._database).put(by, PlantingRecord(act=act, seed=seed, case_ids=tuple(case_ids)))
 
     def copies(self, case_id: str | None = None) -> list[PlantedCopy]:
@@ -116,7 +130,9 @@ class PlantedFaults(Part):
         ]
 
     def revealed(self, case_id: str) -> PlantedCopy | None:
-        """Return the copy that a case is, once it is no secret; None before, and for every other case."""
+        """Return the copy that a case is, once it is no secret; None before, and for every other
+        case.
+        """
         return next((copy for copy in self.copies(case_id) if copy.state == "planted"), None)
 
     def copies_of(self, source_id: str) -> tuple[str, ...]:
@@ -135,9 +151,11 @@ class PlantedFaults(Part):
             )
 
     def decisions(self) -> list[PlantedDecision]:
-        """Return what each reviewer decided about copies that are no secret any more: the last they made of each.
+        """Return what each reviewer decided about copies that are no secret any more: the last they
+        made of each.
 
-        No decision is made after that (``Decisions.append``), so none was made by somebody who knew.
+        No decision is made after that (``Decisions.append``), so none was made by somebody who
+        knew.
         """
         made = """
             log.seq IN (
@@ -178,9 +196,11 @@ class PlantedFaults(Part):
         return found
 
     def sound(self, case_filter: CaseFilter | None = None) -> list[str]:
-        """Return the ids of the cases whose answer a person approved and that no copy was made of, oldest first.
+        """Return the ids of the cases whose answer a person approved and that no copy was made of,
+        oldest first.
 
-        Approvals that the demo simulated are left out, and so are cases of a screening, whose evidence is judged too.
+        Approvals that the demo simulated are left out, and so are cases of a screening, whose
+        evidence is judged too.
         """
         sound = """
             SELECT approved.seq FROM cases AS approved JOIN decision_log AS log ON log.seq = approved.decision_seq

@@ -4,17 +4,20 @@ r"""Where a case stands: derived from its runs and its entries in the log, never
               \-> interrupted     \-> needs_adjudication -> (where several reviewers decide, and differ)
                                 any of them -> superseded or redacted, unless a person's decision stands
 
-A person's decision stands, whatever runs follow, until it is undone or another one is made. Without one, a run under
-way shows; then the newest finished run counts: accepted where the log holds the policy's acceptance of that run, else
-waiting for review. Where several reviewers decide a case (``CasePolicy``) it needs review until all their decisions
-are in, and no state before that says that any is; then the policy says which stands, and where none does, the case
-needs an adjudication, which stands before all of them. Undoing an entry gives the state the case had without it. A run
-whose content retention has removed counts only where an entry that stands is about it. Where a new version took the
-place of a case it is superseded, if it was escalated, too: more evidence is what that asked for.
+A person's decision stands, whatever runs follow, until it is undone or another one is made. Without
+one, a run under way shows; then the newest finished run counts: accepted where the log holds the
+policy's acceptance of that run, else waiting for review. Where several reviewers decide a case
+(``CasePolicy``) it needs review until all their decisions are in, and no state before that says
+that any is; then the policy says which stands, and where none does, the case needs an adjudication,
+which stands before all of them. Undoing an entry gives the state the case had without it. A run
+whose content retention has removed counts only where an entry that stands is about it. Where a new
+version took the place of a case it is superseded, if it was escalated, too: more evidence is what
+that asked for.
 
-A copy with a planted fault stands as any other case until all decisions that it wants are made. From then on it is
-``planted`` for good: no run, decision, figure or reviewer is derived for it, so that whatever is read from the derived
-columns leaves it out, and its rows among the figures of runs are removed.
+A copy with a planted fault stands as any other case until all decisions that it wants are made.
+From then on it is ``planted`` for good: no run, decision, figure or reviewer is derived for it, so
+that whatever is read from the derived columns leaves it out, and its rows among the figures of runs
+are removed.
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ class EntryFact(NamedTuple):
     run_seq: int | None
     undoes: int | None
     answer: str | None = None
-    """What tells the answer that it lets stand from others; None where that is not known, as after a redaction."""
+    """What tells the answer that it lets stand from others; None where that is not known, as after
+    a redaction.
+    """
 
 
 class DerivedState(NamedTuple):
@@ -74,19 +79,23 @@ def derive_state(
     redacted: bool = False,
     planted: bool = False,
 ) -> DerivedState:
-    """Derive the state from all runs and entries of one case, each in order of their sequence numbers.
+    """Derive the state from all runs and entries of one case, each in order of their sequence
+    numbers.
 
-    A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review it any more. A copy
-    with a planted fault is ``planted`` once nobody can decide it any more.
+    A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review
+    it any more. A copy with a planted fault is ``planted`` once nobody can decide it any more.
     """
     derived = _state_of_case(runs, entries, policy, redacted)
     return DerivedState("planted", None, None) if planted and derived.state in _OVER else derived
 
 
-_OVER: frozenset[CaseState] = frozenset(("approved", "overridden", "rejected", "needs_adjudication", "redacted"))
-"""States in which a copy with a planted fault has served its purpose. One that is escalated still waits for a verdict;
-where reviewers differ about a copy there is nothing to adjudicate. One that a new version took the place of stays
-superseded: it would say what that one is, which is still to be decided."""
+_OVER: frozenset[CaseState] = frozenset(
+    ("approved", "overridden", "rejected", "needs_adjudication", "redacted")
+)
+"""States in which a copy with a planted fault has served its purpose. One that is escalated still
+waits for a verdict; where reviewers differ about a copy there is nothing to adjudicate. One that a
+new version took the place of stays superseded: it would say what that one is, which is still to be
+decided."""
 
 
 def _state_of_case(
@@ -119,7 +128,9 @@ def _state_of_case(
 
 
 def _not_undone(entries: Sequence[EntryFact]) -> list[EntryFact]:
-    """The entries that nobody has undone. A reviewer who decides a shared case anew undoes the earlier decision."""
+    """The entries that nobody has undone. A reviewer who decides a shared case anew undoes the
+    earlier decision.
+    """
     undone = {entry.undoes for entry in entries if entry.kind == "undo"}
     return [entry for entry in entries if entry.seq not in undone]
 
@@ -129,14 +140,19 @@ def _current_entry(
 ) -> EntryFact | None:
     """The entry that decides: the last adjudication, else what the policy says of the decisions.
 
-    Without a policy that is the last decision. Without any decision it is the acceptance of the newest finished run.
+    Without a policy that is the last decision. Without any decision it is the acceptance of the
+    newest finished run.
     """
     if adjudications := [entry for entry in standing if entry.kind == "adjudication"]:
         return adjudications[-1]
     decisions = [entry for entry in standing if entry.kind == "decision"]
     if policy is not None and decisions:
         return _agreed(decisions, policy)
-    accepted = [entry for entry in standing if entry.kind == "policy_accept" and entry.run_seq == finished_run]
+    accepted = [
+        entry
+        for entry in standing
+        if entry.kind == "policy_accept" and entry.run_seq == finished_run
+    ]
     return next(reversed(decisions or accepted), None)
 
 
@@ -159,12 +175,18 @@ def _agreed(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | N
 
 
 def _same(one: EntryFact, other: EntryFact) -> bool:
-    """Whether two decisions say the same about the same answer; an unknown answer is taken for the same."""
-    return one.verdict == other.verdict and (None in (one.answer, other.answer) or one.answer == other.answer)
+    """Whether two decisions say the same about the same answer; an unknown answer is taken for the
+    same.
+    """
+    return one.verdict == other.verdict and (
+        None in (one.answer, other.answer) or one.answer == other.answer
+    )
 
 
 def answer_decided(payload: str | None) -> str | None:
-    """What tells the answer that a decision lets stand from others, from its stored text; None where redacted."""
+    """What tells the answer that a decision lets stand from others, from its stored text; None
+    where redacted.
+    """
     if payload is None:
         return None
     decision: dict[str, Any] = json.loads(payload)
@@ -172,7 +194,9 @@ def answer_decided(payload: str | None) -> str | None:
         return "none"
     if (corrected := decision.get("corrected_answer")) is not None:
         return hashlib.sha256(" ".join(corrected.split()).encode()).hexdigest()
-    return (decision.get("about") or {}).get("answer") or f"{decision.get('run_id')}:{decision.get('iteration')}"
+    return (decision.get("about") or {}).get(
+        "answer"
+    ) or f"{decision.get('run_id')}:{decision.get('iteration')}"
 
 
 def policy_of(stored: str | None) -> CasePolicy | None:
@@ -191,18 +215,23 @@ _CASES_AT_ONCE = 500
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
-    """Bring the derived columns of one case up to date. Every write to runs or log calls this before it commits.
+    """Bring the derived columns of one case up to date. Every write to runs or log calls this
+    before it commits.
 
-    The version counts the changes of what people decide about: one reviewer's decision on a case of several is none
-    until it is settled, so that it neither turns the others away nor shows.
+    The version counts the changes of what people decide about: one reviewer's decision on a case of
+    several is none until it is settled, so that it neither turns the others away nor shows.
     """
     [derived] = _derived(connection, ("= ?", [case_seq]))
     case, now, entries = derived.case, derived.state, derived.entries
     shown = ("state", "run_seq", "decision_seq", "reviewer")
     changed = tuple(case[name] for name in shown) != (*now, derived.reviewer)
     times = [time for run in derived.runs for time in (run["started_at"], run["ended_at"]) if time]
-    hidden = ("decision", "undo", "comment") if derived.pending else ()  # others may not know when one was made
-    times += [case["imported_at"], *(entry["at"] for entry in entries if entry["kind"] not in hidden)]
+    # others may not know when one was made
+    hidden = ("decision", "undo", "comment") if derived.pending else ()
+    times += [
+        case["imported_at"],
+        *(entry["at"] for entry in entries if entry["kind"] not in hidden),
+    ]
     columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
     connection.execute(
         f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} WHERE seq = ?",  # noqa: S608 (names of ours)
@@ -213,17 +242,21 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     )
     if now.state == "planted":
         connection.execute(
-            "DELETE FROM run_measures WHERE run_id IN (SELECT id FROM runs WHERE case_seq = ?)", [case_seq]
+            "DELETE FROM run_measures WHERE run_id IN (SELECT id FROM runs WHERE case_seq = ?)",
+            [case_seq],
         )
     if entries:
         connection.execute("DELETE FROM case_work WHERE case_seq = ?", [case_seq])
         connection.executemany(
-            "INSERT INTO case_work VALUES (?, ?, ?, ?)", [[case_seq, *key, seq] for key, seq in derived.work.items()]
+            "INSERT INTO case_work VALUES (?, ?, ?, ?)",
+            [[case_seq, *key, seq] for key, seq in derived.work.items()],
         )
 
 
 class _Derived(NamedTuple):
-    """A case with its runs and entries, and what follows from them; ``work``: which entry gives kind and name."""
+    """A case with its runs and entries, and what follows from them; ``work``: which entry gives
+    kind and name.
+    """
 
     case: sqlite3.Row
     runs: list[sqlite3.Row]
@@ -237,7 +270,10 @@ class _Derived(NamedTuple):
 def _derived(connection: sqlite3.Connection, numbers: Condition) -> Iterator[_Derived]:
     """Yield the cases whose ``numbers`` a condition names."""
     which, values = numbers
-    runs, entries = defaultdict[int, list[sqlite3.Row]](list), defaultdict[int, list[sqlite3.Row]](list)
+    runs, entries = (
+        defaultdict[int, list[sqlite3.Row]](list),
+        defaultdict[int, list[sqlite3.Row]](list),
+    )
     for run in connection.execute(
         f"""SELECT case_seq, seq, state, started_at, ended_at, removed_by FROM runs
             WHERE case_seq {which} ORDER BY case_seq, seq""",  # noqa: S608 (conditions of ours, here and below)
@@ -267,8 +303,14 @@ def _follows(case: sqlite3.Row, runs: list[sqlite3.Row], entries: list[sqlite3.R
     if now.state == "planted":
         return _Derived(case, runs, entries, now, None, 0, {})
     decided = next((entry for entry in entries if entry["seq"] == now.entry_seq), None)
-    reviewer = decided["reviewer"] if decided is not None and decided["kind"] in ("decision", "adjudication") else None
-    return _Derived(case, runs, entries, now, reviewer, _pending(facts, policy), _work(entries, now, policy))
+    reviewer = (
+        decided["reviewer"]
+        if decided is not None and decided["kind"] in ("decision", "adjudication")
+        else None
+    )
+    return _Derived(
+        case, runs, entries, now, reviewer, _pending(facts, policy), _work(entries, now, policy)
+    )
 
 
 WORK = ("assign", "unassign", "tag", "untag", "skip", "comment", "guarantee")
@@ -283,20 +325,30 @@ def _fact(entry: sqlite3.Row, policy: CasePolicy | None) -> EntryFact:
 
 
 def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
-    """How many decisions are still wanted after the first, undone or not; none where the case is adjudicated."""
+    """How many decisions are still wanted after the first, undone or not; none where the case is
+    adjudicated.
+    """
     standing = [fact.kind for fact in _not_undone(facts)]
     if policy is None or "adjudication" in standing:
         return 0
     return max(0, policy.reviewers - standing.count("decision"))
 
 
-def _work(entries: Sequence[sqlite3.Row], now: DerivedState, policy: CasePolicy | None) -> dict[tuple[str, str], int]:
-    """Return who has decided, is assigned and has skipped, and the tags. A decision ends its reviewer's skip."""
+def _work(
+    entries: Sequence[sqlite3.Row], now: DerivedState, policy: CasePolicy | None
+) -> dict[tuple[str, str], int]:
+    """Return who has decided, is assigned and has skipped, and the tags. A decision ends its
+    reviewer's skip.
+    """
     undone = {entry["undoes"] for entry in entries if entry["kind"] == "undo"}
     found: dict[tuple[str, str], int] = {}
     for entry in entries:
         kind, reviewer = entry["kind"], entry["reviewer"]
-        if kind == "decision" and entry["seq"] not in undone and (policy is not None or entry["seq"] == now.entry_seq):
+        if (
+            kind == "decision"
+            and entry["seq"] not in undone
+            and (policy is not None or entry["seq"] == now.entry_seq)
+        ):
             # of a redacted decision the name is gone, not that somebody made it
             found["decided", reviewer or f"(redacted entry {entry['seq']})"] = entry["seq"]
             found.pop(("skipped", reviewer), None)
@@ -304,7 +356,9 @@ def _work(entries: Sequence[sqlite3.Row], now: DerivedState, policy: CasePolicy 
             found["skipped", reviewer] = entry["seq"]
         elif kind in ("assign", "unassign", "tag", "untag") and entry["payload"]:
             content = json.loads(entry["payload"])
-            names: Iterable[str] = content["assignees"] if kind in ("assign", "unassign") else content["tags"]
+            names: Iterable[str] = (
+                content["assignees"] if kind in ("assign", "unassign") else content["tags"]
+            )
             for name in names:
                 key = ("assigned" if kind in ("assign", "unassign") else "tagged", name)
                 found.pop(key, None)
@@ -325,8 +379,8 @@ def _figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object
 
 
 def problems(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield what of the derived columns differs from what runs and log give: the state, who decided, what is missing,
-    who has done what, the policy of a case, its figures.
+    """Yield what of the derived columns differs from what runs and log give: the state, who
+    decided, what is missing, who has done what, the policy of a case, its figures.
     """
     [last] = connection.execute("SELECT coalesce(max(seq), 0) FROM cases").fetchone()
     for first in range(1, last + 1, _CASES_AT_ONCE):
@@ -348,7 +402,9 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
 def _mistaken(derived: _Derived, work: dict[tuple[str, str], int]) -> Iterator[str]:
     case, now = derived.case, derived.state
     if DerivedState(case["state"], case["run_seq"], case["decision_seq"]) != now:
-        yield f"case {case['id']!r} is marked {case['state']}, its runs and decisions say {now.state}"
+        yield (
+            f"case {case['id']!r} is marked {case['state']}, its runs and decisions say {now.state}"
+        )
     named: dict[str, tuple[object, object]] = {
         "the reviewer": (case["reviewer"], derived.reviewer),
         "the number of missing decisions": (case["pending"], derived.pending),
@@ -359,6 +415,9 @@ def _mistaken(derived: _Derived, work: dict[tuple[str, str], int]) -> Iterator[s
         policy = json.loads(decided[-1]).get("policy") if decided else None
         named["the policy"] = (case["policy"] and json.loads(case["policy"]), policy)
         if any(kind == "decided" for kind, _ in derived.work):
-            named["the number of decisions it wants"] = (case["wanted"], policy["reviewers"] if policy else 1)
+            named["the number of decisions it wants"] = (
+                case["wanted"],
+                policy["reviewers"] if policy else 1,
+            )
     if wrong := [what for what, (is_so, should_be) in named.items() if is_so != should_be]:
         yield f"case {case['id']!r}: {', '.join(wrong)} differs from what the log says"

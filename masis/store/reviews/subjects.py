@@ -1,7 +1,8 @@
-"""What entries of the decision log are about: digests of case, run and answer, taken when an entry is made.
+"""What entries of the decision log are about: digests of case, run and answer, taken when an entry
+is made.
 
-The chain proves that entries were not changed. Without these digests a case's question or a run's answer could be
-edited under a decision, and every entry would still verify.
+The chain proves that entries were not changed. Without these digests a case's question or a run's
+answer could be edited under a decision, and every entry would still verify.
 """
 
 from __future__ import annotations
@@ -34,33 +35,48 @@ _ENTRIES = """
 def digests(
     connection: sqlite3.Connection, case_seq: int, run_seq: int | None, iteration: int | None
 ) -> SubjectDigests:
-    """Return the digests of a case, and of a run where the entry names one that is finished and there to be read.
+    """Return the digests of a case, and of a run where the entry names one that is finished and
+    there to be read.
 
     ``iteration`` is the one that is decided about, from 1; None for the original answer.
     """
     case = _case_digest(connection, case_seq)
     run, answer = (None, None) if run_seq is None else _run_digests(connection, run_seq, iteration)
     [cases] = connection.execute("SELECT coalesce(max(seq), 0) FROM cases").fetchone()
-    return SubjectDigests(case=case or "", run=run, answer=answer, cases=cases, team=team.last_digest(connection))
+    return SubjectDigests(
+        case=case or "", run=run, answer=answer, cases=cases, team=team.last_digest(connection)
+    )
 
 
 def check(connection: sqlite3.Connection) -> SubjectCheck:
-    """Compare every entry with its case, run and answer as stored, and derived states with what they follow from.
+    """Compare every entry with its case, run and answer as stored, and derived states with what
+    they follow from.
 
-    An entry that was redacted, whose case was redacted or whose run was removed is not checkable, which is no problem.
+    An entry that was redacted, whose case was redacted or whose run was removed is not checkable,
+    which is no problem.
     """
     # numbers have no gaps
-    cases, present = connection.execute("SELECT coalesce(max(seq), 0), count(*) FROM cases").fetchone()
+    cases, present = connection.execute(
+        "SELECT coalesce(max(seq), 0), count(*) FROM cases"
+    ).fetchone()
     known, altered = team.digests(connection)
-    gone = [f"{cases - present} of {cases} cases were deleted from the file"] if present < cases else []
+    gone = (
+        [f"{cases - present} of {cases} cases were deleted from the file"]
+        if present < cases
+        else []
+    )
 
     def compare(row: sqlite3.Row, decision: Decision) -> str | list[str]:
         assert decision.about is not None
         problems: list[str] = []
         if decision.about.cases > cases:
-            problems.append(f"of the {decision.about.cases} cases there were then, the newest were deleted")
+            problems.append(
+                f"of the {decision.about.cases} cases there were then, the newest were deleted"
+            )
         if decision.about.team not in known:
-            problems.append("the policies, rubrics or label types that had been set by then were altered")
+            problems.append(
+                "the policies, rubrics or label types that had been set by then were altered"
+            )
         if row["redaction_seq"] is not None:
             return problems or REDACTED_CASE
         problems += _problems(connection, row, decision)
@@ -72,44 +88,63 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
     return found.model_copy(update={"broken": (*found.broken, *gone, *altered, *changed, *derived)})
 
 
-def _problems(connection: sqlite3.Connection, row: sqlite3.Row, decision: Decision) -> Iterator[str]:
+def _problems(
+    connection: sqlite3.Connection, row: sqlite3.Row, decision: Decision
+) -> Iterator[str]:
     about = decision.about
     assert about is not None
     if about.case != _case_digest(connection, row["case_seq"]):
-        yield f"case {decision.case_id!r} is not the one that was decided about: its text was altered"
+        yield (
+            f"case {decision.case_id!r} is not the one that was decided about: its text was altered"
+        )
     if about.run is None:
         return
     if row["removed_by"] is not None:
         recorded = "SELECT 1 FROM purged WHERE kind = 'run' AND record_id = ? AND digest = ?"
         if connection.execute(recorded, [decision.run_id, about.run]).fetchone() is None:
-            yield f"run {decision.run_id!r} was removed, but the record of removals has another digest of it"
+            yield (
+                f"run {decision.run_id!r} was removed, but the record of removals has another"
+                " digest of it"
+            )
         return
     run, answer = _run_digests(connection, row["run_seq"], decision.iteration)
     if about.answer != answer:
-        yield f"the answer of run {decision.run_id!r} is not the one that was decided about: it was altered"
+        yield (
+            f"the answer of run {decision.run_id!r} is not the one that was decided about: it was"
+            " altered"
+        )
     if about.run != run:
         yield f"run {decision.run_id!r} is not as it was when it was decided about: it was altered"
 
 
 def _case_digest(connection: sqlite3.Connection, case_seq: int) -> str | None:
-    row = connection.execute("SELECT payload FROM case_payloads WHERE case_seq = ?", [case_seq]).fetchone()
+    row = connection.execute(
+        "SELECT payload FROM case_payloads WHERE case_seq = ?", [case_seq]
+    ).fetchone()
     return None if row is None else _content_digest(row[0])
 
 
 def _content_digest(payload: str) -> str | None:
-    """The digest that a case has (``Case.digest``), from its stored text; None where that can't be read."""
+    """The digest that a case has (``Case.digest``), from its stored text; None where that can't be
+    read.
+    """
     try:
         return sha256(canonical_json(json.loads(payload)))
     except ValueError:
         return None
 
 
-def _run_digests(connection: sqlite3.Connection, run_seq: int, iteration: int | None) -> tuple[str | None, str | None]:
-    """Return the digest that retention would record of a finished run, and that of the answer decided about.
+def _run_digests(
+    connection: sqlite3.Connection, run_seq: int, iteration: int | None
+) -> tuple[str | None, str | None]:
+    """Return the digest that retention would record of a finished run, and that of the answer
+    decided about.
 
     None for either where it isn't there or can't be read.
     """
-    row = connection.execute("SELECT state, payload IS NOT NULL FROM runs WHERE seq = ?", [run_seq]).fetchone()
+    row = connection.execute(
+        "SELECT state, payload IS NOT NULL FROM runs WHERE seq = ?", [run_seq]
+    ).fetchone()
     if row is None or row[0] != "finished" or not row[1]:
         return None, None
     try:
@@ -119,14 +154,20 @@ def _run_digests(connection: sqlite3.Connection, run_seq: int, iteration: int | 
     try:
         run = from_json(text)
         iterations = run["iterations"]
-        answer = iterations[(iteration or 1) - 1]["answer"] if iteration or iterations else run["final_answer"]
+        answer = (
+            iterations[(iteration or 1) - 1]["answer"]
+            if iteration or iterations
+            else run["final_answer"]
+        )
         return sha256(text), sha256(answer)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return sha256(text), None
 
 
 def _changed_cases(connection: sqlite3.Connection) -> Iterator[str]:
-    """Cases, decided or not, whose text doesn't fit the digest beside it or the one that their runs recorded."""
+    """Cases, decided or not, whose text doesn't fit the digest beside it or the one that their runs
+    recorded.
+    """
     for row in connection.execute(
         """SELECT cases.id, cases.digest, payload FROM cases LEFT JOIN case_payloads ON case_seq = cases.seq
            WHERE redaction_seq IS NULL ORDER BY cases.seq"""
@@ -137,4 +178,7 @@ def _changed_cases(connection: sqlite3.Connection) -> Iterator[str]:
         """SELECT cases.id AS case_id, runs.id AS run_id FROM runs JOIN cases ON cases.seq = case_seq
            WHERE case_digest != cases.digest ORDER BY runs.seq"""
     ):
-        yield f"run {row['run_id']!r} audited other content than case {row['case_id']!r} holds: one of them was altered"
+        yield (
+            f"run {row['run_id']!r} audited other content than case {row['case_id']!r} holds: one"
+            " of them was altered"
+        )

@@ -1,7 +1,7 @@
 """The work of a team: leases on cases, policies, rubrics and saved views, and who has done what.
 
-A lease is taken inside a transaction that holds the write lock, so that of two people who ask at once one gets it. It
-runs out by itself: an absent reviewer blocks nobody.
+A lease is taken inside a transaction that holds the write lock, so that of two people who ask at
+once one gets it. It runs out by itself: an absent reviewer blocks nobody.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 from masis.errors import CaseHeld, StoreError
 from masis.schema.base import Record, later
 from masis.schema.review import CaseState
-from masis.schema.team import CaseWork, LakeSample, Lease, MachineShown, QueuePolicy, SavedView, TeamRecord
+from masis.schema.team import (
+    CaseWork,
+    LakeSample,
+    Lease,
+    MachineShown,
+    QueuePolicy,
+    SavedView,
+    TeamRecord,
+)
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import Part
@@ -24,12 +32,20 @@ from masis.store.reviews.states import policy_of
 
 T = TypeVar("T", bound=TeamRecord)
 
-UNDECIDED: tuple[CaseState, ...] = ("new", "running", "interrupted", "needs_review", "needs_adjudication", "accepted")
+UNDECIDED: tuple[CaseState, ...] = (
+    "new",
+    "running",
+    "interrupted",
+    "needs_review",
+    "needs_adjudication",
+    "accepted",
+)
 """The states in which no person's decision stands."""
 
 
 def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
-    """The condition on ``cases``, with its values, of those whose verdict a policy hides from a reviewer.
+    """The condition on ``cases``, with its values, of those whose verdict a policy hides from a
+    reviewer.
 
     It says in SQL for many cases what ``masis.services.cases.machine_hidden`` says of one.
     """
@@ -51,7 +67,8 @@ class Team(Part):
     def claim(self, case_id: str, reviewer: str, minutes: int) -> Lease:
         """Take a case for decision, or extend the lease on it that the reviewer has.
 
-        Raises UnknownRecord, and CaseHeld where as many others have it, or have decided it, as are wanted.
+        Raises UnknownRecord, and CaseHeld where as many others have it, or have decided it, as are
+        wanted.
         """
         with self._database.transaction(durable=False) as connection:
             seq, now = case_seq(connection, case_id), self._database.now()
@@ -63,16 +80,21 @@ class Team(Part):
                    ON CONFLICT (case_seq, reviewer) DO UPDATE SET until = max(until, excluded.until)""",
                 [seq, reviewer, now, until],
             )
-            return next(lease for lease in _leases(connection, seq, now) if lease.reviewer == reviewer)
+            return next(
+                lease for lease in _leases(connection, seq, now) if lease.reviewer == reviewer
+            )
 
     def release(self, case_id: str, reviewer: str) -> None:
-        """Give a case back; nothing happens where the reviewer has no lease on it. Raises UnknownRecord."""
+        """Give a case back; nothing happens where the reviewer has no lease on it. Raises
+        UnknownRecord.
+        """
         with self._database.transaction(durable=False) as connection:
             lease = [case_seq(connection, case_id), reviewer]
             connection.execute("DELETE FROM leases WHERE case_seq = ? AND reviewer = ?", lease)
 
     def hand_over(self, case_id: str, giver: str, taker: str) -> None:
-        """Put the lease that one name has on a case under another; nothing happens where it has none.
+        """Put the lease that one name has on a case under another; nothing happens where it has
+        none.
 
         Raises UnknownRecord.
         """
@@ -88,7 +110,9 @@ class Team(Part):
             return tuple(_leases(connection, None, self._database.now()))
 
     def assert_free(self, case_id: str, reviewer: str) -> None:
-        """Raise CaseHeld where others have taken the case. Call it in the transaction that decides."""
+        """Raise CaseHeld where others have taken the case. Call it in the transaction
+        that decides.
+        """
         with self._database.transaction() as connection:
             check_free(connection, case_seq(connection, case_id), reviewer, self._database.now())
 
@@ -104,7 +128,11 @@ class Team(Part):
                 "SELECT kind, who FROM case_work WHERE case_seq = ? ORDER BY entry_seq, who", [seq]
             ):
                 who.setdefault(kind, []).append(name)
-            policy = policy_of(row["policy"]) if row["policy"] else in_force(connection, QueuePolicy).for_case(case_id)
+            policy = (
+                policy_of(row["policy"])
+                if row["policy"]
+                else in_force(connection, QueuePolicy).for_case(case_id)
+            )
             return CaseWork(
                 case_id=case_id,
                 wanted=row["wanted"],
@@ -118,17 +146,20 @@ class Team(Part):
             )
 
     def counted(self, kind: str, *, undecided: bool = False) -> dict[str, int]:
-        """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``.
+        """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or
+        ``tagged``.
 
-        Who has decided a shared case shows once all its decisions are made. ``undecided`` counts the cases that are not
-        settled, as a queue lists them.
+        Who has decided a shared case shows once all its decisions are made. ``undecided`` counts
+        the cases that are not settled, as a queue lists them.
         """
         sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
             WHERE kind = ? AND (kind <> 'decided' OR pending = 0) AND (NOT ? OR standing <> 'decided') GROUP BY who"""
         return dict(self._database.cached(sql, [kind, undecided]))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
-        """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""
+        """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides
+        from a reviewer.
+        """
         if shown == "first":
             return False
         sql, values = hidden_cases(reviewer, shown)
@@ -139,7 +170,9 @@ class Team(Part):
         return found is not None
 
     def oldest_skipped(self, reviewer: str, among: Iterable[str]) -> str | None:
-        """Of these cases the one that the reviewer skipped longest ago; None where they skipped none of them."""
+        """Of these cases the one that the reviewer skipped longest ago; None where they skipped
+        none of them.
+        """
         row = self._database.row(
             """SELECT id FROM case_work JOIN cases ON seq = case_seq WHERE kind = 'skipped' AND who = ?
                AND id IN (SELECT value FROM json_each(?)) ORDER BY entry_seq LIMIT 1""",
@@ -159,7 +192,8 @@ class Team(Part):
     # policies, rubrics, label types, views: the newest record counts
 
     def in_force(self, kind: type[T], version: int | None = None) -> T:
-        """Return the policy, rubric or label types in force, or an earlier version of them; 0 is the default.
+        """Return the policy, rubric or label types in force, or an earlier version of them; 0 is
+        the default.
 
         Raises StoreError where there is no such version.
         """
@@ -178,16 +212,22 @@ class Team(Part):
         return [(at, by, kind.model_validate_json(payload)) for at, by, payload in rows]
 
     def put(self, by: str, record: T) -> T:
-        """Set a policy, a rubric or label types from now on; decisions made before keep those they were made under."""
+        """Set a policy, a rubric or label types from now on; decisions made before keep those they
+        were made under.
+        """
         with self._database.transaction() as connection:
-            record = record.model_copy(update={"version": in_force(connection, type(record)).version + 1})
+            record = record.model_copy(
+                update={"version": in_force(connection, type(record)).version + 1}
+            )
             self._append(connection, by, record.kind, "", record)
             if isinstance(record, QueuePolicy):
                 redraw(connection, record)
         return record
 
     def save_view(self, by: str, view: SavedView) -> None:
-        """Save a view under its name, in place of one of the same name and owner; ``removed`` takes it away."""
+        """Save a view under its name, in place of one of the same name and owner; ``removed`` takes
+        it away.
+        """
         with self._database.transaction() as connection:
             self._append(connection, by, VIEW, f"{view.owner}\n{view.name}", view)
 
@@ -207,19 +247,23 @@ class Team(Part):
         return {seq: words for seq, words in self._database.execute(sql) if words}
 
     def forget_views(self, views: Iterable[int]) -> None:
-        """Remove name and words of views for good, with those that each had replaced under its name."""
+        """Remove name and words of views for good, with those that each had replaced under its
+        name.
+        """
         with self._database.transaction() as connection:
             for seq in views:
                 empty = SavedView(name=f"redacted {seq}", removed=True)
                 connection.execute(
-                    "UPDATE team_records SET name = ?, payload = ? WHERE kind = 'view' AND seq <= ? "
-                    "AND (name, payload ->> '$.owner') = "
-                    "(SELECT name, payload ->> '$.owner' FROM team_records WHERE seq = ?)",
+                    "UPDATE team_records SET name = ?, payload = ? WHERE kind = 'view' AND seq <= ?"
+                    " AND (name, payload ->> '$.owner') = (SELECT name, payload ->> '$.owner' FROM"
+                    " team_records WHERE seq = ?)",
                     [empty.name, empty.model_dump_json(), seq, seq],
                 )
 
     def note_sample(self, by: str, sample: LakeSample) -> None:
-        """Note which of the auto-accepted cases of a lake were brought in; the same again changes nothing."""
+        """Note which of the auto-accepted cases of a lake were brought in; the same again changes
+        nothing.
+        """
         with self._database.transaction() as connection:
             if sample.model_dump_json() not in self._payloads("sample"):
                 self._append(connection, by, "sample", sample.place, sample)
@@ -229,10 +273,14 @@ class Team(Part):
         return tuple(map(LakeSample.model_validate_json, self._payloads("sample")))
 
     def _payloads(self, kind: str) -> list[str]:
-        rows = self._database.execute("SELECT payload FROM team_records WHERE kind = ? ORDER BY seq", [kind])
+        rows = self._database.execute(
+            "SELECT payload FROM team_records WHERE kind = ? ORDER BY seq", [kind]
+        )
         return [row[0] for row in rows]
 
-    def _append(self, connection: sqlite3.Connection, by: str, kind: str, name: str, record: Record) -> None:
+    def _append(
+        self, connection: sqlite3.Connection, by: str, kind: str, name: str, record: Record
+    ) -> None:
         payload = record.model_dump_json()
         row = {"at": self._database.now(), "by": by, "kind": kind, "name": name, "payload": payload}
         digest = None if kind == VIEW else _digest(last_digest(connection), [*row.values()])
@@ -255,14 +303,21 @@ def last_digest(connection: sqlite3.Connection) -> str:
 
 
 def digests(connection: sqlite3.Connection) -> tuple[set[str], list[str]]:
-    """Return the digest after each record, as what is stored gives it, and which records don't fit theirs."""
+    """Return the digest after each record, as what is stored gives it, and which records don't fit
+    theirs.
+    """
     known, altered, last = {""}, list[str](), ""
-    sql = "SELECT at, by, kind, name, payload, digest FROM team_records WHERE kind <> ? ORDER BY seq"
+    sql = (
+        "SELECT at, by, kind, name, payload, digest FROM team_records WHERE kind <> ? ORDER BY seq"
+    )
     for *row, stored in connection.execute(sql, [VIEW]):
         last = _digest(last, row)
         known.add(last)
         if stored != last:
-            altered.append(f"the {row[2].replace('_', ' ')} that was set at {row[0]} was altered, or one before it")
+            altered.append(
+                f"the {row[2].replace('_', ' ')} that was set at {row[0]} was altered, or one"
+                " before it"
+            )
     return known, altered
 
 
@@ -272,7 +327,9 @@ def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
         "SELECT seq, id, wanted FROM cases WHERE NOT EXISTS "
         "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"
     )
-    changed = [(now, seq) for seq, case_id, before in rows if (now := policy.wanted(case_id)) != before]
+    changed = [
+        (now, seq) for seq, case_id, before in rows if (now := policy.wanted(case_id)) != before
+    ]
     connection.executemany("UPDATE cases SET wanted = ? WHERE seq = ?", changed)
 
 
@@ -285,9 +342,14 @@ def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str
     if any(lease.reviewer == reviewer for lease in leases):
         return
     decided = {
-        row[0] for row in connection.execute("SELECT who FROM case_work WHERE case_seq = ? AND kind = 'decided'", [seq])
+        row[0]
+        for row in connection.execute(
+            "SELECT who FROM case_work WHERE case_seq = ? AND kind = 'decided'", [seq]
+        )
     }
-    wanted, shared = connection.execute("SELECT wanted, policy IS NOT NULL FROM cases WHERE seq = ?", [seq]).fetchone()
+    wanted, shared = connection.execute(
+        "SELECT wanted, policy IS NOT NULL FROM cases WHERE seq = ?", [seq]
+    ).fetchone()
     if shared and reviewer in decided:
         return
     if shared and len(decided) >= wanted:
@@ -296,8 +358,8 @@ def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str
     if leases and taken >= wanted:
         first = leases[0]
         raise CaseHeld(
-            f"{first.reviewer} has taken case {first.case_id!r} for decision until {first.until[11:16]} UTC. "
-            "Take another one, or come back then.",
+            f"{first.reviewer} has taken case {first.case_id!r} for decision until"
+            f" {first.until[11:16]} UTC. Take another one, or come back then.",
             by=first.reviewer,
             until=first.until,
         )
@@ -305,8 +367,9 @@ def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str
 
 def _leases(connection: sqlite3.Connection, seq: int | None, now: str) -> list[Lease]:
     rows = connection.execute(
-        "SELECT cases.id AS case_id, leases.reviewer, taken_at, until FROM leases JOIN cases ON cases.seq = case_seq "
-        "WHERE until > ?1 AND (?2 IS NULL OR case_seq = ?2) ORDER BY until, leases.reviewer",
+        "SELECT cases.id AS case_id, leases.reviewer, taken_at, until FROM leases JOIN cases ON"
+        " cases.seq = case_seq WHERE until > ?1 AND (?2 IS NULL OR case_seq = ?2) ORDER BY until,"
+        " leases.reviewer",
         [now, seq],
     )
     return [record_of(Lease, row) for row in rows]

@@ -1,4 +1,6 @@
-"""What decisions say about the audits they are about: columns for statistics, read in one pass, without the texts."""
+"""What decisions say about the audits they are about: columns for statistics, read in one pass,
+without the texts.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,18 @@ _RUN = ", ".join(
         *("disagreement", "uncited", "invalid", "needs_review", "spot_check", "coverable"),
     )
 )
-"""Columns of the run that a settling decision is about; they are None beside decisions that settle nothing."""
+"""Columns of the run that a settling decision is about; they are None beside decisions that settle
+nothing.
+"""
 
-_CASE = "cases.id AS case_id, cases.query_start AS question, cases.field, cases.dataset, cases.state"
+_CASE = (
+    "cases.id AS case_id, cases.query_start AS question, cases.field, cases.dataset, cases.state"
+)
 """``question`` is its beginning, by which decisions cluster."""
 
-# blind: nothing of the machine's verdict was shown; reason_code: that of an override; marks: words were labelled;
-# seconds: how long the case was open, where that was recorded; settles: this decision gives the case its state
+# blind: nothing of the machine's verdict was shown; reason_code: that of an override; marks: words
+# were labelled; seconds: how long the case was open, where that was recorded; settles: this
+# decision gives the case its state
 _DECIDED = f"""
     SELECT {_CASE}, cases.pending, log.seq IS cases.decision_seq AS settles, log.seq AS entry, log.at,
         written.reviewer, log.verdict, log.kind, written.blind, written.simulated, written.marks, written.reason_code,
@@ -60,20 +67,28 @@ _UNTOUCHED = """
 
 
 class TrustReads(Part):
-    """Reads decisions with the audits they are about, and keeps the order of the queue by a fitted score."""
+    """Reads decisions with the audits they are about, and keeps the order of the queue by a fitted
+    score.
+    """
 
-    def decided(self, *, after: int = 0, spot_checks: bool = False, pending: bool = False) -> dict[str, list[Any]]:
+    def decided(
+        self, *, after: int = 0, spot_checks: bool = False, pending: bool = False
+    ) -> dict[str, list[Any]]:
         """Return every decision that counts, by column, in the order of the log.
 
-        Of a case of several reviewers all are returned once all are in, and the adjudication too; with ``pending``
-        those as well that others may not see yet. Only entries behind number ``after``, and with ``spot_checks`` only
-        those about answers that were drawn to be checked.
+        Of a case of several reviewers all are returned once all are in, and the adjudication too;
+        with ``pending`` those as well that others may not see yet. Only entries behind number
+        ``after``, and with ``spot_checks`` only those about answers that were drawn to be checked.
         """
         where = " AND runs.spot_check = 1" if spot_checks else ""
-        return self._columns(f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [pending, after])
+        return self._columns(
+            f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [pending, after]
+        )
 
     def seconds(self, reviewer: str, since: str) -> dict[str, list[Any]]:
-        """Return ``verdict`` and ``seconds`` of each decision of a reviewer that counts and was made since a time."""
+        """Return ``verdict`` and ``seconds`` of each decision of a reviewer that counts and was
+        made since a time.
+        """
         return self._columns(
             """SELECT log.verdict, seconds FROM case_work JOIN decision_log AS log ON log.seq = case_work.entry_seq
             JOIN decision_payloads AS written ON written.entry_seq = log.seq
@@ -82,30 +97,45 @@ class TrustReads(Part):
         )
 
     def pool(self, auditor: str) -> dict[str, list[Any]]:
-        """Return the undecided cases of an auditor that a guarantee may cover, with their runs, by their ids."""
-        return self._columns(f"SELECT {_CASE}, {_RUN} {_COVERABLE} {_UNTOUCHED} ORDER BY cases.id", [auditor])
+        """Return the undecided cases of an auditor that a guarantee may cover, with their runs, by
+        their ids.
+        """
+        return self._columns(
+            f"SELECT {_CASE}, {_RUN} {_COVERABLE} {_UNTOUCHED} ORDER BY cases.id", [auditor]
+        )
 
     def pool_ids(self, auditor: str, most: int, *, unsettled: bool) -> list[str]:
-        """Return ids of ``pool``, ``most`` at most; with ``unsettled`` of cases that some, but not all, decided too."""
+        """Return ids of ``pool``, ``most`` at most; with ``unsettled`` of cases that some, but not
+        all, decided too.
+        """
         sql = f"SELECT cases.id {_COVERABLE} {'' if unsettled else _UNTOUCHED} LIMIT ?"
         return [str(row[0]) for row in self._database.execute(sql, [auditor, most])]
 
     def auditors(self) -> list[tuple[str, dict[str, str], int]]:
-        """Return the auditors of the newest run of each case: digest, models by role, how many cases; most first."""
+        """Return the auditors of the newest run of each case: digest, models by role, how many
+        cases; most first.
+        """
         sql = """SELECT runs.auditor, min(runs.models), count(*)
                  FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
                  WHERE runs.auditor IS NOT NULL GROUP BY runs.auditor ORDER BY count(*) DESC"""
-        return [(str(row[0]), dict(json.loads(row[1])), int(row[2])) for row in self._database.cached(sql)]
+        return [
+            (str(row[0]), dict(json.loads(row[1])), int(row[2]))
+            for row in self._database.cached(sql)
+        ]
 
     def newest_run_of(self, auditor: str) -> str | None:
-        """Return the id of an auditor's newest finished run whose content is stored; None where there is none."""
+        """Return the id of an auditor's newest finished run whose content is stored; None where
+        there is none.
+        """
         sql = """SELECT id FROM jobs WHERE kind = 'run' AND auditor = ? AND removed_by IS NULL AND state = 'finished'
                  ORDER BY seq DESC LIMIT 1"""
         rows = self._database.execute(sql, (auditor,))
         return str(rows[0][0]) if rows else None
 
     def spot_checks(self) -> dict[str, list[Any]]:
-        """Return every case whose newest finished run was drawn for a spot check, decided or not."""
+        """Return every case whose newest finished run was drawn for a spot check,
+        decided or not.
+        """
         sql = """SELECT cases.id AS case_id, coalesce(field, '') AS field, cases.state, runs.ended_at AS at,
                      coalesce(runs.settings ->> '$.spot_check_share', 0.0) AS share
                  FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
@@ -122,7 +152,9 @@ class TrustReads(Part):
         return {(float(row[0] or 0), str(row[1])): int(row[2]) for row in rows}
 
     def gold(self) -> dict[str, list[Any]]:
-        """Return the audited cases that came with labels: ``labels`` as JSON, and the columns of their newest runs."""
+        """Return the audited cases that came with labels: ``labels`` as JSON, and the columns of
+        their newest runs.
+        """
         sql = f"""SELECT {_CASE}, case_payloads.payload -> '$.labels' AS labels, runs.ended_at AS at, {_RUN}
                   FROM case_payloads JOIN cases ON cases.seq = case_payloads.case_seq
                   JOIN jobs AS runs ON runs.seq = cases.run_seq
@@ -132,7 +164,9 @@ class TrustReads(Part):
         return self._columns(sql)
 
     def labelled(self) -> Iterator[CaseOutcome]:
-        """Yield the cases that carry gold or imported labels, or whose decisions label parts of the answer."""
+        """Yield the cases that carry gold or imported labels, or whose decisions label parts of the
+        answer.
+        """
         with self._database.reading() as connection:
             rows = connection.execute(
                 """SELECT case_seq FROM case_payloads WHERE instr(payload, '"labels"') > 0
@@ -143,20 +177,32 @@ class TrustReads(Part):
             yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 
     def marked(self, entries: Sequence[int]) -> dict[int, Decision]:
-        """Return the decisions of these entries, by the entry's number; redacted ones are left out."""
+        """Return the decisions of these entries, by the entry's number; redacted ones
+        are left out.
+        """
         with self._database.reading() as connection:
-            rows = LOG.rows(connection, "log.seq IN (SELECT value FROM json_each(?))", [json.dumps(list(entries))])
+            rows = LOG.rows(
+                connection,
+                "log.seq IN (SELECT value FROM json_each(?))",
+                [json.dumps(list(entries))],
+            )
         found = {entry.seq: entry.decision for entry in map(LOG.read, rows)}
         return {seq: decision for seq, decision in found.items() if decision is not None}
 
     def answers(self, entries: Sequence[int]) -> dict[int, str | None]:
-        """Return what tells the answer that each of these decisions lets stand from others, by the entry's number."""
-        sql = "SELECT entry_seq, payload FROM decision_payloads WHERE entry_seq IN (SELECT value FROM json_each(?))"
+        """Return what tells the answer that each of these decisions lets stand from others, by the
+        entry's number.
+        """
+        sql = (
+            "SELECT entry_seq, payload FROM decision_payloads WHERE entry_seq IN (SELECT value FROM"
+            " json_each(?))"
+        )
         rows = self._database.execute(sql, [json.dumps(list(entries))])
         return {int(row[0]): answer_decided(row[1]) for row in rows}
 
     def guarantee(self) -> tuple[int, str, str, Guarantee] | None:
-        """Return the number of the entry, time, name and content of the guarantee that was applied last.
+        """Return the number of the entry, time, name and content of the guarantee that was applied
+        last.
 
         None where none was, it was ended, or its entry was redacted.
         """
@@ -176,14 +222,17 @@ class TrustReads(Part):
         return self._columns(sql)
 
     def reorder(self, risks: Mapping[int, float]) -> None:
-        """Write what the queue is ordered by, for runs by their numbers and the cases that stand by them."""
+        """Write what the queue is ordered by, for runs by their numbers and the cases that stand by
+        them.
+        """
         with self._database.transaction() as connection:
             rows = [(risk, seq) for seq, risk in risks.items()]
             connection.executemany("UPDATE jobs SET risk = ? WHERE seq = ?", rows)
             connection.executemany("UPDATE cases SET risk = ? WHERE run_seq = ?", rows)
 
     def _columns(self, sql: str, values: Sequence[Any] = ()) -> dict[str, list[Any]]:
-        # of millions of new objects none can be garbage: looking for it takes longer than reading them
+        # of millions of new objects none can be garbage: looking for it takes longer than reading
+        # them
         collecting = gc.isenabled()
         gc.disable()
         try:

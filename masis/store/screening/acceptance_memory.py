@@ -1,7 +1,7 @@
 """The acceptance memory and the grades remembered: what screening learned, stored across restarts.
 
-A reset is an entry of the screening log. It deletes nothing: what was accepted before is marked as forgotten, no longer
-moves any threshold and stays for the charts of drift.
+A reset is an entry of the screening log. It deletes nothing: what was accepted before is marked as
+forgotten, no longer moves any threshold and stays for the charts of drift.
 """
 
 from __future__ import annotations
@@ -27,18 +27,27 @@ class Acceptances(Part):
         return self._read("")
 
     def replace(self, screening_id: str, acceptances: Iterable[Acceptance]) -> None:
-        """Store what one screening leaves to remember, none included, in place of what it left before.
+        """Store what one screening leaves to remember, none included, in place of what it left
+        before.
 
-        Entries that a reset has forgotten stay so. Raises UnknownRecord for a screening that is not in this store.
+        Entries that a reset has forgotten stay so. Raises UnknownRecord for a screening that is not
+        in this store.
         """
         with self._database.transaction(durable=False) as connection:
             seq = job_row(connection, "screening", screening_id)["seq"]
-            connection.execute("DELETE FROM acceptances WHERE screening_seq = ? AND forgotten_by IS NULL", [seq])
-            if connection.execute("SELECT 1 FROM acceptances WHERE screening_seq = ?", [seq]).fetchone():
+            connection.execute(
+                "DELETE FROM acceptances WHERE screening_seq = ? AND forgotten_by IS NULL", [seq]
+            )
+            if connection.execute(
+                "SELECT 1 FROM acceptances WHERE screening_seq = ?", [seq]
+            ).fetchone():
                 return  # forgotten: it is not learned again through a later override
             for each in acceptances:
                 if each.screening_id != screening_id:
-                    raise UnknownRecord(f"the acceptance is of screening {each.screening_id!r}, not {screening_id!r}.")
+                    raise UnknownRecord(
+                        f"the acceptance is of screening {each.screening_id!r}, not"
+                        f" {screening_id!r}."
+                    )
                 connection.execute(
                     "INSERT INTO acceptances (screening_seq, at, payload) VALUES (?, ?, ?)",
                     [seq, each.at or self._database.now(), each.model_dump_json()],
@@ -47,13 +56,17 @@ class Acceptances(Part):
     def reset(self, *, by: str, reason: str) -> ScreeningEntry:
         """Forget what was accepted so far; the entry says how many were forgotten."""
         with self._database.transaction() as connection:
-            forgotten = connection.execute("SELECT count(*) FROM acceptances WHERE forgotten_by IS NULL").fetchone()[0]
+            forgotten = connection.execute(
+                "SELECT count(*) FROM acceptances WHERE forgotten_by IS NULL"
+            ).fetchone()[0]
             extra = {"forgotten": forgotten}
             decision = ScreeningDecision(
                 kind="memory_reset", reviewer=by, screening_id=None, reason=reason, extra=extra
             )
             entry = append_entry(connection, decision, self._database.now(), None)
-            connection.execute("UPDATE acceptances SET forgotten_by = ? WHERE forgotten_by IS NULL", [entry.seq])
+            connection.execute(
+                "UPDATE acceptances SET forgotten_by = ? WHERE forgotten_by IS NULL", [entry.seq]
+            )
         return entry
 
     def _read(self, where: str) -> tuple[Acceptance, ...]:

@@ -1,8 +1,8 @@
 """Corpora: abstracts stored to be searched, each once, with what every import brought and removed.
 
-Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first stays; a later record
-of the same study (``screening/sources/records.py``), or a notice about it, is a duplicate; that it was retracted is
-taken over.
+Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first
+stays; a later record of the same study (``screening/sources/records.py``), or a notice about it, is
+a duplicate; that it was retracted is taken over.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def _prepared(abstract: Abstract) -> _Prepared | InputError:
         payload = _payload_of(abstract)
     except (PydanticSerializationError, ValueError) as error:
         return InputError(
-            f"abstract {abstract.id!r} holds what JSON can't ({error})", cure="Use text, numbers, lists and objects."
+            f"abstract {abstract.id!r} holds what JSON can't ({error})",
+            cure="Use text, numbers, lists and objects.",
         )
     return _Prepared(abstract, payload, record_keys(abstract))
 
@@ -51,8 +52,12 @@ def _payload_of(abstract: Abstract) -> str:
     return json.dumps(abstract.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
 
 
-def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Literal["added", "duplicate"] | InputError:
-    """Put an abstract into a corpus unless the study is there; an InputError where another one has its id."""
+def _insert(
+    connection: sqlite3.Connection, corpus: int, new: _Prepared
+) -> Literal["added", "duplicate"] | InputError:
+    """Put an abstract into a corpus unless the study is there; an InputError where another one has
+    its id.
+    """
     if (same := _same(connection, corpus, new.marks)) is not None:
         _rewrite(connection, same, lambda stored: joined(stored, new.abstract))
         return "duplicate"
@@ -61,14 +66,18 @@ def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Lite
         _rewrite(connection, study, lambda stored: marked(stored, notice.status))
         return "duplicate"
     taken = connection.execute(
-        "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?", [corpus, new.abstract.id]
+        "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?",
+        [corpus, new.abstract.id],
     ).fetchone()
     if taken is not None:
         if taken[0] == new.payload:
             return "duplicate"
         return InputError(
-            f"the corpus holds another abstract with the id {new.abstract.id!r} than {new.abstract.title[:60]!r}",
-            cure="Give each abstract an id of its own, or import the file into a corpus of its own.",
+            f"the corpus holds another abstract with the id {new.abstract.id!r} than"
+            f" {new.abstract.title[:60]!r}",
+            cure=(
+                "Give each abstract an id of its own, or import the file into a corpus of its own."
+            ),
             field="id",
         )
     known = new.marks
@@ -79,7 +88,9 @@ def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Lite
         new = new._replace(payload=payload)
     marks = {"doi": known.doi, "pmid": known.pmid, "title_key": known.title, "year": known.year}
     row = {"corpus_seq": corpus, "id": new.abstract.id, **marks, "payload": new.payload}
-    corpus_search.index(connection, corpus, insert(connection, "corpus_abstracts", row), new.abstract)
+    corpus_search.index(
+        connection, corpus, insert(connection, "corpus_abstracts", row), new.abstract
+    )
     return "added"
 
 
@@ -95,7 +106,9 @@ def _known_by(
 
 def _same(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int | None:
     """Return the row of the record that another one repeats; None where it is new."""
-    for row in _known_by(connection, corpus, (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title))):
+    for row in _known_by(
+        connection, corpus, (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title))
+    ):
         if same_record(new, RecordKeys(row["doi"], row["pmid"], row["title_key"], row["year"])):
             return int(row["seq"])
     return None
@@ -105,21 +118,34 @@ def _study_of(connection: sqlite3.Connection, corpus: int, notice: Notice) -> in
     """Return the row of the study that a notice is about; None where the corpus doesn't hold it."""
     named = [*(("doi", each) for each in notice.dois), *(("pmid", each) for each in notice.pmids)]
     found = _known_by(connection, corpus, (*named, ("title_key", notice.title or None)))
-    return next((row["seq"] for row in found if notice_of(Abstract.model_validate_json(row["payload"])) is None), None)
+    return next(
+        (
+            row["seq"]
+            for row in found
+            if notice_of(Abstract.model_validate_json(row["payload"])) is None
+        ),
+        None,
+    )
 
 
-def _notice_about(connection: sqlite3.Connection, corpus: int, study: RecordKeys) -> PublicationStatus | None:
+def _notice_about(
+    connection: sqlite3.Connection, corpus: int, study: RecordKeys
+) -> PublicationStatus | None:
     """Return what a notice that came before a study says of it; None where there is none."""
     found = _known_by(connection, corpus, [("title_key", study.title)])
     notices = (notice_of(Abstract.model_validate_json(row["payload"])) for row in found)
     return next((each.status for each in notices if each is not None), None)
 
 
-def _rewrite(connection: sqlite3.Connection, seq: int, change: Callable[[Abstract], Abstract]) -> None:
+def _rewrite(
+    connection: sqlite3.Connection, seq: int, change: Callable[[Abstract], Abstract]
+) -> None:
     """Change what a corpus says of a study: a later record of it, or a notice, has marked it."""
     stored = Abstract.model_validate_json(_payload(connection, seq))
     if (now := change(stored)) != stored:
-        connection.execute("UPDATE corpus_abstracts SET payload = ? WHERE seq = ?", [_payload_of(now), seq])
+        connection.execute(
+            "UPDATE corpus_abstracts SET payload = ? WHERE seq = ?", [_payload_of(now), seq]
+        )
 
 
 _LONGEST_NAME = 100
@@ -164,9 +190,10 @@ class Corpora(Part):
     ) -> CorpusImport:
         """Add what a reader found to a corpus, which is made where there is none of that name.
 
-        In memory one batch at a time; what was read before the iterable raised (or was interrupted) is kept and
-        counted. ``on_batch`` hears how many records have been dealt with, ``on_error`` each that could not be stored:
-        what the reader could not read, and an id that another record has. Raises InputError for the corpus's name.
+        In memory one batch at a time; what was read before the iterable raised (or was interrupted)
+        is kept and counted. ``on_batch`` hears how many records have been dealt with, ``on_error``
+        each that could not be stored: what the reader could not read, and an id that another record
+        has. Raises InputError for the corpus's name.
         """
         seq = self._begin(_checked_name(corpus), source)
 
@@ -196,20 +223,28 @@ class Corpora(Part):
         """What was imported into a corpus, oldest first. Raises UnknownRecord."""
         with self._database.reading() as connection:
             rows = connection.execute(
-                "SELECT seq FROM corpus_imports WHERE corpus_seq = ? ORDER BY seq", [_seq(connection, corpus)]
+                "SELECT seq FROM corpus_imports WHERE corpus_seq = ? ORDER BY seq",
+                [_seq(connection, corpus)],
             ).fetchall()
             return tuple(self._import(row[0]) for row in rows)
 
     def iterate(self, corpus: str) -> Iterator[Abstract]:
-        """All abstracts in the order they came in, a hundred in memory at a time. Raises UnknownRecord."""
+        """All abstracts in the order they came in, a hundred in memory at a time. Raises
+        UnknownRecord.
+        """
         with self._database.reading() as connection:
             corpus_seq = _seq(connection, corpus)
-        sql = "SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND seq > ? ORDER BY seq"
+        sql = (
+            "SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND seq > ? ORDER"
+            " BY seq"
+        )
         for row in self._database.walk(sql, corpus_seq):
             yield Abstract.model_validate_json(row["payload"])
 
     def search(self, corpus: str, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """The abstracts that hold any telling word of the query, best first. Raises UnknownRecord."""
+        """The abstracts that hold any telling word of the query, best first. Raises
+        UnknownRecord.
+        """
         if limit < 1:
             return ()
         with self._database.reading() as connection:
@@ -224,10 +259,11 @@ class Corpora(Part):
         return CorpusRetriever(self, corpus)
 
     def remove(self, corpus: str) -> None:
-        """Remove a corpus with its abstracts; screenings keep copies of what they graded. Raises UnknownRecord.
+        """Remove a corpus with its abstracts; screenings keep copies of what they graded. Raises
+        UnknownRecord.
 
-        Its pages are freed and not overwritten, unlike what is redacted: overwriting those of 100,000 published
-        abstracts took 13 s, with every other writer waiting.
+        Its pages are freed and not overwritten, unlike what is redacted: overwriting those of
+        100,000 published abstracts took 13 s, with every other writer waiting.
         """
         with self._database.transaction(durable=False) as connection:
             connection.execute("PRAGMA secure_delete = FAST")
@@ -249,7 +285,9 @@ class Corpora(Part):
                 corpus_search.create(connection, corpus_seq)
             else:
                 corpus_seq = row[0]
-            return insert(connection, "corpus_imports", {"corpus_seq": corpus_seq, "at": at, "source": source})
+            return insert(
+                connection, "corpus_imports", {"corpus_seq": corpus_seq, "at": at, "source": source}
+            )
 
     def _keep(self, import_seq: int, found: Iterable[Abstract | InputError]) -> list[InputError]:
         """Store a batch and count it, in one transaction; returns what could not be stored."""
@@ -257,11 +295,18 @@ class Corpora(Part):
         faults: list[InputError] = []
         added = 0
         with self._database.transaction(durable=False) as connection:
-            row = connection.execute("SELECT corpus_seq FROM corpus_imports WHERE seq = ?", [import_seq]).fetchone()
+            row = connection.execute(
+                "SELECT corpus_seq FROM corpus_imports WHERE seq = ?", [import_seq]
+            ).fetchone()
             if row is None:
-                raise StoreError("the corpus was removed while abstracts were imported into it. Import them again.")
+                raise StoreError(
+                    "the corpus was removed while abstracts were imported into it. Import them"
+                    " again."
+                )
             for each in ready:
-                outcome = each if isinstance(each, InputError) else _insert(connection, row[0], each)
+                outcome = (
+                    each if isinstance(each, InputError) else _insert(connection, row[0], each)
+                )
                 if isinstance(outcome, InputError):
                     faults.append(outcome)
                 added += outcome == "added"
@@ -293,7 +338,8 @@ class CorpusRetriever:
         return f"corpus:{self._corpus}"
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """At most ``limit`` abstracts that hold any telling word of the query, best first, from ``offset`` on.
+        """At most ``limit`` abstracts that hold any telling word of the query, best first, from
+        ``offset`` on.
 
         Raises RetrievalFailed where the corpus has been removed meanwhile.
         """
@@ -306,7 +352,9 @@ class CorpusRetriever:
 def _checked_name(name: str) -> str:
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise InputError(
-            f"{name[:40]!r} can't name a corpus", cure=f"Use 1 to {_LONGEST_NAME} printable characters.", field="corpus"
+            f"{name[:40]!r} can't name a corpus",
+            cure=f"Use 1 to {_LONGEST_NAME} printable characters.",
+            field="corpus",
         )
     return name
 
@@ -323,7 +371,11 @@ def _unknown(corpus: str) -> UnknownRecord:
 
 
 def _payload(connection: sqlite3.Connection, seq: int) -> str:
-    return str(connection.execute("SELECT payload FROM corpus_abstracts WHERE seq = ?", [seq]).fetchone()[0])
+    return str(
+        connection.execute("SELECT payload FROM corpus_abstracts WHERE seq = ?", [seq]).fetchone()[
+            0
+        ]
+    )
 
 
 def _summaries(connection: sqlite3.Connection) -> tuple[CorpusSummary, ...]:

@@ -1,4 +1,6 @@
-"""Searching a corpus by FTS5: best first by BM25, where a word in the title weighs three times one in the text."""
+"""Searching a corpus by FTS5: best first by BM25, where a word in the title weighs three times one
+in the text.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,9 @@ def table_of(corpus_seq: int) -> str:
 
 def create(connection: sqlite3.Connection, corpus_seq: int) -> None:
     """Make the index of a new corpus. The texts themselves stay in corpus_abstracts."""
-    connection.execute(
-        f"""CREATE VIRTUAL TABLE {table_of(corpus_seq)} USING fts5 (
+    connection.execute(f"""CREATE VIRTUAL TABLE {table_of(corpus_seq)} USING fts5 (
             {", ".join(COLUMNS)}, content='', tokenize='porter unicode61 remove_diacritics 2'
-        )"""
-    )
+        )""")
 
 
 def drop(connection: sqlite3.Connection, corpus_seq: int) -> None:
@@ -34,7 +34,11 @@ def drop(connection: sqlite3.Connection, corpus_seq: int) -> None:
 
 def index(connection: sqlite3.Connection, corpus_seq: int, seq: int, abstract: Abstract) -> None:
     """Index one abstract under its number."""
-    words = {"title": abstract.title, "text": abstract.text, "keywords": "\n".join(abstract.keywords)}
+    words = {
+        "title": abstract.title,
+        "text": abstract.text,
+        "keywords": "\n".join(abstract.keywords),
+    }
     insert(connection, table_of(corpus_seq), {"rowid": seq, **words})
 
 
@@ -46,21 +50,32 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"the words of corpus {row['name']!r} are gone"
             continue
         indexed = connection.execute(f"SELECT count(*) FROM {table}_docsize").fetchone()[0]  # noqa: S608
-        held = connection.execute("SELECT count(*) FROM corpus_abstracts WHERE corpus_seq = ?", of).fetchone()[0]
-        counted = connection.execute("SELECT sum(added) FROM corpus_imports WHERE corpus_seq = ?", of).fetchone()[0]
+        held = connection.execute(
+            "SELECT count(*) FROM corpus_abstracts WHERE corpus_seq = ?", of
+        ).fetchone()[0]
+        counted = connection.execute(
+            "SELECT sum(added) FROM corpus_imports WHERE corpus_seq = ?", of
+        ).fetchone()[0]
         if not held == indexed == (counted or 0):
             yield (
-                f"corpus {row['name']!r} holds {held} abstracts, the words of {indexed}, and counts {counted or 0} "
-                "as imported"
+                f"corpus {row['name']!r} holds {held} abstracts, the words of {indexed}, and counts"
+                f" {counted or 0} as imported"
             )
 
 
 def search(
-    connection: sqlite3.Connection, corpus_seq: int, terms: Sequence[str], *, limit: int, offset: int = 0
+    connection: sqlite3.Connection,
+    corpus_seq: int,
+    terms: Sequence[str],
+    *,
+    limit: int,
+    offset: int = 0,
 ) -> list[int]:
-    """The numbers of the abstracts that hold any of the terms, best first; what is equally good in order of import.
+    """The numbers of the abstracts that hold any of the terms, best first; what is equally good in
+    order of import.
 
-    Ranking every abstract that holds a common word takes 50 ms of 100,000 (``benchmarks/corpus.py``).
+    Ranking every abstract that holds a common word takes 50 ms of 100,000
+    (``benchmarks/corpus.py``).
     """
     if not terms:
         return []

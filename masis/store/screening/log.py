@@ -1,4 +1,5 @@
-"""The screening log: what people say about grades, appended and bound as the decision log is (``chained_log.py``).
+"""The screening log: what people say about grades, appended and bound as the decision log is
+(``chained_log.py``).
 
 The two chains are apart, since a screening is no case.
 """
@@ -10,7 +11,13 @@ import sqlite3
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Page
 from masis.schema.review import SubjectCheck
-from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry, ScreeningEntryKind
+from masis.schema.screening import (
+    Agreement,
+    Override,
+    ScreeningDecision,
+    ScreeningEntry,
+    ScreeningEntryKind,
+)
 from masis.store.core.chained_log import ChainedLog, StoredLog
 from masis.store.core.sql import any_of, compared
 from masis.store.jobs import job_row
@@ -45,15 +52,20 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
 
     log = LOG
 
-    def append(self, decision: ScreeningDecision, *, seen_version: int | None = None) -> ScreeningEntry:
+    def append(
+        self, decision: ScreeningDecision, *, seen_version: int | None = None
+    ) -> ScreeningEntry:
         """Append an entry; an override or an agreement gets the time of its entry.
 
-        The same ``token`` again returns the first entry. ``seen_version`` is the screening's version that the person
-        looked at: StaleVersion if it has changed since. Raises UnknownRecord (no such screening or abstract) and
-        StoreError (the screening is not finished).
+        The same ``token`` again returns the first entry. ``seen_version`` is the screening's
+        version that the person looked at: StaleVersion if it has changed since. Raises
+        UnknownRecord (no such screening or abstract) and StoreError (the screening is not
+        finished).
         """
         with self._database.transaction() as connection:
-            if first := LOG.with_token(connection, decision, ("screening_id", "kind", "abstract_id", "field")):
+            if first := LOG.with_token(
+                connection, decision, ("screening_id", "kind", "abstract_id", "field")
+            ):
                 return first
             at = self._database.now()
             if decision.override is not None:
@@ -62,7 +74,9 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
             if decision.agreement is not None:
                 agreement = decision.agreement.model_copy(update={"at": at, "id": None})
                 decision = decision.model_copy(update={"agreement": agreement})
-            screening = None if decision.screening_id is None else _open(connection, decision, seen_version)
+            screening = (
+                None if decision.screening_id is None else _open(connection, decision, seen_version)
+            )
             if screening is not None:
                 about = subjects.digests(connection, screening, decision.abstract_id)
                 decision = decision.model_copy(update={"about": about})
@@ -73,7 +87,9 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
         _changed(connection, row["screening_seq"])
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
-        """What people said about the grades of a screening, oldest first, with the id of each entry."""
+        """What people said about the grades of a screening, oldest first, with the id of each
+        entry.
+        """
         return tuple(
             decision.override.model_copy(update={"id": entry_id})
             for entry_id, decision in self._said(screening_id, "override")
@@ -96,11 +112,18 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
                 found[key] = agreement.model_copy(update={"id": entry_id})
         return tuple(found.values())
 
-    def _said(self, screening_id: str, kind: ScreeningEntryKind) -> list[tuple[str, ScreeningDecision]]:
-        """What is left of the entries of a kind about a screening, oldest first, each with its id."""
+    def _said(
+        self, screening_id: str, kind: ScreeningEntryKind
+    ) -> list[tuple[str, ScreeningDecision]]:
+        """What is left of the entries of a kind about a screening, oldest first, each
+        with its id.
+        """
         with self._database.reading() as connection:
             seq = job_row(connection, "screening", screening_id)["seq"]
-            entries = map(LOG.read, LOG.rows(connection, "log.screening_seq = ? AND log.kind = ?", [seq, kind]))
+            entries = map(
+                LOG.read,
+                LOG.rows(connection, "log.screening_seq = ? AND log.kind = ?", [seq, kind]),
+            )
             return [(each.id, each.decision) for each in entries if each.decision is not None]
 
     def entries(self, log_filter: ScreeningLogFilter | None = None) -> Page[ScreeningEntry]:
@@ -116,7 +139,9 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
             return LOG.page(connection, _JOINS, conditions, log_filter)
 
     def check_subjects(self) -> SubjectCheck:
-        """Compare every entry with the screening, abstract and grade that it is about, as stored."""
+        """Compare every entry with the screening, abstract and grade that it is about,
+        as stored.
+        """
         with self._database.reading() as connection:
             return subjects.check(connection)
 
@@ -135,15 +160,27 @@ def _changed(connection: sqlite3.Connection, screening: int | None) -> None:
         connection.execute("UPDATE jobs SET version = version + 1 WHERE seq = ?", [screening])
 
 
-def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_version: int | None) -> int:
+def _open(
+    connection: sqlite3.Connection, decision: ScreeningDecision, seen_version: int | None
+) -> int:
     """The number of the screening that an entry is about, if it may be about it."""
     row = job_row(connection, "screening", decision.screening_id or "")
     if row["state"] != "finished":
-        raise StoreError(f"screening {decision.screening_id!r} is {row['state']}: decide about it when it is finished.")
+        raise StoreError(
+            f"screening {decision.screening_id!r} is {row['state']}: decide about it when it is"
+            " finished."
+        )
     if seen_version is not None and row["version"] != seen_version:
-        raise StaleVersion("the screening has changed since you opened it. Look at it again before deciding.")
-    graded = "SELECT 1 FROM screening_abstracts WHERE screening_seq = ? AND abstract_id = ? AND grade IS NOT NULL"
+        raise StaleVersion(
+            "the screening has changed since you opened it. Look at it again before deciding."
+        )
+    graded = (
+        "SELECT 1 FROM screening_abstracts WHERE screening_seq = ? AND abstract_id = ? AND grade IS"
+        " NOT NULL"
+    )
     there = connection.execute(graded, [row["seq"], decision.abstract_id]).fetchone()
     if decision.abstract_id is not None and there is None:
-        raise UnknownRecord(f"screening {decision.screening_id!r} has no grade of {decision.abstract_id!r}.")
+        raise UnknownRecord(
+            f"screening {decision.screening_id!r} has no grade of {decision.abstract_id!r}."
+        )
     return int(row["seq"])

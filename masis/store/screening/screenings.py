@@ -1,4 +1,5 @@
-"""Screenings: stored round by round, so that a page shows them growing (``masis.store.jobs`` has what all jobs share).
+"""Screenings: stored round by round, so that a page shows them growing (``masis.store.jobs`` has
+what all jobs share).
 
 What people say about a screening is stored in the screening log.
 """
@@ -12,7 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from masis.errors import StoreError
 from masis.schema.base import Record
-from masis.schema.screening import Abstract, Grade, Outcome, Round, Screening, ScreeningEvent, Thresholds
+from masis.schema.screening import (
+    Abstract,
+    Grade,
+    Outcome,
+    Round,
+    Screening,
+    ScreeningEvent,
+    Thresholds,
+)
 from masis.store.core.process_owner import Owner
 from masis.store.core.sql import record_of
 from masis.store.jobs import (
@@ -36,8 +45,9 @@ if TYPE_CHECKING:
 class ScreeningSummary(Record):
     """A screening in a list. ``outcome`` and ``kept`` are the machine's, None until it is finished.
 
-    ``overrides`` counts what people said about it since. ``version`` changes whenever any of this does.
-    Of a screening that retention has removed (``removed_at``) question and outcome stand; rounds and grades are gone.
+    ``overrides`` counts what people said about it since. ``version`` changes whenever any of this
+    does. Of a screening that retention has removed (``removed_at``) question and outcome stand;
+    rounds and grades are gone.
     """
 
     id: str
@@ -72,16 +82,23 @@ class ScreeningProgress(NamedTuple):
 
 
 def _store(
-    connection: sqlite3.Connection, seq: int, abstracts: Iterable[tuple[int, Abstract]], grades: Iterable[Grade]
+    connection: sqlite3.Connection,
+    seq: int,
+    abstracts: Iterable[tuple[int, Abstract]],
+    grades: Iterable[Grade],
 ) -> None:
-    """Write abstracts, each with the round that brought it (a notice that came later has changed one), and grades.
+    """Write abstracts, each with the round that brought it (a notice that came later has changed
+    one), and grades.
 
     Raises StoreError where the abstract of a grade was not handed over.
     """
     connection.executemany(
         """INSERT INTO screening_abstracts (screening_seq, abstract_id, round, abstract) VALUES (?, ?, ?, ?)
            ON CONFLICT (screening_seq, abstract_id) DO UPDATE SET abstract = excluded.abstract""",
-        ([seq, each.id, number, pack(each.model_dump_json(exclude_defaults=True))] for number, each in abstracts),
+        (
+            [seq, each.id, number, pack(each.model_dump_json(exclude_defaults=True))]
+            for number, each in abstracts
+        ),
     )
     for grade in grades:
         kept = connection.execute(
@@ -90,16 +107,24 @@ def _store(
         )
         if not kept.rowcount:
             name = grade.abstract_id
-            raise StoreError(f"abstract {name!r} was graded and not handed over: hand it over with its grade.")
+            raise StoreError(
+                f"abstract {name!r} was graded and not handed over: hand it over with its grade."
+            )
 
 
 def _write_result(
     connection: sqlite3.Connection, seq: int, screening: Screening, abstracts: Iterable[Abstract]
 ) -> None:
-    """Write the result over what was kept as it went; grades of a round that was not finished go."""
+    """Write the result over what was kept as it went; grades of a round that was not
+    finished go.
+    """
     drop_parts(connection, seq, "round")
     connection.execute("UPDATE screening_abstracts SET grade = NULL WHERE screening_seq = ?", [seq])
-    first = {abstract_id: each.number for each in reversed(screening.rounds) for abstract_id in each.retrieved}
+    first = {
+        abstract_id: each.number
+        for each in reversed(screening.rounds)
+        for abstract_id in each.retrieved
+    }
     for each in screening.rounds:
         save_part(connection, seq, "round", each.number, pack(each.model_dump_json()))
     _store(connection, seq, ((first.get(each.id, 0), each) for each in abstracts), screening.grades)
@@ -119,18 +144,26 @@ def _write_result(
 
 
 def _abstracts(connection: sqlite3.Connection, seq: int) -> list[tuple[int, Abstract]]:
-    """Return the abstracts of a screening, in the order they came, each with the round that brought it."""
+    """Return the abstracts of a screening, in the order they came, each with the round that brought
+    it.
+    """
     sql = "SELECT round, abstract FROM screening_abstracts WHERE screening_seq = ? ORDER BY seq"
     with readable(connection, "screening", seq):
         return [
-            (number, Abstract.model_validate_json(unpack(packed))) for number, packed in connection.execute(sql, [seq])
+            (number, Abstract.model_validate_json(unpack(packed)))
+            for number, packed in connection.execute(sql, [seq])
         ]
 
 
 def _grades(connection: sqlite3.Connection, seq: int) -> dict[str, Grade]:
-    sql = "SELECT grade FROM screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL ORDER BY seq"
+    sql = (
+        "SELECT grade FROM screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL ORDER"
+        " BY seq"
+    )
     with readable(connection, "screening", seq):
-        grades = [Grade.model_validate_json(unpack(row[0])) for row in connection.execute(sql, [seq])]
+        grades = [
+            Grade.model_validate_json(unpack(row[0])) for row in connection.execute(sql, [seq])
+        ]
     return {grade.abstract_id: grade for grade in grades}
 
 
@@ -173,39 +206,57 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
             self.begin(connection, screening_id, columns, started_at, owner)
 
     def keep(self, screening_id: str, finished: FinishedRound) -> None:
-        """Store a finished round with the abstracts and grades that came with it; the same number again replaces it."""
+        """Store a finished round with the abstracts and grades that came with it; the same number
+        again replaces it.
+        """
         with self._database.transaction(durable=False) as connection:
             seq = self.unfinished(connection, screening_id)["seq"]
             number = finished.round.number
             save_part(connection, seq, "round", number, pack(finished.round.model_dump_json()))
-            _store(connection, seq, ((number, each) for each in finished.abstracts), finished.grades)
+            _store(
+                connection, seq, ((number, each) for each in finished.abstracts), finished.grades
+            )
             update_job(connection, seq, seen_at=self._database.now())
 
     def finish(self, screening: Screening, abstracts: Iterable[Abstract] = ()) -> None:
-        """Store the result of a screening, started here or computed elsewhere (then with the abstracts it graded).
+        """Store the result of a screening, started here or computed elsewhere (then with the
+        abstracts it graded).
 
         Finishing twice with the same result is harmless; with another one it is a StoreError.
         """
         with self._database.transaction(durable=False) as connection:
-            row = connection.execute("SELECT * FROM screenings WHERE id = ?", [screening.id]).fetchone()
+            row = connection.execute(
+                "SELECT * FROM screenings WHERE id = ?", [screening.id]
+            ).fetchone()
             if row is None:
-                columns = _columns(screening.question, screening.retrievers, screening.settings, screening.thresholds)
+                columns = _columns(
+                    screening.question,
+                    screening.retrievers,
+                    screening.settings,
+                    screening.thresholds,
+                )
                 self.begin(connection, screening.id, columns, screening.started_at)
             row = self.row(connection, screening.id)
             if row["state"] == "finished":
                 assert_not_removed(connection, row)
                 if _read_result(connection, row) != screening:
-                    raise StoreError(f"screening {screening.id!r} is finished with another result, which stays.")
+                    raise StoreError(
+                        f"screening {screening.id!r} is finished with another result, which stays."
+                    )
                 return
             _write_result(connection, row["seq"], screening, abstracts)
 
     def get(self, screening_id: str) -> Screening:
-        """Return a finished screening as the machine left it. Raises UnknownRecord, Removed, StoreError."""
+        """Return a finished screening as the machine left it. Raises UnknownRecord, Removed,
+        StoreError.
+        """
         with self._database.reading() as connection:
             return _read_result(connection, self.finished(connection, screening_id))
 
     def abstracts(self, screening_id: str) -> dict[str, Abstract]:
-        """Return the abstracts of a screening by id, as they were when they were graded, in the order they came."""
+        """Return the abstracts of a screening by id, as they were when they were graded, in the
+        order they came.
+        """
         with self._database.reading() as connection:
             row = self.row(connection, screening_id)
             return {abstract.id: abstract for _, abstract in _abstracts(connection, row["seq"])}
@@ -233,7 +284,9 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
                 sources=tuple(json.loads(row["sources"])),
                 state=row["state"],
                 settings=json.loads(row["settings"]),
-                thresholds=Thresholds.model_validate_json(row["thresholds"]) if row["thresholds"] else None,
+                thresholds=(
+                    Thresholds.model_validate_json(row["thresholds"]) if row["thresholds"] else None
+                ),
                 started_at=row["started_at"],
                 progress=ResumePoint(finished, last_part(connection, row["seq"], "event")),
                 cancel_requested=bool(row["cancel_requested"]),
@@ -243,7 +296,9 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
     def summary(self, screening_id: str) -> ScreeningSummary:
         """Return one screening as lists show it. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            return _summaries(connection, "seq = ?", [self.row(connection, screening_id)["seq"]], 1)[0]
+            return _summaries(
+                connection, "seq = ?", [self.row(connection, screening_id)["seq"]], 1
+            )[0]
 
     def newest(self, limit: int = 50) -> tuple[ScreeningSummary, ...]:
         """Return the newest screenings, whatever their state, newest first."""

@@ -1,9 +1,11 @@
-"""What entries of the screening log are about: digests of the screening, the abstract and its grade.
+"""What entries of the screening log are about: digests of the screening, the abstract and its
+grade.
 
-They are taken when an entry is made, as entries of the decision log take theirs (``store/reviews/subjects.py``).
+They are taken when an entry is made, as entries of the decision log take theirs
+(``store/reviews/subjects.py``).
 
-A digest is of what a record says, not of its bytes: values that are the default are left out, so that a later version
-that has further fields gives the same.
+A digest is of what a record says, not of its bytes: values that are the default are left out, so
+that a later version that has further fields gives the same.
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from masis.schema.review import SubjectCheck
-from masis.schema.screening import Abstract, Grade, Screening, ScreeningDecision, ScreeningSubjectDigests
+from masis.schema.screening import (
+    Abstract,
+    Grade,
+    Screening,
+    ScreeningDecision,
+    ScreeningSubjectDigests,
+)
 from masis.store.core.chained_log import canonical_json, check_subjects, sha256
 from masis.store.jobs import unpack
 
@@ -30,11 +38,18 @@ _ENTRIES = """
 """
 
 
-def digests(connection: sqlite3.Connection, screening_seq: int, abstract_id: str | None) -> ScreeningSubjectDigests:
-    """Return the digests of a finished screening's result, and of an abstract of it with its grade."""
-    row = connection.execute("SELECT payload FROM screenings WHERE seq = ?", [screening_seq]).fetchone()
+def digests(
+    connection: sqlite3.Connection, screening_seq: int, abstract_id: str | None
+) -> ScreeningSubjectDigests:
+    """Return the digests of a finished screening's result, and of an abstract of it
+    with its grade.
+    """
+    row = connection.execute(
+        "SELECT payload FROM screenings WHERE seq = ?", [screening_seq]
+    ).fetchone()
     abstract = connection.execute(
-        "SELECT abstract, grade FROM screening_abstracts WHERE screening_seq = ? AND abstract_id = ?",
+        "SELECT abstract, grade FROM screening_abstracts WHERE screening_seq = ? AND"
+        " abstract_id = ?",
         [screening_seq, abstract_id],
     ).fetchone()
     return ScreeningSubjectDigests(
@@ -45,7 +60,8 @@ def digests(connection: sqlite3.Connection, screening_seq: int, abstract_id: str
 
 
 def check(connection: sqlite3.Connection) -> SubjectCheck:
-    """Compare every entry about a screening with the screening, the abstract and the grade as stored.
+    """Compare every entry about a screening with the screening, the abstract and the grade as
+    stored.
 
     An entry that was redacted or whose screening was removed is not checkable, which is no problem.
     """
@@ -55,27 +71,40 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
             return REMOVED_SCREENING
         return list(_problems(connection, row["screening_seq"], decision))
 
-    return check_subjects(connection.execute(_ENTRIES), ScreeningDecision, "screening entry", compare)
+    return check_subjects(
+        connection.execute(_ENTRIES), ScreeningDecision, "screening entry", compare
+    )
 
 
-def _problems(connection: sqlite3.Connection, screening_seq: int, decision: ScreeningDecision) -> Iterator[str]:
+def _problems(
+    connection: sqlite3.Connection, screening_seq: int, decision: ScreeningDecision
+) -> Iterator[str]:
     about = decision.about
     assert about is not None
     abstract_id = decision.abstract_id
     now = digests(connection, screening_seq, abstract_id)
     if now.screening != about.screening:
-        yield f"the result of screening {decision.screening_id!r} is not the one it is about: it was altered"
+        yield (
+            f"the result of screening {decision.screening_id!r} is not the one it is about: it was"
+            " altered"
+        )
     if now.abstract != about.abstract:
         yield f"abstract {abstract_id!r} is not the one that was graded: it was altered"
     if now.grade != about.grade:
-        yield f"the grade of abstract {abstract_id!r} is not the one that it is about: it was altered"
+        yield (
+            f"the grade of abstract {abstract_id!r} is not the one that it is about: it was altered"
+        )
 
 
 def _digest(kind: type[BaseModel], packed: bytes | str) -> str | None:
     """The digest of what a record says; None where it can't be read."""
     try:
         text = packed if isinstance(packed, str) else unpack(packed)
-        return sha256(canonical_json(kind.model_validate_json(text).model_dump(mode="json", exclude_defaults=True)))
+        return sha256(
+            canonical_json(
+                kind.model_validate_json(text).model_dump(mode="json", exclude_defaults=True)
+            )
+        )
     except (zlib.error, ValueError):
         return None
 

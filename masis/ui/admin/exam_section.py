@@ -1,4 +1,6 @@
-"""The exam on the page of settings: what it is and costs, taking it, how far it has come, and the result."""
+"""The exam on the page of settings: what it is and costs, taking it, how far it has come, and the
+result.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from masis.services.exams import ExamService
 from masis.ui.live import draw_task, show_live
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import acting
-from masis.views.exam import exam_conditions, exam_costs, exam_effort, exam_figures, exam_kinds, exam_line
+from masis.views.exam import (
+    exam_conditions,
+    exam_costs,
+    exam_effort,
+    exam_figures,
+    exam_kinds,
+    exam_line,
+)
 
 IN_USE = "The models in use"
 OTHER = "Another model"
@@ -24,9 +33,9 @@ def show_exam(workbench: Workbench) -> None:
     """Draw the exam: who takes it, what it costs, the button, and how it went."""
     st.header("Exam", anchor="exam")
     st.caption(
-        "32 short answers, 16 of them with one known fault, are judged as every audit judges. Until the models that "
-        "judge have passed, no answer passes without a person. A result holds for these models together, at their "
-        "addresses, with these prompts."
+        "32 short answers, 16 of them with one known fault, are judged as every audit judges. Until"
+        " the models that judge have passed, no answer passes without a person. A result holds for"
+        " these models together, at their addresses, with these prompts."
     )
     left, right = st.columns(2, gap="large")
     with left:
@@ -47,21 +56,34 @@ def show_exam(workbench: Workbench) -> None:
         return
     with left:
         if under_way is not None and under_way.failed:
-            st.warning("The exam was not finished, and nothing was stored.", icon=":material/error:")
+            st.warning(
+                "The exam was not finished, and nothing was stored.", icon=":material/error:"
+            )
             st.text(f"{under_way.name}: {under_way.failed}")
         elif under_way is not None and under_way.result is None:
             st.text("The exam was stopped, and nothing was stored.")
         st.text(f"{_name(workbench, model)} {exam_line(standing)}.")
         st.caption(exam_costs(*expected))
         label = "Take the exam again" if standing.result else "Start the exam"
-        action(label, "exam-start", "school", acting(workbench.exams.start, model), takes="configure", type="primary")
+        action(
+            label,
+            "exam-start",
+            "school",
+            acting(workbench.exams.start, model),
+            takes="configure",
+            type="primary",
+        )
     with right:
         _show_result(standing)
 
 
 def _choose(workbench: Workbench) -> str | None:
-    """Let a person choose who takes the exam; "" stands for the models in use, None for a name not typed yet."""
-    offered = dict.fromkeys(each for each in offered_models(workbench.settings, "verifier") if "," not in each)
+    """Let a person choose who takes the exam; "" stands for the models in use, None for a name not
+    typed yet.
+    """
+    offered = dict.fromkeys(
+        each for each in offered_models(workbench.settings, "verifier") if "," not in each
+    )
     chosen = st.selectbox("Who takes it", [IN_USE, *offered, OTHER], key="exam-model")
     if chosen == OTHER:
         name = st.text_input(

@@ -1,4 +1,6 @@
-"""Health: which checks pass, what to do about those that fail, and, on request, whether the models answer."""
+"""Health: which checks pass, what to do about those that fail, and, on request, whether the models
+answer.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,15 @@ from masis.views.markdown import escaped
 from masis.views.words import REASON
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Storage": ("settings", "database", "schema", "writing", "decision log", "screening log", "disk"),
+    "Storage": (
+        "settings",
+        "database",
+        "schema",
+        "writing",
+        "decision log",
+        "screening log",
+        "disk",
+    ),
     "Auditing": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
     "Integrations": tuple(each.name for each in health.INTEGRATIONS),
 }
@@ -44,7 +54,11 @@ def show_health(workbench: Workbench) -> None:
         found = (*(item for item in found if item.name != "models"), *tested)
     asked = "no model was called"
     if tested:
-        asked = "every model answered" if all(item.ok for item in tested) else "not every model can be used"
+        asked = (
+            "every model answered"
+            if all(item.ok for item in tested)
+            else "not every model can be used"
+        )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_look)
         action("Test the models", "test-models", "bolt", _ask, workbench, why=_ASKING)
@@ -59,7 +73,11 @@ def show_health(workbench: Workbench) -> None:
         f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
         "(is the server alive?) and `/health.json` (are all checks passed? Status 200 or 503)."
     )
-    st.page_link("pages/retention.py", label="Retention: what is stored for how long", icon=":material/auto_delete:")
+    st.page_link(
+        "pages/retention.py",
+        label="Retention: what is stored for how long",
+        icon=":material/auto_delete:",
+    )
 
 
 LARGE_BYTES = 100_000_000
@@ -67,25 +85,31 @@ LARGE_BYTES = 100_000_000
 
 
 def _checked(workbench: Workbench) -> Checked | None:
-    """Return the report to show: a new one, or for a large file the last one; None where nobody has asked yet."""
+    """Return the report to show: a new one, or for a large file the last one; None where nobody has
+    asked yet.
+    """
     large = workbench.database.exists() and workbench.database.stat().st_size > LARGE_BYTES
     last = REPORTS.latest() if large else None
     if last is not None or not large:
         with st.spinner("Checking"):
             return last or REPORTS.current()
     st.markdown(
-        "The database is checked once an hour, and no check has ended yet. A check reads the whole file, which takes "
-        "minutes where it is large."
+        "The database is checked once an hour, and no check has ended yet. A check reads the whole"
+        " file, which takes minutes where it is large."
     )
     st.button("Check now", icon=":material/health_and_safety:", on_click=_look)
     return None
 
 
-_ASKING = "Sends each language model that fills a role a one-word request, which may cost a fraction of a cent."
+_ASKING = (
+    "Sends each language model that fills a role a one-word request, which may cost a fraction of a"
+    " cent."
+)
 
 
 def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
-    """Return checks as Markdown cells: the result, what was found, and what to do where a check failed.
+    """Return checks as Markdown cells: the result, what was found, and what to do where a check
+    failed.
 
     They stand by area, failed checks first in each; what belongs to none comes last.
     """
@@ -95,13 +119,23 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
 
     def place(item: HealthItem) -> tuple[int, bool, int]:
         known = item.name in area
-        return titles.index(area.get(item.name, "Other")), known and item.ok, names.index(item.name) if known else 0
+        return (
+            titles.index(area.get(item.name, "Other")),
+            known and item.ok,
+            names.index(item.name) if known else 0,
+        )
 
     rows = [
         [
             area.get(item.name, "Other"),
             "Small audit" if item.name == "auditor" else item.name[:1].upper() + item.name[1:],
-            ":gray[– not installed]" if item.absent else ":green[✓ passed]" if item.ok else ":red[✗ failed]",
+            (
+                ":gray[– not installed]"
+                if item.absent
+                else ":green[✓ passed]"
+                if item.ok
+                else ":red[✗ failed]"
+            ),
             escaped(item.message) + (f" **{escaped(item.cure)}**" if item.cure else ""),
         ]
         for item in sorted(found, key=place)
@@ -125,7 +159,8 @@ def _ask(workbench: Workbench) -> None:
 def health_notice(workbench: Workbench) -> None:
     """Name what the last health check found wrong and link to its page, above every page.
 
-    Its container is always there: without it every element of the page would move up, and what is being typed with it.
+    Its container is always there: without it every element of the page would move up, and what is
+    being typed with it.
     """
     last = REPORTS.latest()
     wrong = [item.name for item in last.report.items if not item.ok] if last else []
@@ -133,31 +168,42 @@ def health_notice(workbench: Workbench) -> None:
         wrong.append(disk.name)
     with st.container(key="health-notice", horizontal=True, vertical_alignment="center"):
         if wrong:
-            st.markdown(f":red[:material/error: **Health checks failed:** {', '.join(dict.fromkeys(wrong))}.]")
+            st.markdown(
+                ":red[:material/error: **Health checks failed:**"
+                f" {', '.join(dict.fromkeys(wrong))}.]"
+            )
             st.page_link("pages/health.py", label="What to do", icon=":material/health_and_safety:")
 
 
-# --- reassessment ------------------------------------------------------------------------------------------------
+# --- reassessment
+# ------------------------------------------------------------------------------------------------
 
 MOST_HERE = 2_000
-"""Cases reassessed on the page, some ten seconds; for more there is the command, which can be interrupted."""
+"""Cases reassessed on the page, some ten seconds; for more there is the command, which can be
+interrupted.
+"""
 
 _SHOWN = "reassessed"
 
 
 def show_reassessment(workbench: Workbench) -> None:
-    """Draw how many audits an earlier rule judged, what the current rule would change, and the button that does it."""
+    """Draw how many audits an earlier rule judged, what the current rule would change, and the
+    button that does it.
+    """
     st.header("Acceptance")
     waiting = workbench.reassessment.waiting()
     found: Reassessment | None = st.session_state.get(_SHOWN)
     if not waiting and not (found and found.applied):
-        st.markdown(f"The current acceptance rule ({RULE_VERSION}) has judged every audit that no person decided on.")
+        st.markdown(
+            f"The current acceptance rule ({RULE_VERSION}) has judged every audit that no person"
+            " decided on."
+        )
         return
     if waiting:
         st.markdown(
-            f"An earlier acceptance rule judged {counted(waiting, 'audit')}. Their decisions stand. Reassessing "
-            f"applies rule {RULE_VERSION} to the stored iterations; nothing is audited again, and what "
-            "people decided stays."
+            f"An earlier acceptance rule judged {counted(waiting, 'audit')}. Their decisions stand."
+            f" Reassessing applies rule {RULE_VERSION} to the stored iterations; nothing is audited"
+            " again, and what people decided stays."
         )
     if waiting > MOST_HERE:
         st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
@@ -165,7 +211,9 @@ def show_reassessment(workbench: Workbench) -> None:
     if found is not None:
         lines = [*in_words(found)]
         if found.reasons:
-            named = ", ".join(f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common())
+            named = ", ".join(
+                f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common()
+            )
             lines.append(f"Reasons for review: {named}.")
         st.markdown("\n".join(f"- {escaped(line)}" for line in lines))
     if not waiting:
@@ -175,7 +223,10 @@ def show_reassessment(workbench: Workbench) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         action("Show what would change", "reassess-look", "", _reassess, workbench, False, **shown)
         if found is not None and not found.applied:
-            shown |= {"disabled": unnamed, "why": "Each change is an entry of the decision log, with your name."}
+            shown |= {
+                "disabled": unnamed,
+                "why": "Each change is an entry of the decision log, with your name.",
+            }
             label = f"Reassess {counted(waiting, 'audit')}"
             action(label, "reassess-do", "", _reassess, workbench, True, type="primary", **shown)
             if unnamed:

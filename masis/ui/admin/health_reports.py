@@ -1,6 +1,8 @@
-"""The last look at the health of what is served: one for the pages, the frame and whoever asks over HTTP.
+"""The last look at the health of what is served: one for the pages, the frame and whoever asks over
+HTTP.
 
-Looking reads the whole database, so a report is kept for a while: five seconds, or twenty times as long as it took.
+Looking reads the whole database, so a report is kept for a while: five seconds, or twenty times as
+long as it took.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from masis.ui.shell.served_database import served_database, was_moved
 
 KEPT_AT_LEAST_S = 5.0
 KEPT_FOR = 20
-"""Times as long as it took: a server that is polled spends a twentieth of its time on it at most."""
+"""Times as long as it took: a server that is polled spends a twentieth of its time on
+it at most.
+"""
 
 WATCHED_EVERY_S = 3600.0
 
@@ -35,9 +39,12 @@ class Checked(NamedTuple):
     at: str
 
     def without_counts(self) -> Checked:
-        """Return the report without the size of the database and of the log, which says whether others have decided."""
+        """Return the report without the size of the database and of the log, which says whether
+        others have decided.
+        """
         items = tuple(
-            item._replace(message=item.uncounted) if item.ok and item.uncounted else item for item in self.report.items
+            item._replace(message=item.uncounted) if item.ok and item.uncounted else item
+            for item in self.report.items
         )
         return self._replace(report=HealthReport(items))
 
@@ -61,12 +68,16 @@ class HealthReports:
         self._until = 0.0
 
     def latest(self) -> Checked | None:
-        """Return the last report on the served database, however old; None where none was made yet."""
+        """Return the last report on the served database, however old; None where none
+        was made yet.
+        """
         last = self._last
         return last[1] if last is not None and last[0] == self._of() else None
 
     def current(self, *, renew: bool = False) -> Checked:
-        """Return a report that is young enough, else a new one; concurrent callers wait for the same one."""
+        """Return a report that is young enough, else a new one; concurrent callers wait for the
+        same one.
+        """
         with self._looking:
             last = self.latest()
             if last is None or renew or self._clock() >= self._until:
@@ -77,18 +88,26 @@ class HealthReports:
             return last
 
     def watch(self, every_s: float = WATCHED_EVERY_S) -> None:
-        """Look now and every hour, on a thread that ends with the process, so that the frame can say what is wrong."""
+        """Look now and every hour, on a thread that ends with the process, so that the frame can
+        say what is wrong.
+        """
         Repeated(lambda _: self.current(), timedelta(seconds=every_s), "health check").start()
 
 
 def look_at(database: Path) -> HealthReport:
-    """Check the database at this path; what keeps it from being opened or set up is a failed check, too."""
+    """Check the database at this path; what keeps it from being opened or set up is a failed check,
+    too.
+    """
     try:
         settings = load().settings
     except SettingsError as error:
-        return HealthReport((HealthItem("settings", False, str(error), "Fix the setting and start again."),))
+        return HealthReport(
+            (HealthItem("settings", False, str(error), "Fix the setting and start again."),)
+        )
     if was_moved(database):
-        moved = DatabaseMissing(f"{database}: was moved or removed while it was served. Put it back, and start again.")
+        moved = DatabaseMissing(
+            f"{database}: was moved or removed while it was served. Put it back, and start again."
+        )
         return without_database(database, settings, moved)
     if not database.exists():
         return without_database(database, settings)

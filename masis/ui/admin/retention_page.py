@@ -1,4 +1,6 @@
-"""Retention: what is past its retention period, why the rest stays, what was removed; the execution log."""
+"""Retention: what is past its retention period, why the rest stays, what was removed; the execution
+log.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,15 @@ def show_retention(workbench: Workbench) -> None:
     st.title("Retention")
     days = workbench.settings.retention_days
     held = f"for {counted(days, 'day')}" if days else "without a limit"
-    own = " They are removed automatically once a day." if workbench.settings.retention_auto and days else ""
+    own = (
+        " They are removed automatically once a day."
+        if workbench.settings.retention_auto and days
+        else ""
+    )
     st.markdown(
-        f"Audits and screenings are stored {held} (`retention_days`).{own} Those that people decided on are never "
-        "removed "
-        "unless you choose so here. Cases, decisions, the metrics of every audit and the execution log always stay."
+        f"Audits and screenings are stored {held} (`retention_days`).{own} Those that people"
+        " decided on are never removed unless you choose so here. Cases, decisions, the metrics of"
+        " every audit and the execution log always stay."
     )
     rule = _asked(days)
     st.header("Past the retention period")
@@ -65,24 +71,33 @@ def show_retention(workbench: Workbench) -> None:
     if purges := workbench.store.purges.history():
         st.table(removals_frame(purges), border="horizontal", alt="Removals")
     else:
-        st.caption("Nothing so far. Each removal is recorded here, without any text of what was removed.")
+        st.caption(
+            "Nothing so far. Each removal is recorded here, without any text of what was removed."
+        )
     _executions(workbench)
 
 
 def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
-    """Return what the rule would remove now; the answer is reused for a moment instead of computed at every key.
+    """Return what the rule would remove now; the answer is reused for a moment instead of computed
+    at every key.
 
-    Looking goes through every audit: where there are many it waits until somebody asks, and None is returned.
+    Looking goes through every audit: where there are many it waits until somebody asks, and None is
+    returned.
     """
-    place = st.container()  # drawn with and without the spinner: what is typed below stays where it is
+    # drawn with and without the spinner: what is typed below stays where it is
+    place = st.container()
     held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
     audits = workbench.metrics.newest()
     fresh_s = LOOKED_FOR_S if audits <= LOOKED_AT_ONCE else ASKED_FOR_S
     if held is not None and time.monotonic() - held[0] < fresh_s and _alike(held[1].rule, rule):
         return held[1]
     if audits > LOOKED_AT_ONCE:
-        st.markdown(f"Finding out what is past it goes through {audits:,} audits, which can take a minute.")
-        if not st.button("Look what would be removed", icon=":material/search:", key="retention-look"):
+        st.markdown(
+            f"Finding out what is past it goes through {audits:,} audits, which can take a minute."
+        )
+        if not st.button(
+            "Look what would be removed", icon=":material/search:", key="retention-look"
+        ):
             return None
     with place, st.spinner("Looking for what is past the retention period"):
         plan = workbench.store.retention.plan(rule)
@@ -96,30 +111,51 @@ def _alike(one: RetentionRule, other: RetentionRule) -> bool:
 
 
 def _asked(days: int) -> RetentionRule:
-    """Draw the controls and return the rule they describe; ages and boxes are stored in the address."""
+    """Draw the controls and return the rule they describe; ages and boxes are stored in the
+    address.
+    """
     default = days or 30
     show_value("retention-days", min(address.number("days", default), 36_500))
 
     def box(name: str, plain: bool, title: str, about: str) -> bool:
         shown = {"yes": True, "no": False}.get(address.value(name), plain)
-        return st.checkbox(title, help=about, **address.kept(name, plain, shows=shown, key=f"retention-{name}"))
+        return st.checkbox(
+            title, help=about, **address.kept(name, plain, shows=shown, key=f"retention-{name}")
+        )
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         kept = address.kept("days", default, key="retention-days")
         older = st.number_input("Ended more than this many days ago", 1, 36_500, width=280, **kept)
-        title, about = "Include audits that people decided on", "The decisions stay; their audits are removed."
+        title, about = (
+            "Include audits that people decided on",
+            "The decisions stay; their audits are removed.",
+        )
         decided = box("decided", False, title, about)
-        waiting = box("waiting", True, "Include audits that need review", "Those cases have to be audited again.")
+        waiting = box(
+            "waiting",
+            True,
+            "Include audits that need review",
+            "Those cases have to be audited again.",
+        )
     return rule_of(older, decided=decided, waiting=waiting)
 
 
 def _show_plan(plan: PurgePlan) -> None:
-    """Draw what the rule would remove, how much stays and why, and the first of the records by name."""
-    goes, in_all = _both(plan.runs, plan.screenings), _both(plan.runs_in_all, plan.screenings_in_all)
+    """Draw what the rule would remove, how much stays and why, and the first of the records by
+    name.
+    """
+    goes, in_all = (
+        _both(plan.runs, plan.screenings),
+        _both(plan.runs_in_all, plan.screenings_in_all),
+    )
     metrics = [("Would be removed", goes, file_size(plan.bytes))]
     if not plan.goes:
         metrics = [("Would be removed", "nothing", f"of {in_all}")]
-    metrics += [("Stay", f"{plan.kept[why]:,}", because) for why, because in KEPT.items() if why in plan.kept]
+    metrics += [
+        ("Stay", f"{plan.kept[why]:,}", because)
+        for why, because in KEPT.items()
+        if why in plan.kept
+    ]
     with st.container(horizontal=True, gap="large"):
         for label, value, delta in metrics:
             st.metric(label, value, delta, delta_color="off", delta_arrow="off", width="content")
@@ -151,21 +187,33 @@ def plan_row(each: Candidate) -> Row:
     kind = each.kind.replace("_", " ")
     ended = moment(each.ended_at)
     return row(
-        about, ended, f"{kind}, interrupted" if each.state == "interrupted" else kind, each.id, file_size(each.bytes)
+        about,
+        ended,
+        f"{kind}, interrupted" if each.state == "interrupted" else kind,
+        each.id,
+        file_size(each.bytes),
     )
 
 
 def _both(runs: int, screenings: int) -> str:
-    return f"{counted(runs, 'audit')} and {counted(screenings, 'screening')}" if screenings else counted(runs, "audit")
+    return (
+        f"{counted(runs, 'audit')} and {counted(screenings, 'screening')}"
+        if screenings
+        else counted(runs, "audit")
+    )
 
 
 def parts_words(removed: PurgePlan | Purge) -> str:
     """Say what is removed with the records, part by part."""
-    return ", ".join(counted(count, name[:-1]) for name, count in removed.parts.model_dump().items() if count)
+    return ", ".join(
+        counted(count, name[:-1]) for name, count in removed.parts.model_dump().items() if count
+    )
 
 
 def _removal(workbench: Workbench, plan: PurgePlan) -> None:
-    """Draw the form that removes: it takes a name and a typed word, so that no single click does it."""
+    """Draw the form that removes: it takes a name and a typed word, so that no single click does
+    it.
+    """
     with st.form("purge", border=True):
         st.markdown(
             "**Remove this permanently?** It can't be restored from here; a backup made before "
@@ -191,7 +239,9 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
     elif name_reviewer(workbench, by) is None:
         st.warning("Nothing was removed: type your name first.", icon=":material/warning:")
     else:
-        _remove(workbench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), actor())
+        _remove(
+            workbench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), actor()
+        )
 
 
 def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) -> None:
@@ -204,7 +254,10 @@ def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) ->
     try:
         done = workbench.retention.purge(by, rule, how="page", on_batch=move)
     except StoreError as error:
-        st.error("Not all of it could be removed now. What was removed is recorded below.", icon=":material/error:")
+        st.error(
+            "Not all of it could be removed now. What was removed is recorded below.",
+            icon=":material/error:",
+        )
         st.text(str(error))
         return
     st.session_state[_DONE] = done
@@ -218,15 +271,22 @@ def _show_result() -> None:
     if done.purge is None:
         st.info("There was nothing left to remove.", icon=":material/info:")
         return
-    st.success(f"{_both(done.purge.runs, done.purge.screenings)} removed.", icon=":material/check_circle:")
+    st.success(
+        f"{_both(done.purge.runs, done.purge.screenings)} removed.", icon=":material/check_circle:"
+    )
     if done.lingers:
         st.caption(
-            "Another program still reads the old state of the database; what was removed stays on the disk until it "
-            "ends."
+            "Another program still reads the old state of the database; what was removed stays on"
+            " the disk until it ends."
         )
     if done.shrunk is not None:
-        size = f"The file had {file_size(done.shrunk.before)} and has {file_size(done.shrunk.after)} now."
-        st.caption(f"{size}{f' It did not give all room back: {done.shrunk.why_not}.' if done.shrunk.why_not else ''}")
+        size = (
+            f"The file had {file_size(done.shrunk.before)} and has {file_size(done.shrunk.after)}"
+            " now."
+        )
+        st.caption(
+            f"{size}{f' It did not give all room back: {done.shrunk.why_not}.' if done.shrunk.why_not else ''}"
+        )
 
 
 HOW = {
@@ -258,7 +318,9 @@ def _executions(workbench: Workbench) -> None:
     st.header("Execution log")
     page = workbench.store.executions.page(address.number("page"), EXECUTIONS)
     if not page.total:
-        st.caption("No audit has ended yet. Each leaves a line here that stays when the audit is removed.")
+        st.caption(
+            "No audit has ended yet. Each leaves a line here that stays when the audit is removed."
+        )
         return
     every = command_markdown("masis export --format executions")
     st.caption(f"{counted(page.total, 'execution')}, newest first; {every} exports all.")
@@ -267,7 +329,12 @@ def _executions(workbench: Workbench) -> None:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} How audits ended is left out.")
     rows = [execution_row(each, blind=blind) for each in page.rows]
     found = [] if blind else COLUMNS_OF_FOUND
-    columns = [column("Case", "main"), column("Ended (UTC)", "figure"), *found, column("Models", hide="hide-medium")]
+    columns = [
+        column("Case", "main"),
+        column("Ended (UTC)", "figure"),
+        *found,
+        column("Models", hide="hide-medium"),
+    ]
     linked_table(columns, rows, description="Execution log", key="executions")
     address.show_pages(page.total, EXECUTIONS, key="executions-page")
 
@@ -282,8 +349,14 @@ COLUMNS_OF_FOUND = [
 
 
 def execution_row(each: Execution, *, blind: bool = False) -> Row:
-    """Return one line of the execution log, which leads to its case; ``blind`` leaves out what the audit found."""
-    why = "its process was interrupted" if each.termination == "abandoned" else STOPPED[each.termination]
+    """Return one line of the execution log, which leads to its case; ``blind`` leaves out what the
+    audit found.
+    """
+    why = (
+        "its process was interrupted"
+        if each.termination == "abandoned"
+        else STOPPED[each.termination]
+    )
     found: list[str | int | None] = []
     if not blind:
         improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"

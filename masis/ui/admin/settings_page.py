@@ -1,4 +1,6 @@
-"""The settings in force and who set them, the choice of the verifier, the database, links to health and retention."""
+"""The settings in force and who set them, the choice of the verifier, the database, links to health
+and retention.
+"""
 
 from __future__ import annotations
 
@@ -47,19 +49,22 @@ def _settings(workbench: Workbench) -> None:
     st.header("All settings")
     loaded = load()
     st.markdown(
-        "These apply to every audit that does not have its own. To change one, write it into `masis.toml` in the "
-        "folder the server is started in (`max_iterations = 2`) or into the environment (`MASIS_MAX_ITERATIONS=2`), "
-        "and start the server again. A single audit can have its own: under **New audit**, or with "
-        "`masis audit --set max_iterations=2`."
+        "These apply to every audit that does not have its own. To change one, write it into"
+        " `masis.toml` in the folder the server is started in (`max_iterations = 2`) or into the"
+        " environment (`MASIS_MAX_ITERATIONS=2`), and start the server again. A single audit can"
+        " have its own: under **New audit**, or with `masis audit --set max_iterations=2`."
     )
     st.text(f"Configuration file: {loaded.file.resolve() if loaded.file else 'none'}")
     for warning in loaded.warnings:
         st.text(f"Note: {warning}")
     # The verifier may have been chosen on this page.
-    if loaded.settings.model_copy(update={"verifier": workbench.settings.verifier}) != workbench.settings:
+    if (
+        loaded.settings.model_copy(update={"verifier": workbench.settings.verifier})
+        != workbench.settings
+    ):
         st.warning(
-            "The configuration file or the environment has changed since the server was started. The values shown here "
-            "apply until it is started again.",
+            "The configuration file or the environment has changed since the server was started."
+            " The values shown here apply until it is started again.",
             icon=":material/restart_alt:",
         )
     if loaded.settings.verifier != workbench.settings.verifier:
@@ -69,14 +74,18 @@ def _settings(workbench: Workbench) -> None:
 
 
 def settings_frame(loaded: Loaded) -> pd.DataFrame:
-    """Return the settings as Markdown cells, each group below a row with its title; a changed value stands out."""
+    """Return the settings as Markdown cells, each group below a row with its title; a changed value
+    stands out.
+    """
     cells: list[list[str]] = []
     for group in GROUPS:
         cells.append([f"**{group.title}**", "", f"*{escaped(group.meaning)}*", ""])
         for row in rows(loaded, group):
             value, by = escaped(row.spelled), str(row.origin.kind)
             if row.changed:
-                default = "" if row.default is None else f" (default {escaped(spelled(row.default))})"
+                default = (
+                    "" if row.default is None else f" (default {escaped(spelled(row.default))})"
+                )
                 value = f"**:blue[{value}]**{default}"
             if by != "default":
                 by = f":blue-badge[{by}] {escaped(row.origin.place)}"
@@ -89,12 +98,22 @@ def _health() -> None:
     st.header("Health and retention")
     last = REPORTS.latest()
     if last is not None:
-        sound = ":green[:material/check_circle: All checks passed.]" if last.report.ok else ":red[A check failed.]"
+        sound = (
+            ":green[:material/check_circle: All checks passed.]"
+            if last.report.ok
+            else ":red[A check failed.]"
+        )
         st.markdown(f"{sound} (checked at {last.at[11:16]} UTC)")
     st.page_link(
-        "pages/health.py", label="Health: check again, and test the models", icon=":material/health_and_safety:"
+        "pages/health.py",
+        label="Health: check again, and test the models",
+        icon=":material/health_and_safety:",
     )
-    st.page_link("pages/retention.py", label="Retention: what is stored for how long", icon=":material/auto_delete:")
+    st.page_link(
+        "pages/retention.py",
+        label="Retention: what is stored for how long",
+        icon=":material/auto_delete:",
+    )
 
 
 def _database(workbench: Workbench) -> None:
@@ -102,8 +121,11 @@ def _database(workbench: Workbench) -> None:
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
     facets = workbench.cases.facets_for(actor())
-    beside = workbench.database.with_name(f"{workbench.database.name}-wal")  # written by SQLite while it is in use
-    held = file_size(sum(file.stat().st_size for file in (workbench.database, beside) if file.exists()))
+    # written by SQLite while it is in use
+    beside = workbench.database.with_name(f"{workbench.database.name}-wal")
+    held = file_size(
+        sum(file.stat().st_size for file in (workbench.database, beside) if file.exists())
+    )
     hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
     size = "" if hidden else f"{held} on disk, "
     st.caption(f"{size}{counted(sum(facets.standings.values()), 'case')}")
@@ -112,14 +134,17 @@ def _database(workbench: Workbench) -> None:
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
 
 
-# --- the verifier: what decides now, what a model is and where its file lies, its download, and its use ------------
+# --- the verifier: what decides now, what a model is and where its file lies, its download, and its
+# use ------------
 
 LONGEST_NAME = 300
 OTHER = "Another model"
 
 
 class ModelDownload(BackgroundTask):
-    """The download of a verifier model, named by what stands behind ``local:``; what has arrived stays on a stop."""
+    """The download of a verifier model, named by what stands behind ``local:``; what has arrived
+    stays on a stop.
+    """
 
     endpoint: str | None = None
     """The address of another hub than the usual one."""
@@ -145,7 +170,9 @@ class ModelDownload(BackgroundTask):
         def show(step: model_files.Step) -> None:
             self.step = step
 
-        model_files.download(self.name, show, endpoint=self.endpoint, cancelled=lambda: self.stopping)
+        model_files.download(
+            self.name, show, endpoint=self.endpoint, cancelled=lambda: self.stopping
+        )
 
 
 DOWNLOADS: BackgroundTasks[ModelDownload] = BackgroundTasks()
@@ -153,7 +180,9 @@ DOWNLOADS: BackgroundTasks[ModelDownload] = BackgroundTasks()
 
 
 class Look(NamedTuple):
-    """What is known of a verifier: facts, line by line; ``absent`` a model to download; ``error`` what is wrong."""
+    """What is known of a verifier: facts, line by line; ``absent`` a model to download; ``error``
+    what is wrong.
+    """
 
     facts: tuple[str, ...] = ()
     absent: str = ""
@@ -161,28 +190,43 @@ class Look(NamedTuple):
 
 
 def look_at(verifier: str, settings: Settings) -> Look:
-    """Look at a verifier without using it: what it is, where it lies or where it sends texts. Loads no weights."""
+    """Look at a verifier without using it: what it is, where it lies or where it sends texts. Loads
+    no weights.
+    """
     try:
         facts = []
         for name in local_names(verifier):
             labels = scoring.check(name)
-            lines = model_files.described(model_files.recorded(model_files.find(name)), labels.words)
-            facts += [re.sub(r" {2,}", ": ", line, count=1) for line in lines]  # columns need a font of one width
+            lines = model_files.described(
+                model_files.recorded(model_files.find(name)), labels.words
+            )
+            # columns need a font of one width
+            facts += [re.sub(r" {2,}", ": ", line, count=1) for line in lines]
         resolve_model(verifier, "verifier", settings)
-        alone = settings.model_copy(update=dict.fromkeys(settings.models(), OFFLINE) | {"verifier": verifier})
+        alone = settings.model_copy(
+            update=dict.fromkeys(settings.models(), OFFLINE) | {"verifier": verifier}
+        )
         sent = addresses(alone)
     except MissingModel as error:
         return Look(absent=local_names(verifier)[-1], error=str(error))
     except MasisError as error:
         return Look(error=str(error))
-    where = f"Question, evidence and answer are sent to {', '.join(sent)}." if sent else "Nothing leaves this machine."
+    where = (
+        f"Question, evidence and answer are sent to {', '.join(sent)}."
+        if sent
+        else "Nothing leaves this machine."
+    )
     return Look((*facts, where))
 
 
 def verifier_of(model: str, *, offline_first: bool) -> str:
     """Return the model string of the choice: the model alone, or behind the offline checks."""
     model = model.strip()
-    return f"{OFFLINE},{model}" if offline_first and model and model != OFFLINE and "," not in model else model
+    return (
+        f"{OFFLINE},{model}"
+        if offline_first and model and model != OFFLINE and "," not in model
+        else model
+    )
 
 
 def permanent(verifier: str) -> str:
@@ -196,8 +240,9 @@ def show_verifier(workbench: Workbench) -> None:
     current = workbench.settings.verifier
     if current == OFFLINE:
         st.caption(
-            "The offline checks read English. They confirm only what is safe and leave the rest, and other languages, "
-            "“not confirmed”. A better verifier is one setting away: a model on this machine, or a language model."
+            "The offline checks read English. They confirm only what is safe and leave the rest,"
+            " and other languages, “not confirmed”. A better verifier is one setting away: a model"
+            " on this machine, or a language model."
         )
     elif "," in current:
         st.caption("The offline checks judge first; the model decides what they leave open.")
@@ -244,7 +289,13 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
         return
     shown: dict[str, Any] = {"takes": "configure", "type": "primary"}
     chosen_one = workbench.settings.model_copy(update={"verifier": verifier})
-    action("Use it for new audits", "verifier-use", "check", acting(workbench.use_settings, chosen_one), **shown)
+    action(
+        "Use it for new audits",
+        "verifier-use",
+        "check",
+        acting(workbench.use_settings, chosen_one),
+        **shown,
+    )
 
 
 def _exam_of(workbench: Workbench, verifier: str) -> tuple[str, ...]:
@@ -254,7 +305,9 @@ def _exam_of(workbench: Workbench, verifier: str) -> tuple[str, ...]:
 
 
 def _download(workbench: Workbench, name: str) -> None:
-    """Draw what to do about a model that is not here: download it, how far that has come, why it failed."""
+    """Draw what to do about a model that is not here: download it, how far that has come, why it
+    failed.
+    """
 
     def start() -> None:
         workbench.access.require(actor(), "configure")
@@ -263,13 +316,15 @@ def _download(workbench: Workbench, name: str) -> None:
     download = DOWNLOADS.get(name)
     if download is not None and not download.over:
         find, says = partial(DOWNLOADS.get, name), "You can leave this page: the download goes on."
-        show_live(partial(draw_task, find, "download", "verifier-stop", says=says, takes="configure"))
+        show_live(
+            partial(draw_task, find, "download", "verifier-stop", says=says, takes="configure")
+        )
         return
     if download is not None and download.failed:
         st.warning("The download did not succeed.", icon=":material/cloud_off:")
         st.text(download.failed)
     st.caption(
-        "This model is not on this machine yet. It is downloaded once into the cache of the Hugging Face hub; its "
-        "licence is shown then. No code of its repository is run."
+        "This model is not on this machine yet. It is downloaded once into the cache of the Hugging"
+        " Face hub; its licence is shown then. No code of its repository is run."
     )
     action("Download", "verifier-download", "download", start, takes="configure")

@@ -1,7 +1,7 @@
 """Elements of the pages that Streamlit has not got, and helpers for those it has.
 
-A component is a pair of files beside this one; what they share is in ``base.js`` and ``base.css``. They write with
-``textContent``, so that text from outside can't become markup.
+A component is a pair of files beside this one; what they share is in ``base.js`` and ``base.css``.
+They write with ``textContent``, so that text from outside can't become markup.
 """
 
 from __future__ import annotations
@@ -20,17 +20,24 @@ ROOT = '<div class="root"></div>'
 
 
 def sources(name: str, *parts: str) -> tuple[str, str]:
-    """The styles and the script of a component, joined: what it shares with others, its ``parts``, its own."""
+    """The styles and the script of a component, joined: what it shares with others, its ``parts``,
+    its own.
+    """
 
     def source(file: str) -> str:
         return (HERE / file).read_text(encoding="utf-8")
 
-    styles = [source(f"{each}.css") for each in ("base", *parts, name) if (HERE / f"{each}.css").exists()]
-    return "\n".join(styles), "\n".join((streamlit_names(), *(source(f"{each}.js") for each in ("base", *parts, name))))
+    styles = [
+        source(f"{each}.css") for each in ("base", *parts, name) if (HERE / f"{each}.css").exists()
+    ]
+    return "\n".join(styles), "\n".join(
+        (streamlit_names(), *(source(f"{each}.js") for each in ("base", *parts, name)))
+    )
 
 
 def registered(name: str, *parts: str) -> Callable[..., Any]:
-    """Register the component of ``name.js`` and ``name.css``; to be called once, when a module is imported.
+    """Register the component of ``name.js`` and ``name.css``; to be called once, when a module is
+    imported.
 
     ``parts`` are further scripts that it needs, each with its styles where it has any.
     """

@@ -1,4 +1,6 @@
-"""The head of a page about one case or screening: its question, its state and what is known of it."""
+"""The head of a page about one case or screening: its question, its state and what is
+known of it.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ class HeadLine(TypedDict):
 
 
 class CaseHead(TypedDict):
-    """The question, the state, facts in a few words, and why a person should look (or should have: ``past``), folded.
+    """The question, the state, facts in a few words, and why a person should look (or should have:
+    ``past``), folded.
 
-    ``technical`` is what went wrong in the audit, as it was reported: folded once more below the reasons.
+    ``technical`` is what went wrong in the audit, as it was reported: folded once more below the
+    reasons.
     """
 
     question: str

@@ -1,7 +1,7 @@
 """Charts, described with Altair once per process and drawn again and again with other rows.
 
-Building and checking a chart takes Altair some 50 ms, drawing a finished specification 1 ms: a page with fifteen
-charts shows the difference.
+Building and checking a chart takes Altair some 50 ms, drawing a finished specification 1 ms: a page
+with fifteen charts shows the difference.
 """
 
 from __future__ import annotations
@@ -46,4 +46,6 @@ def draw_chart(
 
     """
     specification = {**_specification(build, *arguments), "datasets": {"rows": list(rows), **more}}
-    st.vega_lite_chart(specification, key=key, on_select=on_select or "ignore", alt=description, width="stretch")
+    st.vega_lite_chart(
+        specification, key=key, on_select=on_select or "ignore", alt=description, width="stretch"
+    )

@@ -1,4 +1,6 @@
-"""A table whose rows lead somewhere, for the lists of cases, audits, abstracts, figures and the like."""
+"""A table whose rows lead somewhere, for the lists of cases, audits, abstracts, figures and the
+like.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _TABLE = registered("linked_table")
 
 
 class Column(TypedDict):
-    """A column: its title, how its cells are drawn, and in which windows it gives way to the others."""
+    """A column: its title, how its cells are drawn, and in which windows it gives way to the
+    others.
+    """
 
     title: str
     kind: Literal["", "main", "figure", "pills", "text"]
@@ -24,11 +28,12 @@ class Column(TypedDict):
 
 
 class Cell(TypedDict, total=False):
-    """What a cell holds, drawn in this order: a score with its bar, text (a link with ``href``), labels, a quotation,
-    small lines. A quotation takes as many lines as it needs; a small line of the main column is cut at its end.
+    """What a cell holds, drawn in this order: a score with its bar, text (a link with ``href``),
+    labels, a quotation, small lines. A quotation takes as many lines as it needs; a small line of
+    the main column is cut at its end.
 
-    ``open`` is what the table returns when the link is clicked; a link without it leads to the page of its ``href``.
-    ``current`` says that the link leads to what is open.
+    ``open`` is what the table returns when the link is clicked; a link without it leads to the page
+    of its ``href``. ``current`` says that the link leads to what is open.
     """
 
     score: float | None
@@ -55,22 +60,37 @@ def column(
     *,
     hide: Literal["", "hide-medium", "hide-narrow"] = "",
 ) -> Column:
-    """Describe a column; ``main`` is the wide one that a row is known by, ``text`` holds sentences."""
+    """Describe a column; ``main`` is the wide one that a row is known by, ``text``
+    holds sentences.
+    """
     return {"title": title, "kind": kind, "hide": hide}
 
 
 def row(*cells: Cell | str | int | None, open: str | None = None, marked: bool = False) -> Row:  # noqa: A002
-    """Describe a row; a cell of None is drawn as a dash. Without ``open`` it leads where its first such link does."""
-    return {"cells": list(cells), "open": open or next(filter(None, map(_leads_to, cells)), None), "marked": marked}
+    """Describe a row; a cell of None is drawn as a dash. Without ``open`` it leads where its first
+    such link does.
+    """
+    return {
+        "cells": list(cells),
+        "open": open or next(filter(None, map(_leads_to, cells)), None),
+        "marked": marked,
+    }
 
 
 def _leads_to(cell: Cell | str | int | None) -> str | None:
-    """Return the address that a link opens by itself; None where the table returns what it opens."""
+    """Return the address that a link opens by itself; None where the table returns what
+    it opens.
+    """
     return cell.get("href") if isinstance(cell, dict) and "open" not in cell else None
 
 
 def linked_table(
-    columns: Sequence[Column], rows: Sequence[Row], *, description: str, key: str, head_stays: bool = False
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    *,
+    description: str,
+    key: str,
+    head_stays: bool = False,
 ) -> str | None:
     """Draw a table of links; text from outside stays text.
 
@@ -79,7 +99,8 @@ def linked_table(
         rows: its rows, each with a cell for every column.
         description: what the table lists, for screen readers.
         key: the name of the element.
-        head_stays: whether the titles stay in view while a long table that is as wide as the page is scrolled.
+        head_stays: whether the titles stay in view while a long table that is as wide as the page
+            is scrolled.
 
     Returns:
         What the link or row clicked just now opens, None where none was.
@@ -94,7 +115,9 @@ def linked_table(
 
 
 class Figure(NamedTuple):
-    """A figure in words with its base, how to read it, and the page and parameters of the cases behind it."""
+    """A figure in words with its base, how to read it, and the page and parameters of the cases
+    behind it.
+    """
 
     title: str
     value: str
@@ -104,7 +127,12 @@ class Figure(NamedTuple):
 
 
 def figure_table(
-    figures: Sequence[Figure], *, key: str, description: str, here: str = "", keeps: Mapping[str, str] | None = None
+    figures: Sequence[Figure],
+    *,
+    key: str,
+    description: str,
+    here: str = "",
+    keeps: Mapping[str, str] | None = None,
 ) -> Figure | None:
     """Draw figures; a click on one opens the page behind it.
 
@@ -112,18 +140,33 @@ def figure_table(
         figures: What is drawn, in order.
         key: The name of the element.
         description: What the figures are of: the heading of their names.
-        here: The page that draws them; a figure that leads to it keeps the parameters ``keeps`` and is returned.
+        here: The page that draws them; a figure that leads to it keeps the parameters ``keeps`` and
+            is returned.
         keeps: Parameters of this page's address that stay.
 
     """
-    columns = [column(description, "main"), column("Figure", "figure"), column("How to read it", "text")]
+    columns = [
+        column(description, "main"),
+        column("Figure", "figure"),
+        column("How to read it", "text"),
+    ]
     rows = []
     for each in figures:
         value: Cell = {"text": each.value}
         if each.page:
             kept = keeps if each.page == here and keeps else {}
-            value |= {"href": address.link(each.page, **{**kept, **each.parameters}), "open": each.title}
-        rows.append(row({"text": each.title}, value, {"quote": each.reads}, open=each.title if each.page else None))
+            value |= {
+                "href": address.link(each.page, **{**kept, **each.parameters}),
+                "open": each.title,
+            }
+        rows.append(
+            row(
+                {"text": each.title},
+                value,
+                {"quote": each.reads},
+                open=each.title if each.page else None,
+            )
+        )
     opened = linked_table(columns, rows, description=description, key=key)
     chosen = next((each for each in figures if each.page and each.title == opened), None)
     if chosen is not None and chosen.page != here:

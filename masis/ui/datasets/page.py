@@ -1,4 +1,6 @@
-"""The page of dataset versions: a list, one of them with its figures, a comparison of two, and freezing another."""
+"""The page of dataset versions: a list, one of them with its figures, a comparison of two, and
+freezing another.
+"""
 
 from __future__ import annotations
 
@@ -41,22 +43,27 @@ def show_datasets(workbench: Workbench) -> None:
     """Draw the page."""
     st.title("Dataset versions")
     st.markdown(
-        "A version keeps which cases, decisions and audits a data set was made of: it can be written again byte for "
-        "byte, whatever is decided afterwards, and compared with another one."
+        "A version keeps which cases, decisions and audits a data set was made of: it can be"
+        " written again byte for byte, whatever is decided afterwards, and compared with another"
+        " one."
     )
     if name := st.session_state.pop(_FROZEN, None):
         st.success(f"{escaped(name)} is frozen.", icon=":material/check_circle:")
     versions = workbench.store.datasets.list_all()
     if versions:
-        rows = [version_row(each, marked=each.name == address.value("version")) for each in versions]
-        if name := linked_table(VERSIONS, rows, description="Dataset versions", key="dataset-versions"):
+        rows = [
+            version_row(each, marked=each.name == address.value("version")) for each in versions
+        ]
+        if name := linked_table(
+            VERSIONS, rows, description="Dataset versions", key="dataset-versions"
+        ):
             address.put("against", "")
             address.put("version", name)
             st.rerun()
     else:
         st.info(
-            "There is no version yet. Freeze the cases that people have decided below, or those of a filter: choose "
-            "“Freeze these cases” under Export in the queue.",
+            "There is no version yet. Freeze the cases that people have decided below, or those of"
+            " a filter: choose “Freeze these cases” under Export in the queue.",
             icon=":material/info:",
         )
     if opened := address.value("version"):
@@ -77,7 +84,11 @@ VERSIONS = [
 def version_row(each: DatasetVersion, *, marked: bool = False) -> Row:
     """Return one line of the list."""
     about = " ".join(each.description.split())[:200]
-    name: Cell = {"text": each.name, "href": address.link("datasets", version=each.name), "open": each.name}
+    name: Cell = {
+        "text": each.name,
+        "href": address.link("datasets", version=each.name),
+        "open": each.name,
+    }
     form = each.form if each.encoding == "jsonl" else f"{each.form}, {each.encoding}"
     return row(
         {**name, "below": [about] if about else []},
@@ -98,7 +109,10 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
         return
     st.header(escaped(name))
     if workbench.cases.hides_machine_from(actor()):
-        st.caption(f"{MACHINE_HIDDEN} A frozen version may hold findings about cases that you have not decided.")
+        st.caption(
+            f"{MACHINE_HIDDEN} A frozen version may hold findings about cases that you have not"
+            " decided."
+        )
         return
     if version.description:
         st.text(version.description)
@@ -112,7 +126,8 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
             st.caption("Downloads take the role lead.")
         elif version.cases > MOST_EXPORTED:
             st.caption(
-                f"More than {MOST_EXPORTED:,} cases: {command_markdown(f'masis dataset export {name} --out FILE')}"
+                f"More than {MOST_EXPORTED:,} cases:"
+                f" {command_markdown(f'masis dataset export {name} --out FILE')}"
             )
         else:
             prepared_download(
@@ -120,20 +135,27 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
                 lambda: workbench.datasets.zipped(who, name),
                 file_name=f"{name}.zip",
                 key="dataset-prepare",
-                help_="The same bytes as when it was frozen, checked by their digest, and the manifest, in a zip file.",
+                help_=(
+                    "The same bytes as when it was frozen, checked by their digest, and the"
+                    " manifest, in a zip file."
+                ),
                 width="content",
             )
         if workbench.access.allows(who, "oversee"):
             with st.popover("Remove", icon=":material/delete:"):
                 st.markdown("Cases and decisions stay; this version can't be rebuilt afterwards.")
-                st.button(f"Remove {name}", key="dataset-remove", on_click=_remove, args=(workbench, name))
+                st.button(
+                    f"Remove {name}", key="dataset-remove", on_click=_remove, args=(workbench, name)
+                )
     with st.expander("Manifest"):
         st.json(version.manifest)
     _comparison(workbench, name, [each.name for each in versions if each.name != name])
 
 
 def figures(version: DatasetVersion) -> str:
-    """Say what a version holds, in Markdown: rows by side, balance of classes, licences, what was left out."""
+    """Say what a version holds, in Markdown: rows by side, balance of classes, licences, what was
+    left out.
+    """
     made, counts = version.manifest, version.manifest["counts"]
     parts = [f"{counted(version.rows, 'row')} of {counted(version.cases, 'case')}"]
     for title, found in (
@@ -178,7 +200,9 @@ def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
     rows = [change_row(each) for each in found.cases]
     linked_table(CHANGES, rows, description="Cases that differ", key="dataset-changes")
     if (more := found.total - len(found.cases)) > 0:
-        st.caption(f"and {more:,} more: {command_markdown(f'masis dataset compare {chosen} {name}')}")
+        st.caption(
+            f"and {more:,} more: {command_markdown(f'masis dataset compare {chosen} {name}')}"
+        )
 
 
 def compared(found: Comparison, first: str, second: str) -> str:
@@ -188,7 +212,12 @@ def compared(found: Comparison, first: str, second: str) -> str:
     return f"From {escaped(first)} to {escaped(second)}: {differs}."
 
 
-CHANGES = [column("Case", "main"), column("How it differs"), column("Before", hide="hide-narrow"), column("After")]
+CHANGES = [
+    column("Case", "main"),
+    column("How it differs"),
+    column("Before", hide="hide-narrow"),
+    column("After"),
+]
 
 
 def change_row(each: Change) -> Row:
@@ -199,7 +228,9 @@ def change_row(each: Change) -> Row:
 
 
 def _freezing(workbench: Workbench) -> None:
-    """Draw the form that freezes the cases of the filter in the address, else those that people decided."""
+    """Draw the form that freezes the cases of the filter in the address, else those that people
+    decided.
+    """
     st.header("Freeze a version")
     if not workbench.access.allows(actor(), "export"):
         st.caption("Freezing a version takes the role lead.")
@@ -209,18 +240,23 @@ def _freezing(workbench: Workbench) -> None:
     undecided = filtered and not only_decided(case_filter)
     if undecided and workbench.cases.hides_machine_from(actor()):
         st.caption(
-            f"{MACHINE_HIDDEN} A version frozen from undecided cases would hold what audits found about them: filter "
-            "the queue to decided cases."
+            f"{MACHINE_HIDDEN} A version frozen from undecided cases would hold what audits found"
+            " about them: filter the queue to decided cases."
         )
         return
     total = workbench.exports.count(case_filter)
     what = "that match the queue's filter" if filtered else "that people have decided"
     st.markdown(f"{counted(total, 'case')} {what}.")
     if filtered:
-        st.page_link("pages/queue.py", label="Change the filter in the queue", query_params=address.list_parameters())
+        st.page_link(
+            "pages/queue.py",
+            label="Change the filter in the queue",
+            query_params=address.list_parameters(),
+        )
     if total > MOST_EXPORTED:
         st.caption(
-            f"More than {MOST_EXPORTED:,} cases: {command_markdown('masis dataset freeze NAME --format FORMAT')}"
+            f"More than {MOST_EXPORTED:,} cases:"
+            f" {command_markdown('masis dataset freeze NAME --format FORMAT')}"
         )
         return
     if not total:
@@ -228,21 +264,33 @@ def _freezing(workbench: Workbench) -> None:
         return
     left, right = st.columns(2)
     form = left.selectbox(
-        "Format", list(FORMATS), key="dataset-format", format_func=lambda name: f"{name}: {FORMATS[name].summary}"
+        "Format",
+        list(FORMATS),
+        key="dataset-format",
+        format_func=lambda name: f"{name}: {FORMATS[name].summary}",
     )
     encodings = ENCODINGS if FORMATS[form].tabular else ENCODINGS[:1]
     encoding = right.selectbox("File", encodings, key=f"dataset-encoding-{len(encodings)}")
     with st.form("dataset-freeze", border=True):
         name = st.text_input("Name", max_chars=100, help="Letters, digits, '.', '-' and '_'.")
-        description = st.text_area("Description (optional)", max_chars=2_000, help="What it is for.")
-        pressed = st.form_submit_button(f"Freeze {counted(total, 'case')}", type="primary", icon=":material/ac_unit:")
+        description = st.text_area(
+            "Description (optional)", max_chars=2_000, help="What it is for."
+        )
+        pressed = st.form_submit_button(
+            f"Freeze {counted(total, 'case')}", type="primary", icon=":material/ac_unit:"
+        )
     if not pressed:
         return
     try:
         with st.spinner("Freezing"):
             chosen = Selection(case_filter)
             workbench.datasets.freeze(
-                actor(), name.strip(), form, chosen, description=description.strip(), encoding=encoding
+                actor(),
+                name.strip(),
+                form,
+                chosen,
+                description=description.strip(),
+                encoding=encoding,
             )
     except MasisError as error:
         st.error("Nothing was frozen.", icon=":material/error:")

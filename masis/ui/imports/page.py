@@ -1,4 +1,6 @@
-"""Files become cases: uploaded or pasted, shown as they would be read, imported beside the page, then audited."""
+"""Files become cases: uploaded or pasted, shown as they would be read, imported beside the page,
+then audited.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +62,11 @@ DRAFT_OF_COLUMNS = "import-columns:"
 
 
 class HeldFiles:
-    """Files that were uploaded or pasted, by tokens that nobody can guess, until they are imported or removed.
+    """Files that were uploaded or pasted, by tokens that nobody can guess, until they are imported
+    or removed.
 
-    They lie in a temporary folder that only the server's user can read, and are gone when the server ends.
+    They lie in a temporary folder that only the server's user can read, and are gone when the
+    server ends.
     """
 
     def __init__(self) -> None:
@@ -97,8 +101,8 @@ def held_files() -> HeldFiles:
 class ImportForm(StoredForm):
     """The form of one session: what was pasted, or the token and the name of the uploaded file.
 
-    ``sheet`` names the sheet of a workbook that is read; ``split`` says what separates the chunks of an
-    evidence that is one text: ``ONE_CHUNK`` where nothing does, "" where the reading asks.
+    ``sheet`` names the sheet of a workbook that is read; ``split`` says what separates the chunks
+    of an evidence that is one text: ``ONE_CHUNK`` where nothing does, "" where the reading asks.
     """
 
     SUBJECT = "import"
@@ -110,7 +114,9 @@ class ImportForm(StoredForm):
 
 
 class Chosen(NamedTuple):
-    """The file of the form: where it lies, its token, and the name that its format is recognised by."""
+    """The file of the form: where it lies, its token, and the name that its format is recognised
+    by.
+    """
 
     path: Path
     token: str
@@ -118,7 +124,8 @@ class Chosen(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How a file is read: what it may be, its columns, the format and the columns chosen, and what is remembered of it.
+    """How a file is read: what it may be, its columns, the format and the columns chosen, and what
+    is remembered of it.
 
     ``format`` is "" where several fit and none has been chosen.
     """
@@ -176,7 +183,9 @@ def _empty_form() -> None:
 
 
 def _chosen_file(form: ImportForm) -> Chosen | None:
-    """Return the file of the form, uploaded or pasted; None where there is none, or it is no longer held."""
+    """Return the file of the form, uploaded or pasted; None where there is none, or it is no longer
+    held.
+    """
     token, name, text = form.token, form.name, form.text.strip()
     if not token and text:
         content = form.text.encode("utf-8", "replace")
@@ -190,7 +199,8 @@ def _chosen_file(form: ImportForm) -> Chosen | None:
 
 
 def _reading_of(workbench: Workbench, form: ImportForm, chosen: Chosen) -> Reading:
-    """Return how a file is read: as chosen for this set of columns before, else as its first row tells.
+    """Return how a file is read: as chosen for this set of columns before, else as its first row
+    tells.
 
     Raises InputError where it can't be read at all.
     """
@@ -200,9 +210,13 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: Chosen) -> Readi
     remembered = workbench.drafts.get(form.owner, DRAFT_OF_COLUMNS + key).values
     known = remembered.get("format")
     if not (isinstance(known, str) and (known in (COLUMNS, OWN_FORMAT) or known in builtin())):
-        known = fitting.formats[0] if len(fitting.formats) == 1 else "" if fitting.formats else COLUMNS
+        known = (
+            fitting.formats[0] if len(fitting.formats) == 1 else "" if fitting.formats else COLUMNS
+        )
     try:
-        choice = ColumnChoice.model_validate(remembered["columns"]) if "columns" in remembered else None
+        choice = (
+            ColumnChoice.model_validate(remembered["columns"]) if "columns" in remembered else None
+        )
     except ValidationError:  # of another version
         choice = None
     choice = likely_choice(columns) if choice is None else choice
@@ -229,7 +243,9 @@ def _sheets(path: Path, name: str, _owner: Actor) -> list[str]:
 
 
 @st.cache_resource(show_spinner="Reading the first rows", max_entries=8)
-def _look(path: Path, name: str, profile: str, sheet: str | None, names: FieldMap | None, _owner: Actor) -> Look:
+def _look(
+    path: Path, name: str, profile: str, sheet: str | None, names: FieldMap | None, _owner: Actor
+) -> Look:
     read_by = Profile.model_validate_json(profile) if profile else None
     return served_workbench().imports.look(_owner, path, read_by, names, name=name, sheet=sheet)
 
@@ -239,7 +255,9 @@ def _look(path: Path, name: str, profile: str, sheet: str | None, names: FieldMa
 CASES_SHOWN = 3
 PROBLEMS_SHOWN = 50
 SOON_S = 0.4
-"""So long the click waits for the import: most are done by then, and nothing has to be drawn in between."""
+"""So long the click waits for the import: most are done by then, and nothing has to be drawn in
+between.
+"""
 
 UPLOADS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx", "xlsm", "parquet", "gz", "zip"]
 _UNDERSTOOD = registered("understood")
@@ -247,9 +265,14 @@ _STYLE = """<style>
 [class*=st-key-import-column] { span[title] { color: light-dark(#fff, #101417); }
   button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
 </style>"""
-"""What was chosen is shown in the primary colour, on which Streamlit's white has too little contrast in the dark."""
+"""What was chosen is shown in the primary colour, on which Streamlit's white has too little
+contrast in the dark.
+"""
 _PROBLEMS = [column("Row", "figure"), column("Problem", "main"), column("Cure")]
-_TITLES = {OWN_FORMAT: "Cases of the workbench: id, query, answer, evidence", COLUMNS: "I choose the columns"}
+_TITLES = {
+    OWN_FORMAT: "Cases of the workbench: id, query, answer, evidence",
+    COLUMNS: "I choose the columns",
+}
 
 
 MOST_PROBLEMS = 200
@@ -262,14 +285,21 @@ class FileImport(BackgroundTask):
     stopped = False
     """Whether it ended before the file did, since it was asked to."""
 
-    def __init__(self, workbench: Workbench, actor: Actor, source: Chosen, reading: Reading) -> None:
+    def __init__(
+        self, workbench: Workbench, actor: Actor, source: Chosen, reading: Reading
+    ) -> None:
         super().__init__()
         self.source, self.size = source, max(1, source.path.stat().st_size)
         self.step = ImportStep(0, 0, 0, 0, 0)
         self.problems: list[MasisError] = []
         self.problem_count = 0
         self._steps = workbench.imports.add_file(
-            actor, source.path, reading.profile, reading.names, name=source.name, sheet=reading.sheet
+            actor,
+            source.path,
+            reading.profile,
+            reading.names,
+            name=source.name,
+            sheet=reading.sheet,
         )
 
     @property
@@ -314,13 +344,14 @@ def show_imports(workbench: Workbench) -> None:
         _show_import(workbench, token)
         return
     st.markdown(
-        "A row becomes a case: a question, the evidence found for it, and an answer. Columns under other names are "
-        "matched in the next step; nothing is stored before you import."
+        "A row becomes a case: a question, the evidence found for it, and an answer. Columns under"
+        " other names are matched in the next step; nothing is stored before you import."
     )
     form = ImportForm.current()
     left, right = st.columns([55, 45], gap="large")
     with left:
-        with st.container():  # always there, as are the next: what comes and goes in one moves nothing below it
+        # always there, as are the next: what comes and goes in one moves nothing below it
+        with st.container():
             _file(form)
         reading = error = None
         chosen = _chosen_file(form)
@@ -343,10 +374,15 @@ def show_imports(workbench: Workbench) -> None:
                 _split(form)
     with right:
         if form.token and chosen is None:
-            st.warning("The file is no longer on the server, which was restarted since. Choose it again.")
+            st.warning(
+                "The file is no longer on the server, which was restarted since. Choose it again."
+            )
         elif chosen is None:
             st.header("First rows")
-            st.caption("They are shown here as they would be read, with every problem. Nothing is stored before that.")
+            st.caption(
+                "They are shown here as they would be read, with every problem. Nothing is stored"
+                " before that."
+            )
         elif needs_sheet:
             st.header("First rows")
             st.caption("Choose the sheet, and its rows are shown here as they would be read.")
@@ -356,10 +392,23 @@ def show_imports(workbench: Workbench) -> None:
             look = None
             if reading.ready:
                 profile = "" if reading.profile is None else reading.profile.model_dump_json()
-                look = _look(chosen.path, chosen.name, profile, reading.sheet, reading.names, form.owner)
-            shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
+                look = _look(
+                    chosen.path, chosen.name, profile, reading.sheet, reading.names, form.owner
+                )
+            shown: dict[str, Any] = {
+                "type": "primary",
+                "width": "stretch",
+                "shortcut": "Ctrl+Enter",
+            }
             nothing_to_import = look is None or not look.cases
-            action("Import the cases", "start-import", "upload_file", _start, disabled=nothing_to_import, **shown)
+            action(
+                "Import the cases",
+                "start-import",
+                "upload_file",
+                _start,
+                disabled=nothing_to_import,
+                **shown,
+            )
             with st.container():
                 if form.refused:
                     _refused(str(form.refused))
@@ -375,7 +424,11 @@ def _file(form: ImportForm) -> None:
         return
     key = f"import-upload-{form.uploads}"
     st.file_uploader(
-        "A file of cases, or one that another tool exported", type=UPLOADS, key=key, on_change=_take_upload, args=(key,)
+        "A file of cases, or one that another tool exported",
+        type=UPLOADS,
+        key=key,
+        on_change=_take_upload,
+        args=(key,),
     )
     form.text_field(
         "text",
@@ -420,7 +473,9 @@ _SPLITS = {
 
 
 def _split(form: ImportForm) -> None:
-    """Offer what separates the chunks of an evidence that is one text: what ``evidence.split`` says in a map."""
+    """Offer what separates the chunks of an evidence that is one text: what ``evidence.split`` says
+    in a map.
+    """
     key = f"import-split-{form.token}-{form.owner}"
     st.selectbox(
         "Several chunks in one text",
@@ -441,7 +496,9 @@ def _format(form: ImportForm, reading: Reading) -> None:
         options,
         options.index(reading.format) if reading.format else None,
         key=key,
-        format_func=lambda name: (_TITLES.get(name) or builtin()[name].title) + (" (fits)" if name in fits else ""),
+        format_func=lambda name: (
+            (_TITLES.get(name) or builtin()[name].title) + (" (fits)" if name in fits else "")
+        ),
         placeholder="Choose the format",
         on_change=lambda: _remember(reading.key, format=st.session_state[key]),
     )
@@ -450,7 +507,11 @@ def _format(form: ImportForm, reading: Reading) -> None:
     elif not fits:
         st.caption("The first row fits no format that is known: say which column holds what.")
     elif reading.format in fits:
-        st.caption("Recognised by the first row." if len(fits) == 1 else "As chosen for files with these columns.")
+        st.caption(
+            "Recognised by the first row."
+            if len(fits) == 1
+            else "As chosen for files with these columns."
+        )
 
 
 _OPTIONAL = {"answer": "Answer", "id": "Id of the case", "reference": "Reference answer"}
@@ -475,7 +536,9 @@ def _columns(form: ImportForm, reading: Reading) -> None:
         args=("evidence", f"{prefix}-evidence"),
     )
     with st.container():  # always there: the boxes below stay where they are
-        if items := {name: "" for each in reading.columns if each.shown in chosen for name in each.items}:
+        if items := {
+            name: "" for each in reading.columns if each.shown in chosen for name in each.items
+        }:
             text, name = st.columns(2)
             with text:
                 _choose("chunk_text", "Text of a chunk", items, reading, prefix)
@@ -527,13 +590,21 @@ def _refused(why: str) -> None:
 def _first_rows(look: Look | None, reading: Reading) -> None:
     st.header("First rows")
     if look is None:
-        missing = "the columns of question and evidence" if reading.format == COLUMNS else "the format"
+        missing = (
+            "the columns of question and evidence" if reading.format == COLUMNS else "the format"
+        )
         st.caption(f"Choose {missing}, and they are shown here as they would be read.")
         return
     of = counted(look.rows, "row") if look.whole else f"the first {counted(look.rows, 'row')}"
-    st.text(f"Of {of}, {counted(len(look.cases), 'case')} can be imported, {counted(look.refused, 'row')} can't.")
+    st.text(
+        f"Of {of}, {counted(len(look.cases), 'case')} can be imported,"
+        f" {counted(look.refused, 'row')} can't."
+    )
     for number, case in enumerate(look.cases[:CASES_SHOWN], 1):
-        _UNDERSTOOD(data=understood_case(case, title=f"Case {number}: {case.id[:80]}"), key=f"import-case-{number}")
+        _UNDERSTOOD(
+            data=understood_case(case, title=f"Case {number}: {case.id[:80]}"),
+            key=f"import-case-{number}",
+        )
     _problem_table(look.problems, len(look.problems), "import-look-problems")
     if look.notes:
         st.markdown("**To look at**")
@@ -567,7 +638,9 @@ def _start() -> None:
             raise InputError("There is no file to import", cure="Choose one first.")
         reading = _reading_of(workbench, form, chosen)
         if not reading.ready:
-            raise InputError("It is not settled how the file is read", cure="Choose the format or the columns.")
+            raise InputError(
+                "It is not settled how the file is read", cure="Choose the format or the columns."
+            )
         if reading.format == COLUMNS:
             _remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
         begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading))
@@ -585,11 +658,16 @@ def _show_import(workbench: Workbench, token: str) -> None:
     found = IMPORTS.get(token)
     if found is None:
         st.markdown(
-            "**This import is not known any more.** The server was restarted since. What it had stored is in the "
-            "queue; importing the same file again leaves alone what is there."
+            "**This import is not known any more.** The server was restarted since. What it had"
+            " stored is in the queue; importing the same file again leaves alone what is there."
         )
         st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:")
-        st.button("Import a file", on_click=address.put, args=("import", ""), icon=":material/upload_file:")
+        st.button(
+            "Import a file",
+            on_click=address.put,
+            args=("import", ""),
+            icon=":material/upload_file:",
+        )
         return
     st.text(found.source.name)
     with st.container():
@@ -597,7 +675,9 @@ def _show_import(workbench: Workbench, token: str) -> None:
             _ended(workbench, found)
         else:
             says = "You can leave this page: the import goes on."
-            show_live(partial(draw_task, partial(IMPORTS.get, token), "import", "stop-import", says=says))
+            show_live(
+                partial(draw_task, partial(IMPORTS.get, token), "import", "stop-import", says=says)
+            )
 
 
 def _ended(workbench: Workbench, found: FileImport) -> None:
@@ -609,7 +689,9 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
     if step.refused:
         parts.append(f"{counted(step.refused, 'row was', 'rows were')} not imported.")
     if found.stopped:
-        parts.append("The import was stopped before the end of the file; what is counted here is stored.")
+        parts.append(
+            "The import was stopped before the end of the file; what is counted here is stored."
+        )
     if parts:
         st.text(" ".join(parts))
     if found.failed:
@@ -628,7 +710,12 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
                 icon=":material/arrow_back:",
                 key="back-to-file",
             )
-        st.button("Import another file", on_click=_another, icon=":material/upload_file:", key="import-another")
+        st.button(
+            "Import another file",
+            on_click=_another,
+            icon=":material/upload_file:",
+            key="import-another",
+        )
         st.page_link(
             "pages/queue.py",
             label=f"See the {counted(step.added, 'imported case')}" if step.added else "Queue",

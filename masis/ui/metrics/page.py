@@ -1,4 +1,6 @@
-"""The metrics page: what audits found, what people decided, who was right, what it cost; folded, how audits ran."""
+"""The metrics page: what audits found, what people decided, who was right, what it cost; folded,
+how audits ran.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,16 @@ from masis.services.trust.service import Own, TrustFilter
 from masis.services.trust.summary import IN_VIEW, figure, how_far, how_sure
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.linked_table import Cell, Column, Figure, Row, column, figure_table, linked_table, row
+from masis.ui.components.linked_table import (
+    Cell,
+    Column,
+    Figure,
+    Row,
+    column,
+    figure_table,
+    linked_table,
+    row,
+)
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.address import link
@@ -77,7 +88,9 @@ FILTERS = ("by", "since", "until", "role", "model", "dataset")
 PICKED = ("show", "above", "most", "at", "of", "page")
 RUNS_A_PAGE = 20
 SPREAD_OVER = 5_000
-"""Audits of which the distributions are drawn: sorting the figures of all of them would take ever longer."""
+"""Audits of which the distributions are drawn: sorting the figures of all of them would take ever
+longer.
+"""
 SPENT: tuple[Measure, ...] = ("tokens", "cost_usd")
 IMPROVED: tuple[Measure, ...] = ("improvement_delta", "improvement_percentage", "reviser_ms")
 READ_AT_ONCE = 10_000
@@ -94,40 +107,68 @@ Alike = dict[Rate, list[Rate]]
 
 
 LISTED: tuple[Standing, ...] = tuple(each for each in STANDING if each != "planted")
-"""Where a case that is counted may stand: copies with a planted fault are counted nowhere once they are decided."""
+"""Where a case that is counted may stand: copies with a planted fault are counted nowhere once they
+are decided.
+"""
 
 
 def _recorded(models: Iterable[str | None]) -> list[bool]:
-    """Return of each of these models whether its replies were recorded: then no model took time for them."""
+    """Return of each of these models whether its replies were recorded: then no model took time for
+    them.
+    """
     return [REPLAY in (model or "") for model in models]
 
 
-def rate_table(report: MetricsReport, by: str, way: Callable[..., str], alike: Alike) -> tuple[list[Column], list[Row]]:
-    """Return the rates by model of the role that the filter names, or of the newest periods, the newest first.
+def rate_table(
+    report: MetricsReport, by: str, way: Callable[..., str], alike: Alike
+) -> tuple[list[Column], list[Row]]:
+    """Return the rates by model of the role that the filter names, or of the newest periods, the
+    newest first.
 
-    Every count in a row leads to its runs: ``by`` is the parameter that names the model or the period, and ``way``
-    returns the address of the page with parameters beside its filters. Rates that are ``alike`` are one column.
+    Every count in a row leads to its runs: ``by`` is the parameter that names the model or the
+    period, and ``way`` returns the address of the page with parameters beside its filters. Rates
+    that are ``alike`` are one column.
     """
     recorded = _recorded(each.name for each in report.models)
     groups = zip(report.models, recorded, strict=True)
     if by == "at":
         groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(recorded)))
-    details = (column(title, "figure", hide="hide-medium") for title in ("Mean time", "Mean quality", "Cost"))
-    columns = [column("Model" if by == "of" else report.period.capitalize()), column("Audits", "figure")]
+    details = (
+        column(title, "figure", hide="hide-medium")
+        for title in ("Mean time", "Mean quality", "Cost")
+    )
+    columns = [
+        column("Model" if by == "of" else report.period.capitalize()),
+        column("Audits", "figure"),
+    ]
     columns += [*(column(RATES[each].title, "figure") for each in alike), *details]
     rows = []
     for rates, untimed in groups:
         name = rates.name or ""
 
         def link(text: str, show: str, name: str = name) -> Cell:
-            return {"text": text, "href": way(**{by: name}, show=show), "open": urlencode({by: name, "show": show})}
+            return {
+                "text": text,
+                "href": way(**{by: name}, show=show),
+                "open": urlencode({by: name, "show": show}),
+            }
 
         shares = {rate: share_of(rates, rate) for rate in alike}
         rows.append(
             row(
-                link(model_words(name or "not reported") if by == "of" else period_name(report.period, name), "all"),
+                link(
+                    (
+                        model_words(name or "not reported")
+                        if by == "of"
+                        else period_name(report.period, name)
+                    ),
+                    "all",
+                ),
                 link(f"{rates.runs:,}", "all"),
-                *(link(share.words, rate) if share.held else share.words for rate, share in shares.items()),
+                *(
+                    link(share.words, rate) if share.held else share.words
+                    for rate, share in shares.items()
+                ),
                 None if untimed else duration(rates.critique_latency_ms),
                 number(rates.quality),
                 dollars(rates.cost_usd),
@@ -139,17 +180,22 @@ def rate_table(report: MetricsReport, by: str, way: Callable[..., str], alike: A
 def run_table(
     runs: Sequence[MeasuredRun], measure: Measure | None, now: Mapping[str, CaseSummary]
 ) -> tuple[list[Column], list[Row]]:
-    """Return the runs behind a metric as a table, each with the link to it; a run that was removed has none.
+    """Return the runs behind a metric as a table, each with the link to it; a run that was removed
+    has none.
 
-    The metric that ``measure`` names is one of the columns; what is the same for all runs is neither column nor mark.
-    ``now`` are the cases as they stand, by id.
+    The metric that ``measure`` names is one of the columns; what is the same for all runs is
+    neither column nor mark. ``now`` are the cases as they stand, by id.
     """
     say = in_unit(SPREADS[measure].unit) if measure else None
     signs = [each for each in _SIGNS if len({bool(getattr(run, each[1])) for run in runs}) > 1]
     drawn: list[tuple[Column, Callable[[MeasuredRun], Any]]] = [
         (column("Question", "main"), partial(_question, now, signs)),
         (column("Finished", "figure", hide="hide-narrow"), lambda run: moment(run.finished_at)),
-        *([(column(SPREADS[measure].title, "figure"), lambda run: say(run.value))] if measure and say else []),
+        *(
+            [(column(SPREADS[measure].title, "figure"), lambda run: say(run.value))]
+            if measure and say
+            else []
+        ),
         (column("Quality", "figure"), lambda run: number(run.quality)),
         (column("Stands now", "pills"), partial(_stands_now, now)),
     ]
@@ -160,11 +206,18 @@ def run_table(
             lambda run: None if any(_recorded(run.models.values())) else duration(run.loop_ms),
         ),
         (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
-        (column("Ended because", hide="hide-medium"), lambda run: STOPPED.get(run.termination, run.termination)),  # type: ignore[call-overload]
+        (
+            column("Ended because", hide="hide-medium"),
+            lambda run: STOPPED.get(run.termination, run.termination),  # type: ignore[call-overload]
+        ),
     ]
     drawn += [(title, value) for title, value in varying if len({value(run) for run in runs}) > 1]
     return [title for title, _ in drawn], [
-        row(*(value(run) for _, value in drawn), open=run.run_id if run.case_id is not None else None) for run in runs
+        row(
+            *(value(run) for _, value in drawn),
+            open=run.run_id if run.case_id is not None else None,
+        )
+        for run in runs
     ]
 
 
@@ -175,18 +228,33 @@ def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
     return {"pills": [label(word)], "below": [more]}
 
 
-def _question(now: Mapping[str, CaseSummary], marks: Sequence[tuple[Word, str]], run: MeasuredRun) -> Cell:
+def _question(
+    now: Mapping[str, CaseSummary], marks: Sequence[tuple[Word, str]], run: MeasuredRun
+) -> Cell:
     signs = [label(word) for word, holds in marks if getattr(run, holds)]
     if run.case_id is None:
         return {"pills": signs, "below": ["The run was removed; its metrics are stored."]}
     href = link("review", case=run.case_id, run=run.run_id)
     case = now.get(run.case_id)
-    found = case.headline.partition("\n")[0] if case and case.headline and case.run_id == run.run_id else ""
-    return {"text": run.query or "", "href": href, "open": run.run_id, "pills": signs, "quote": found}
+    found = (
+        case.headline.partition("\n")[0]
+        if case and case.headline and case.run_id == run.run_id
+        else ""
+    )
+    return {
+        "text": run.query or "",
+        "href": href,
+        "open": run.run_id,
+        "pills": signs,
+        "quote": found,
+    }
 
 
 _SIGNS: tuple[tuple[Word, str], ...] = (
-    (Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning), "hallucination"),
+    (
+        Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning),
+        "hallucination",
+    ),
     (Word("needed review", "warn", RATES["needs_review"].meaning), "needs_review"),
 )
 
@@ -204,12 +272,14 @@ def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
 
 
 def show_metrics(workbench: Workbench) -> None:
-    """Draw the metrics of finished audits, and the runs behind one of them where the address names it."""
+    """Draw the metrics of finished audits, and the runs behind one of them where the address names
+    it.
+    """
     if workbench.metrics.span() is None:
         st.title("Metrics")
         st.markdown(
-            "**No audit has finished yet.** Here you will read what audits found, what people decided and how fast, "
-            "how often the audit was right, and what it cost."
+            "**No audit has finished yet.** Here you will read what audits found, what people"
+            " decided and how fast, how often the audit was right, and what it cost."
         )
         st.page_link("pages/new.py", label="Audit an answer", icon=":material/add_circle:")
         return
@@ -217,21 +287,26 @@ def show_metrics(workbench: Workbench) -> None:
     if workbench.cases.hides_figures_from(actor()):
         st.title("Metrics")
         st.markdown(f":material/visibility_off: {MACHINE_HIDDEN}")
-        st.markdown("These figures are of all audits, those of cases that you have not decided among them.")
+        st.markdown(
+            "These figures are of all audits, those of cases that you have not decided among them."
+        )
         st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
         return
     _controls(workbench)
     chosen = metrics_filter()
     newest = workbench.metrics.newest()
-    found, alike = _report(str(served_database()), newest, chosen.model_dump_json(), chosen_period())
+    found, alike = _report(
+        str(served_database()), newest, chosen.model_dump_json(), chosen_period()
+    )
     if not found.total.runs:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
         st.button("Clear filters", on_click=address.clear, args=(FILTERS,))
         return
     if blind:
         st.caption(
-            ":material/visibility_off: You see figures over all cases as a lead. The audits behind them are not listed "
-            "while cases are left to decide: the queue's policy hides from you what each found."
+            ":material/visibility_off: You see figures over all cases as a lead. The audits behind"
+            " them are not listed while cases are left to decide: the queue's policy hides from you"
+            " what each found."
         )
     elif address.value("show"):
         _runs(workbench, chosen)
@@ -241,7 +316,9 @@ def show_metrics(workbench: Workbench) -> None:
     _cost(found)
     _over_time(found)
     internals = st.expander(
-        "How the audits ran: times, iterations, scores, models", key="metrics-run", on_change="rerun"
+        "How the audits ran: times, iterations, scores, models",
+        key="metrics-run",
+        on_change="rerun",
     )
     if internals.open:  # drawn only where it is looked at: its charts take most of the page's time
         with internals:
@@ -276,7 +353,9 @@ def _role() -> Role:
 
 
 def pick() -> Pick:
-    """Return which runs of those that match the address asks to list; a figure that is not known lists all."""
+    """Return which runs of those that match the address asks to list; a figure that is not known
+    lists all.
+    """
     show = address.value("show")
     if show in RATES:
         return Pick(rate=show)
@@ -296,7 +375,9 @@ def _number(name: str) -> float | None:
 
 @st.cache_data(show_spinner=False, max_entries=50)
 def _report(path: str, newest: int, chosen: str, period: Period) -> tuple[MetricsReport, Alike]:
-    """Return the metrics and which rates are alike, computed again only when runs have finished since."""
+    """Return the metrics and which rates are alike, computed again only when runs have finished
+    since.
+    """
     measure_filter = MeasureFilter.model_validate_json(chosen)
     report = served_workbench().metrics.report(measure_filter, period, newest=SPREAD_OVER)
     return report, _alike(report.total, measure_filter)
@@ -308,11 +389,14 @@ def _go(**way: str) -> None:
         address.put(name, way.get(name, ""))
 
 
-# --- the sections -------------------------------------------------------------------------------------------------
+# --- the sections
+# -------------------------------------------------------------------------------------------------
 
 
 def _controls(workbench: Workbench) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="metrics-head"):
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key="metrics-head"
+    ):
         st.title("Metrics", width="content")
         st.session_state["metrics-span"] = _span()
         st.segmented_control(
@@ -345,14 +429,22 @@ def _controls(workbench: Workbench) -> None:
         if drawer.open:  # the names of models and data sets are counted over all audits
             with drawer:
                 for name, title in (("since", "From"), ("until", "To")):
-                    keeps = address.kept(name, shows=address.day(name), drawer=True, **_dropping(name))
+                    keeps = address.kept(
+                        name, shows=address.day(name), drawer=True, **_dropping(name)
+                    )
                     st.date_input(title, format="YYYY-MM-DD", **keeps)
-                keeps = address.kept("role", "critic", shows=_role(), drawer=True, **_dropping("role"))
+                keeps = address.kept(
+                    "role", "critic", shows=_role(), drawer=True, **_dropping("role")
+                )
                 st.selectbox("Role", ROLES, format_func=str.capitalize, **keeps)
                 models, datasets = (workbench.metrics.names(each) for each in (_role(), "dataset"))
                 address.choose_several("Model", "model", models, model_words, **_dropping("model"))
                 address.choose_several("Data set", "dataset", datasets, **_dropping("dataset"))
-        st.page_link("pages/trust.py", label="Trust: how far the audit may be relied on", icon=":material/verified:")
+        st.page_link(
+            "pages/trust.py",
+            label="Trust: how far the audit may be relied on",
+            icon=":material/verified:",
+        )
 
 
 def _span() -> str | None:
@@ -373,13 +465,17 @@ def _choose_span() -> None:
 def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
     """Draw figures; one of audits lists them."""
     filters = {name: address.value(name) for name in FILTERS if address.value(name)}
-    if chosen := figure_table(figures, key=key, description=description, here="metrics", keeps=filters):
+    if chosen := figure_table(
+        figures, key=key, description=description, here="metrics", keeps=filters
+    ):
         _go(**chosen.parameters)
         st.rerun()
 
 
 def _alike(total: Rates, measure_filter: MeasureFilter) -> Alike:
-    """Return each rate with those that are of the same audits; they are one figure, and one column."""
+    """Return each rate with those that are of the same audits; they are one figure, and
+    one column.
+    """
     measures, found = served_workbench().metrics, Alike()
     for rate, words in RATES.items():
         share = share_of(total, rate)
@@ -396,21 +492,33 @@ def _alike(total: Rates, measure_filter: MeasureFilter) -> Alike:
 
 
 def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[Figure]:
-    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its audits."""
+    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its
+    audits.
+    """
     figures = []
     for rate, (_, *same) in alike.items():
         words, share = RATES[rate], share_of(total, rate)
         if words.machine is machine:
-            also = f" Each of them {' and '.join(RATES[each].each for each in same)}." if same else ""
+            also = (
+                f" Each of them {' and '.join(RATES[each].each for each in same)}." if same else ""
+            )
             page = "metrics" if share.held else ""
-            figures.append(Figure(words.title, share.words, f"{words.meaning}{also}", page, {"show": rate}))
+            figures.append(
+                Figure(words.title, share.words, f"{words.meaning}{also}", page, {"show": rate})
+            )
     return figures
 
 
 def _answers(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -> None:
-    """Draw how many answers were audited, what was found in them, where the cases stand, and the kinds of issues."""
+    """Draw how many answers were audited, what was found in them, where the cases stand, and the
+    kinds of issues.
+    """
     st.header(f"{counted(total.runs, 'audit')}: what they found", anchor=False)
-    _figures(_rate_figures(total, alike, machine=False), key="metrics-found", description="Of the original answers")
+    _figures(
+        _rate_figures(total, alike, machine=False),
+        key="metrics-found",
+        description="Of the original answers",
+    )
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
     if issues[0][0]:
@@ -425,19 +533,30 @@ def _answers(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -
             for count, flag in issues
             if count
         ]
-        _figures(figures, key="issues", description="Kinds of issues in all audited cases, the critic's own left out")
+        _figures(
+            figures,
+            key="issues",
+            description="Kinds of issues in all audited cases, the critic's own left out",
+        )
     if failed := facets.flags.get("error", 0):
         _failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
     adjudications = workbench.team.adjudications(actor())
-    standing_counts(facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser)
+    standing_counts(
+        facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser
+    )
 
 
 def _failures(workbench: Workbench, failed: int, audited: int) -> None:
-    """Say in how many audits a step failed, and folded, why in the newest whose audit the person may see."""
+    """Say in how many audits a step failed, and folded, why in the newest whose audit the person
+    may see.
+    """
     st.page_link(
         "pages/queue.py",
-        label=f"A step of the audit failed in {failed:,} of {audited:,} cases: that says nothing about their answers",
+        label=(
+            f"A step of the audit failed in {failed:,} of {audited:,} cases: that says nothing"
+            " about their answers"
+        ),
         icon=":material/warning:",
         query_params={"flag": "error", "standing": ",".join(LISTED)},
     )
@@ -451,16 +570,23 @@ def _failures(workbench: Workbench, failed: int, audited: int) -> None:
 
 
 def _people(workbench: Workbench, facets: Facets) -> None:
-    """Draw what people decided and how fast, and how often the audit's flags were right, over all time."""
+    """Draw what people decided and how fast, and how often the audit's flags were right, over all
+    time.
+    """
     me, length = actor(), workbench.store.decisions.head().length
     st.header("What people decided", anchor=False)
     if length > READ_AT_ONCE and not st.toggle(
-        f"Read all {length:,} entries of the decision log", key="metrics-people-read", help="It takes a second or two."
+        f"Read all {length:,} entries of the decision log",
+        key="metrics-people-read",
+        help="It takes a second or two.",
     ):
         return
     work = workbench.trust.together(me)
     if not work.decisions:
-        st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")
+        st.caption(
+            "Nobody has decided a case yet. How many are decided a day, and in what time, will be"
+            " shown here."
+        )
         return
     days = counted(round(work.decisions / (work.a_day or 1)), "day")
     (own,) = workbench.trust.reviewers(me)
@@ -471,17 +597,26 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     adjudications = Figure(
         "Adjudications",
         f"{work.adjudications:,}",
-        f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
-        f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are counted apart "
-        "from the decisions; the log lists those undone since, too.",
+        f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed,"
+        f" {work.escalations:,} escalated it; median time {work.adjudication_took}. They are"
+        " counted apart from the decisions; the log lists those undone since, too.",
         "decisions",
         {"kind": "adjudication"},
     )
     figures = [
-        yours if alone else Figure("Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}),
+        (
+            yours
+            if alone
+            else Figure(
+                "Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}
+            )
+        ),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
         Figure(
-            "Time a decision", work.took, _PACE + (" Team has each person's." if each else ""), "team" if each else ""
+            "Time a decision",
+            work.took,
+            _PACE + (" Team has each person's." if each else ""),
+            "team" if each else "",
         ),
         *(details if alone else ()),
         *([adjudications] if work.adjudications else []),
@@ -512,26 +647,41 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             return
         compared, seen, how = report.seen, {"seen": "too"}, ", verdict in view"
         escalated = work.verdicts.get("escalate", 0)
-        without = f" ({counted(escalated, 'escalation')} left out: it judges no answer)" if escalated else ""
+        without = (
+            f" ({counted(escalated, 'escalation')} left out: it judges no answer)"
+            if escalated
+            else ""
+        )
         answers = f"{counted(compared.n, 'answer')} decided with its verdict in view{without}."
         st.caption(f":material/warning: {answers} {IN_VIEW}")
     faulty, right = compared.confusion.get("nothing found", (0, 0))
-    passed = f"{faulty:,} of {faulty + right:,}" if faulty + right else "unknown: none was decided by a person"
-    caught, reads = compared.recall, "Of the answers that people found faulty, the share that the audit had flagged."
+    passed = (
+        f"{faulty:,} of {faulty + right:,}"
+        if faulty + right
+        else "unknown: none was decided by a person"
+    )
+    caught, reads = (
+        compared.recall,
+        "Of the answers that people found faulty, the share that the audit had flagged.",
+    )
     flagged, sure = figure(caught), how_sure(caught)
     if caught.value is not None and workbench.trust.missed(me).total.value is None:
-        flagged = f"{round(caught.value * caught.n):,} of {caught.n:,} among the cases people chose to decide"
+        flagged = (
+            f"{round(caught.value * caught.n):,} of {caught.n:,} among the cases people chose to"
+            " decide"
+        )
         sure = (
-            "That says nothing of the faulty answers that nobody chose: spot checks, drawn at random from what passed, "
-            "would show how many it misses, and none is decided."
+            "That says nothing of the faulty answers that nobody chose: spot checks, drawn at"
+            " random from what passed, would show how many it misses, and none is decided."
         )
     _figures(
         [
             Figure(
                 f"Flags that were right{how}",
                 figure(compared.precision),
-                f"Of the answers with “{STANDING['wrong'].text}” that people chose to decide, the share that they "
-                f"found faulty; the rest were false alarms. {how_sure(compared.precision)}",
+                f"Of the answers with “{STANDING['wrong'].text}” that people chose to decide, the"
+                " share that they found faulty; the rest were false alarms."
+                f" {how_sure(compared.precision)}",
                 "trust",
                 {**seen, "list": "must_look"},
             ),
@@ -545,7 +695,8 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             Figure(
                 f"Passed answers that are faulty{how}",
                 passed,
-                "Of the answers in which the audit found nothing and that a person decided all the same.",
+                "Of the answers in which the audit found nothing and that a person decided all the"
+                " same.",
                 "trust" if faulty + right else "",
                 {**seen, "list": "nothing found"},
             ),
@@ -558,15 +709,23 @@ def _people(workbench: Workbench, facets: Facets) -> None:
 def _own_figures(workbench: Workbench, own: Own) -> list[Figure]:
     """Return what whoever looks decided, and how much of it has labels or was undone."""
     mine = {"reviewer": address.in_words([own.reviewer])}
-    undone = workbench.reviews.entries(DecisionFilter(kinds=("undo",), reviewers=(own.reviewer,), size=1)).total
+    undone = workbench.reviews.entries(
+        DecisionFilter(kinds=("undo",), reviewers=(own.reviewer,), size=1)
+    ).total
     verdicts = [
-        f"{own.verdicts[each]:,} {word.text.lower()}" for each, word in DECIDED.items() if own.verdicts.get(each)
+        f"{own.verdicts[each]:,} {word.text.lower()}"
+        for each, word in DECIDED.items()
+        if own.verdicts.get(each)
     ]
     if own.verdicts.get("escalate"):
         verdicts[-1] += ", which leaves its case open"
     figures = [
         Figure(
-            "You decided", f"{own.decisions:,}", f"{' · '.join(verdicts)}.", "decisions", mine | {"kind": "decision"}
+            "You decided",
+            f"{own.decisions:,}",
+            f"{' · '.join(verdicts)}.",
+            "decisions",
+            mine | {"kind": "decision"},
         )
     ]
     if own.labelled:
@@ -578,24 +737,50 @@ def _own_figures(workbench: Workbench, own: Own) -> list[Figure]:
     return figures
 
 
-_PACE = "Median from opening the case to the decision: half took less. Only what was decided on the pages has one."
+_PACE = (
+    "Median from opening the case to the decision: half took less. Only what was decided on the"
+    " pages has one."
+)
 
 
 def _cost(found: MetricsReport) -> None:
-    """Draw what the audits cost: calls, tokens, dollars; in a sentence where no model was called."""
+    """Draw what the audits cost: calls, tokens, dollars; in a sentence where no model
+    was called.
+    """
     total = found.total
     st.header("What it cost", anchor=False)
     if not total.calls:
-        judged = f"by {RECORDED}" if any(_recorded(each.name for each in found.models)) else "offline"
-        st.markdown(f"Nothing: no model was called. The answers were checked {judged}, which costs no money.")
+        judged = (
+            f"by {RECORDED}" if any(_recorded(each.name for each in found.models)) else "offline"
+        )
+        st.markdown(
+            f"Nothing: no model was called. The answers were checked {judged}, which costs no"
+            " money."
+        )
         return
     tokens = total.input_tokens + total.output_tokens
-    each = "" if total.cost_usd is None else f"{dollars(total.cost_usd / total.runs)} an audit in the mean."
+    each = (
+        ""
+        if total.cost_usd is None
+        else f"{dollars(total.cost_usd / total.runs)} an audit in the mean."
+    )
     _figures(
         [
-            Figure("Cost", dollars(total.cost_usd), f"The sum over the calls whose price is known. {each}"),
-            Figure("Model calls", f"{total.calls:,}", f"{number(total.calls / total.runs)} an audit in the mean."),
-            Figure("Tokens", f"{tokens:,}", f"{total.input_tokens:,} sent, {total.output_tokens:,} received."),
+            Figure(
+                "Cost",
+                dollars(total.cost_usd),
+                f"The sum over the calls whose price is known. {each}",
+            ),
+            Figure(
+                "Model calls",
+                f"{total.calls:,}",
+                f"{number(total.calls / total.runs)} an audit in the mean.",
+            ),
+            Figure(
+                "Tokens",
+                f"{tokens:,}",
+                f"{total.input_tokens:,} sent, {total.output_tokens:,} received.",
+            ),
         ],
         key="metrics-cost",
         description="Of these audits",
@@ -603,7 +788,9 @@ def _cost(found: MetricsReport) -> None:
 
 
 def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
-    """Draw the course of the rates, those of the answers or those of the machine; nothing of a single period."""
+    """Draw the course of the rates, those of the answers or those of the machine; nothing of a
+    single period.
+    """
     if len(found.periods) < 2:
         return
     if not machine:
@@ -627,26 +814,53 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
 
 
 def _machine(found: MetricsReport, alike: Alike) -> None:
-    """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by model and period."""
+    """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by
+    model and period.
+    """
     total = found.total
     recorded = _recorded(each.name for each in found.models)
-    replayed = " With recorded replies among them, which no model takes time for." if any(recorded) else ""
+    replayed = (
+        " With recorded replies among them, which no model takes time for." if any(recorded) else ""
+    )
     time = (duration(total.critique_latency_ms), f"Mean over these audits.{replayed}")
     if timeless := all(recorded):
         time = ("not measured", "All replies are recorded: no model took time for them.")
-    revised = any(each.measure == "iterations" and (each.most or 0) > 1 for each in found.distributions)
-    # without a model nothing was sent: neither zeros nor local work held against a limit of calls say anything
-    spent = {*(() if total.calls else SPENT), *(TIMES if timeless else ()), *(() if revised else IMPROVED)}
-    spreads = [(each, spread_view(each)) for each in found.distributions if each.count and each.measure not in spent]
+    revised = any(
+        each.measure == "iterations" and (each.most or 0) > 1 for each in found.distributions
+    )
+    # without a model nothing was sent: neither zeros nor local work held against a limit of calls
+    # say anything
+    spent = {
+        *(() if total.calls else SPENT),
+        *(TIMES if timeless else ()),
+        *(() if revised else IMPROVED),
+    }
+    spreads = [
+        (each, spread_view(each))
+        for each in found.distributions
+        if each.count and each.measure not in spent
+    ]
     figures = [
         *_rate_figures(total, alike, machine=True),
         Figure("Time an audit", *time),
-        Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
-        Figure("Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."),
+        Figure(
+            "Claims an answer",
+            number(total.claims_per_draft),
+            "Mean number of claims found in an answer.",
+        ),
+        Figure(
+            "Confidence in claims",
+            number(total.critique_confidence_avg),
+            "Mean confidence of verdicts on claims.",
+        ),
         *(() if revised else (Figure("Improvement", "not measured", "No answer was revised."),)),
         # of values that are all alike there is nothing to draw
         *(
-            Figure(shown.title, in_unit(SPREADS[shown.measure].unit)(each.p50), f"{shown.numbers.capitalize()}.")
+            Figure(
+                shown.title,
+                in_unit(SPREADS[shown.measure].unit)(each.p50),
+                f"{shown.numbers.capitalize()}.",
+            )
             for each, shown in spreads
             if not shown.bars
         ),
@@ -706,7 +920,9 @@ def _tables(found: MetricsReport, alike: Alike) -> None:
     for by, heading in (("of", f"By model of the {role}"), ("at", f"By {period}")):
         st.header(heading)
         if by == "at" and len(found.periods) > PERIODS_LISTED:
-            st.caption(f"The newest {PERIODS_LISTED} of {len(found.periods):,}; the charts above have all.")
+            st.caption(
+                f"The newest {PERIODS_LISTED} of {len(found.periods):,}; the charts above have all."
+            )
         columns, rows = rate_table(found, by, way, alike)
         opened = linked_table(columns, rows, description=heading, key=f"metrics-by-{by}") or opened
     if opened:
@@ -716,25 +932,48 @@ def _tables(found: MetricsReport, alike: Alike) -> None:
 
 def _runs(workbench: Workbench, chosen: MeasureFilter) -> None:
     """List the runs behind a metric."""
-    picked, period, at, of = pick(), chosen_period(), address.value("at"), address.value("of")[: address.LONGEST_WORD]
+    picked, period, at, of = (
+        pick(),
+        chosen_period(),
+        address.value("at"),
+        address.value("of")[: address.LONGEST_WORD],
+    )
     if bounds := period_of(period, at) if at else None:
         since, until = (each.isoformat() for each in bounds)
-        narrower = {"since": max(since, chosen.since or since), "until": min(until, chosen.until or until)}
+        narrower = {
+            "since": max(since, chosen.since or since),
+            "until": min(until, chosen.until or until),
+        }
         chosen = chosen.model_copy(update=narrower)
     if of:
         chosen = chosen.model_copy(update={"models": (of,)})
     page = workbench.metrics.runs(chosen, picked, page=address.number("page"), size=RUNS_A_PAGE)
     with st.container(border=True, key="metrics-listed"):
-        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-            st.text(f"{picked_words(picked, period, at if bounds else '', of)}: {page.total:,}", width="content")
-            st.button("Close", icon=":material/close:", key="close-runs", on_click=address.clear, args=(PICKED,))
+        with st.container(
+            horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
+        ):
+            st.text(
+                f"{picked_words(picked, period, at if bounds else '', of)}: {page.total:,}",
+                width="content",
+            )
+            st.button(
+                "Close",
+                icon=":material/close:",
+                key="close-runs",
+                on_click=address.clear,
+                args=(PICKED,),
+            )
         if not page.total:
             st.caption("No audit is in this list.")
             return
         asked = {run.case_id for run in page.rows if run.case_id is not None}
         now = {each: workbench.cases.summary(each) for each in asked}
         columns, rows = run_table(page.rows, picked.measure, now)
-        opened = linked_table(columns, rows, description="Audits behind the metric", key="metrics-runs")
+        opened = linked_table(
+            columns, rows, description="Audits behind the metric", key="metrics-runs"
+        )
         if run := next((run for run in page.rows if opened and run.run_id == opened), None):
-            st.switch_page("pages/review.py", query_params={"case": run.case_id or "", "run": run.run_id})
+            st.switch_page(
+                "pages/review.py", query_params={"case": run.case_id or "", "run": run.run_id}
+            )
         address.show_pages(page.total, RUNS_A_PAGE, key="runs-page")

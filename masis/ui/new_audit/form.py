@@ -1,7 +1,8 @@
-"""Read what was typed into a new audit: the case, the settings, and what the page says about both. Pure.
+"""Read what was typed into a new audit: the case, the settings, and what the page says about both.
+Pure.
 
-The case gets its id from its question and its content, so that the same content is the same case, however often it is
-pasted.
+The case gets its id from its question and its content, so that the same content is the same case,
+however often it is pasted.
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ from masis.settings import ROLES, UNCHECKED, Settings
 from masis.views.numbers import dollars
 from masis.views.words import UNANSWERED, model_words
 
-LONGEST: dict[str, int] = {"question": limits.QUESTION, "evidence": 200_000, "answer": limits.ANSWER}
-"""Characters a field takes; an upload of evidence may be longer. A text area gets slow past 200,000."""
+LONGEST: dict[str, int] = {
+    "question": limits.QUESTION,
+    "evidence": 200_000,
+    "answer": limits.ANSWER,
+}
+"""Characters a field takes; an upload of evidence may be longer. A text area gets slow past
+200,000.
+"""
 
 CHUNKS_SHOWN = 40
 EXCERPT = 240
@@ -38,7 +45,9 @@ LONGEST_CHECKED = 50_000
 CHUNKS_COMPARED = 200
 """Chunks whose words are compared with the sentences that cite them, while somebody types."""
 LEAST_WORDS = 4
-"""Words of a citing sentence from which on the share it has in common with a chunk means something."""
+"""Words of a citing sentence from which on the share it has in common with a chunk
+means something.
+"""
 DATASET = "pasted"
 """The data set such cases belong to, by which they are found again."""
 
@@ -53,10 +62,16 @@ class Choice(NamedTuple):
 
 CHOICES = (
     Choice("depth", "Depth", {"quick": "Quick", "standard": "Standard", "thorough": "Thorough"}),
-    Choice("strictness", "Strictness", {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"}),
+    Choice(
+        "strictness",
+        "Strictness",
+        {"lenient": "Lenient", "moderate": "Moderate", "strict": "Strict"},
+    ),
     Choice("max_iterations", "Most iterations", {number: str(number) for number in range(1, 6)}),
     Choice(
-        "improvement_threshold", "Least improvement", {each: f"{each:g}" for each in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)}
+        "improvement_threshold",
+        "Least improvement",
+        {each: f"{each:g}" for each in (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)},
     ),
     Choice("citation_mode", "Citations", {"standard": "Standard", "literal": "Literal"}),
     Choice("evaluate", "Evaluation", {"every": "Every iteration", "final": "Only the last"}),
@@ -77,13 +92,20 @@ _FORMS: dict[Form, str] = {
 
 
 def case_of(question: str, pasted: Pasted, answer: str) -> Case:
-    """Return the case that was typed. Raises InputError: what is missing or can't be stored, with the cure."""
+    """Return the case that was typed. Raises InputError: what is missing or can't be stored, with
+    the cure.
+    """
     if not question.strip():
-        raise InputError("The question is missing", cure="Write what the answer is meant to answer.")
+        raise InputError(
+            "The question is missing", cure="Write what the answer is meant to answer."
+        )
     if pasted.errors:
         raise pasted.errors[0]
     if not pasted.chunks:
-        raise InputError("There is no evidence", cure="Paste what the retrieval found, one chunk after the other.")
+        raise InputError(
+            "There is no evidence",
+            cure="Paste what the retrieval found, one chunk after the other.",
+        )
     content: dict[str, Any] = {
         "query": question.strip(),
         "evidence": [chunk.model_dump(exclude_unset=True) for chunk in pasted.chunks],
@@ -110,15 +132,24 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
     """Return the settings with the changes; a change that makes no sense is left out."""
     allowed: dict[str, Any] = {name: list(values) for name, _, values in CHOICES}
     valid = {name: value for name, value in changes.items() if value in allowed.get(name, ())}
-    valid |= {role: model for role in ROLES if isinstance(model := changes.get(role), str) and model.strip()}
+    valid |= {
+        role: model
+        for role in ROLES
+        if isinstance(model := changes.get(role), str) and model.strip()
+    }
     return base.model_copy(update=valid)
 
 
 def where_it_runs(settings: Settings) -> str:
-    """Say what an audit with these settings sends, and where. Raises SettingsError for a model that can't be called."""
+    """Say what an audit with these settings sends, and where. Raises SettingsError for a model that
+    can't be called.
+    """
     found = addresses(settings)
     if not found and any(model_words(model) != model for model in settings.models().values()):
-        return "It runs on this machine with recorded replies; no model is called, and nothing is sent anywhere."
+        return (
+            "It runs on this machine with recorded replies; no model is called, and nothing is sent"
+            " anywhere."
+        )
     if not found:
         return "It runs on this machine, without a language model; nothing is sent anywhere."
     hosts = " and ".join(urlsplit(address).netloc for address in found)
@@ -126,17 +157,23 @@ def where_it_runs(settings: Settings) -> str:
 
 
 def what_it_takes(settings: Settings, case: Case | None) -> str:
-    """Say what an audit by models takes at most, and what its depth leaves unchecked. Raises SettingsError."""
+    """Say what an audit by models takes at most, and what its depth leaves unchecked. Raises
+    SettingsError.
+    """
     most = ""
     if case is not None and uses_models(settings):
         found = estimate(case, settings)
-        cost = "cost unknown" if found.cost_usd is None else f"at most about {dollars(found.cost_usd)}"
+        cost = (
+            "cost unknown" if found.cost_usd is None else f"at most about {dollars(found.cost_usd)}"
+        )
         most = f"Up to {counted(found.calls, 'call')} and {found.tokens:,} tokens, {cost}. "
     return f"{most}{UNCHECKED[settings.depth]}"
 
 
 def unusable_model(settings: Settings) -> str:
-    """Say why an audit with these settings can't begin, as where a key is missing; "" where it can."""
+    """Say why an audit with these settings can't begin, as where a key is missing; ""
+    where it can.
+    """
     try:
         check_models(settings)
     except MasisError as error:
@@ -157,8 +194,8 @@ def panel(
 ) -> dict[str, Any]:
     """Return what the panel beside a form shows, as its component ``understood`` reads it.
 
-    ``chunks`` are ids with texts; the first of them are shown, by their beginnings. ``editable`` offers to join them
-    and to change their ids.
+    ``chunks`` are ids with texts; the first of them are shown, by their beginnings. ``editable``
+    offers to join them and to change their ids.
     """
     more = len(chunks) - CHUNKS_SHOWN
     return {
@@ -175,12 +212,21 @@ def panel(
 
 
 def understood(
-    question: str, pasted: Pasted, answer: str, refused: InputError | None = None, *, editable: bool = False
+    question: str,
+    pasted: Pasted,
+    answer: str,
+    refused: InputError | None = None,
+    *,
+    editable: bool = False,
 ) -> dict[str, Any]:
-    """Return the panel of the form, with every error; ``refused`` is why the last start was refused."""
+    """Return the panel of the form, with every error; ``refused`` is why the last start was
+    refused.
+    """
     errors = list(pasted.errors[:ERRORS_SHOWN])
     if len(pasted.errors) > ERRORS_SHOWN:
-        errors.append(InputError(f"{len(pasted.errors) - ERRORS_SHOWN} more", cure="Fix these first."))
+        errors.append(
+            InputError(f"{len(pasted.errors) - ERRORS_SHOWN} more", cure="Fix these first.")
+        )
     if refused is not None and not errors:
         errors = [refused]
     return panel(
@@ -194,10 +240,14 @@ def understood(
     )
 
 
-def understood_case(case: Case, notes: Sequence[str] = (), title: str = "The case") -> dict[str, Any]:
+def understood_case(
+    case: Case, notes: Sequence[str] = (), title: str = "The case"
+) -> dict[str, Any]:
     """Return the same for a stored case."""
     evidence = counted(len(case.evidence), "chunk"), "of evidence"
-    answer = _answer_line(case.answer or "", Pasted(case.evidence, "blocks"), len(case.given_citations))
+    answer = _answer_line(
+        case.answer or "", Pasted(case.evidence, "blocks"), len(case.given_citations)
+    )
     if case.unanswered:
         answer = f"{UNANSWERED[case.unanswered.code].text}.", "There is nothing to audit."
     chunks = [(chunk.id, chunk.text) for chunk in case.evidence]
@@ -206,8 +256,13 @@ def understood_case(case: Case, notes: Sequence[str] = (), title: str = "The cas
 
 def _evidence_line(pasted: Pasted) -> Line:
     if not pasted.chunks:
-        return "No evidence yet.", "" if pasted.errors else "Each chunk is shown here as it was read."
-    ids = [chunk.id if len(chunk.id) <= 24 else chunk.id[:23] + "…" for chunk in pasted.chunks[:IDS_NAMED]]
+        return "No evidence yet.", (
+            "" if pasted.errors else "Each chunk is shown here as it was read."
+        )
+    ids = [
+        chunk.id if len(chunk.id) <= 24 else chunk.id[:23] + "…"
+        for chunk in pasted.chunks[:IDS_NAMED]
+    ]
     named = ", ".join(ids) + (", …" if len(pasted.chunks) > IDS_NAMED else "")
     form = _FORMS[pasted.form] if pasted.form else ""
     return f"{counted(len(pasted.chunks), 'chunk')}:", f"{named} ({form})"
@@ -220,7 +275,11 @@ def _answer_line(answer: str, pasted: Pasted, beside: int = 0) -> Line:
         return f"An answer of {counted(len(answer.strip()), 'character')}.", ""
     found = audit_citations(answer, pasted.chunks).citations
     if beside:
-        more = f"and {counted(len(found), 'citation')} in its text" if found else "and none in its text"
+        more = (
+            f"and {counted(len(found), 'citation')} in its text"
+            if found
+            else "and none in its text"
+        )
         return f"An answer with {counted(beside, 'citation')} beside it", f"{more}."
     if not found:
         return "An answer without citations.", "Its sentences will count as uncited."
@@ -230,18 +289,25 @@ def _answer_line(answer: str, pasted: Pasted, beside: int = 0) -> Line:
     if len(lost) == len({each.reference for each in found}):
         rest = "none names a chunk. Are the ids the same in answer and evidence?"
     else:
-        rest = f"no chunk is named {', '.join(lost[:IDS_NAMED])}{', …' if len(lost) > IDS_NAMED else ''}."
+        rest = (
+            "no chunk is named"
+            f" {', '.join(lost[:IDS_NAMED])}{', …' if len(lost) > IDS_NAMED else ''}."
+        )
     return f"An answer with {counted(len(found), 'citation')};", rest
 
 
 SHARED_LITTLE, SHARED_MORE = 0.34, 0.6
-"""Shares of a citing sentence's words: at most the first in the chunk it cites, at least the second in another one."""
+"""Shares of a citing sentence's words: at most the first in the chunk it cites, at least the second
+in another one.
+"""
 
 
 def _misplaced(answer: str, pasted: Pasted) -> list[str]:
-    """Return a warning where blocks were numbered in order and the answer's numbers seem to mean other ones.
+    """Return a warning where blocks were numbered in order and the answer's numbers seem to mean
+    other ones.
 
-    Only numbers that were assigned here are doubted: a wrong citation of an id that was given is for the audit to find.
+    Only numbers that were assigned here are doubted: a wrong citation of an id that was given is
+    for the audit to find.
     """
     if pasted.form != "blocks" or not answer.strip() or len(answer) > LONGEST_CHECKED:
         return []
@@ -260,8 +326,9 @@ def _misplaced(answer: str, pasted: Pasted) -> list[str]:
         return []
     listed = ", ".join(f"[{cited}] → {best}" for cited, best in list(doubted.items())[:IDS_NAMED])
     warning = (
-        "The chunks were numbered in order, and the answer's citations may mean others, by the words they share: "
-        f"{listed}. If one source has several paragraphs, write its number before it: [1] or Source 1:"
+        "The chunks were numbered in order, and the answer's citations may mean others, by the"
+        f" words they share: {listed}. If one source has several paragraphs, write its number"
+        " before it: [1] or Source 1:"
     )
     return [warning]
 

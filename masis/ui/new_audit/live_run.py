@@ -1,4 +1,6 @@
-"""The page of one audit: live while it runs, readable afterwards, found again by its address alone."""
+"""The page of one audit: live while it runs, readable afterwards, found again by its
+address alone.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ _TIMELINE = registered("timeline")
 
 
 def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
-    """Show the audit named in the address; ``case_id`` is the case it names, for a run that never began."""
+    """Show the audit named in the address; ``case_id`` is the case it names, for a run that never
+    began.
+    """
     jobs = served_jobs()
     job, run = jobs.get(run_id), address.known(workbench.runs.summary, run_id)
     if job is None and run is None:
@@ -89,7 +93,9 @@ def show_found_so_far(workbench: Workbench, run_id: str) -> None:
         found = found_in(original.citation_audit, original.claims, original.issues)
     else:
         answer = case.answer or (progress.draft.answer if progress.draft else "")
-        audit = audit_citations(answer, case.evidence, workbench.settings, citations=citations_kept(case, answer))
+        audit = audit_citations(
+            answer, case.evidence, workbench.settings, citations=citations_kept(case, answer)
+        )
         found = found_in(audit, steps.claims if steps else (), steps.issues if steps else ())
     if not found:
         return
@@ -103,7 +109,16 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
     with st.container(horizontal=True):
         if run.state == "interrupted" and run.removed_at is None:
             why = "Goes on after the last finished iteration."
-            action("Resume", "resume-audit", "play_arrow", _start, run.case_id, run.id, why=why, type="primary")
+            action(
+                "Resume",
+                "resume-audit",
+                "play_arrow",
+                _start,
+                run.case_id,
+                run.id,
+                why=why,
+                type="primary",
+            )
         elif run.iterations and run.removed_at is None:
             _leads("Review it", "rate_review", "review", "primary", case=run.case_id, run=run.id)
         _leads("Audit again with other settings", "tune", "new", case=run.case_id)
@@ -118,11 +133,15 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
         )
         return
     why = jobs.failure("audit", run.case_id) or (run.why if run.state == "interrupted" else "")
-    _TIMELINE(data=timeline(workbench.runs.events(run.id), run.state, utc_now(), why), key="timeline")
+    _TIMELINE(
+        data=timeline(workbench.runs.events(run.id), run.state, utc_now(), why), key="timeline"
+    )
 
 
 def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) -> None:
-    """Explain an address whose run is not stored: it was removed from the queue, or its server ended too soon."""
+    """Explain an address whose run is not stored: it was removed from the queue, or its server
+    ended too soon.
+    """
     if address.known(workbench.cases.summary, case_id) is None:
         st.title("There is no such audit")
         st.text(run_id[:200])
@@ -134,14 +153,21 @@ def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) ->
         st.error("It could not be run.", icon=":material/error:")
         st.text(why)
     else:
-        st.markdown("It was removed from the queue, or the server ended before its turn. The case is still stored.")
+        st.markdown(
+            "It was removed from the queue, or the server ended before its turn. The case is still"
+            " stored."
+        )
     with st.container(horizontal=True):
         action("Start it again", "start-again", "play_arrow", _start, case_id, type="primary")
         _leads("Open the case", "rate_review", "review", case=case_id)
 
 
 def _leads(
-    label: str, icon: str, page: str, kind: Literal["primary", "secondary", "tertiary"] = "secondary", **to: str
+    label: str,
+    icon: str,
+    page: str,
+    kind: Literal["primary", "secondary", "tertiary"] = "secondary",
+    **to: str,
 ) -> None:
     if st.button(label, type=kind, icon=f":material/{icon}:"):
         st.switch_page(f"pages/{page}.py", query_params=to)
@@ -150,40 +176,64 @@ def _leads(
 def _start(case_id: str, resumed: str = "") -> None:
     """Start an audit of a case, or resume the run ``resumed``; the address then leads to it."""
     jobs = served_jobs()
-    address.put("job", jobs.resume_audit(actor(), resumed) if resumed else jobs.audit(actor(), case_id))
+    address.put(
+        "job", jobs.resume_audit(actor(), resumed) if resumed else jobs.audit(actor(), case_id)
+    )
     address.put("case", case_id)
 
 
 # what an audit does as it does it: the events of a run, iteration by iteration, step by step
 
 STEP: dict[str, Word] = {
-    "drafting": Word("Drafting", "calm", "Writes an answer from the evidence, for a case that came without one"),
-    "citations": Word("Citations", "calm", "Looks every reference up, and finds the sentences without one"),
+    "drafting": Word(
+        "Drafting", "calm", "Writes an answer from the evidence, for a case that came without one"
+    ),
+    "citations": Word(
+        "Citations", "calm", "Looks every reference up, and finds the sentences without one"
+    ),
     "claims": Word("Claims", "calm", "Holds each claim against the evidence"),
-    "critique": Word("Critique", "calm", "Weighs what was found and says how far the answer can be trusted"),
-    "evaluation": Word("Evaluation", "calm", "Scores faithfulness, relevance, completeness and reasoning"),
-    "revision": Word("Revision", "calm", "Mends the answer; the next iteration audits what came of it"),
+    "critique": Word(
+        "Critique", "calm", "Weighs what was found and says how far the answer can be trusted"
+    ),
+    "evaluation": Word(
+        "Evaluation", "calm", "Scores faithfulness, relevance, completeness and reasoning"
+    ),
+    "revision": Word(
+        "Revision", "calm", "Mends the answer; the next iteration audits what came of it"
+    ),
 }
 
 RETRIES_SHOWN = 4
-"""The latest retried calls and repaired replies that an iteration shows; the run has all of them."""
+"""The latest retried calls and repaired replies that an iteration shows; the run has
+all of them.
+"""
 
 Shown = dict[str, Any]
 """The timeline as its component draws it, or a part of it.
 
-It has groups (an iteration, or the drafting before it), each with steps, scores and what they gained, retried calls and
-repaired replies, warnings; ``under_way``, the step that it is in; ``live``, the last thing that happened, for those who
-listen; and how it ended.
+It has groups (an iteration, or the drafting before it), each with steps, scores and what they
+gained, retried calls and repaired replies, warnings; ``under_way``, the step that it is in;
+``live``, the last thing that happened, for those who listen; and how it ended.
 """
 
 
 def waiting(words: str) -> Shown:
     """Return the timeline of an audit that has not begun."""
-    return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "under_way": "", "live": words, "end": None}
+    return {
+        "groups": [],
+        "elapsed_ms": 0,
+        "spent": "",
+        "waiting": words,
+        "under_way": "",
+        "live": words,
+        "end": None,
+    }
 
 
 def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Shown:
-    """Return the timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured to."""
+    """Return the timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured
+    to.
+    """
     groups: dict[int | None, Shown] = {}
     begun: dict[tuple[int | None, str | None], tuple[str, Shown]] = {}
     taken_up = False
@@ -194,7 +244,13 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             _cut_short(groups)
         elif event.kind == "step_started":
             word = STEP[event.step or ""]
-            drawn: Shown = {"name": word.text, "meaning": word.meaning, "state": "now", "words": "", "ms": None}
+            drawn: Shown = {
+                "name": word.text,
+                "meaning": word.meaning,
+                "state": "now",
+                "words": "",
+                "ms": None,
+            }
             begun[step] = event.at, drawn
             _group(groups, event, taken_up)["steps"].append(drawn)
             taken_up = False
@@ -203,7 +259,9 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             if event.step == "claims":
                 scored = not event.data.get("verdicts", {}).get("unscored")
             else:
-                figure = {"critique": "confidence", "evaluation": "overall_score"}.get(event.step or "")
+                figure = {"critique": "confidence", "evaluation": "overall_score"}.get(
+                    event.step or ""
+                )
                 scored = figure is None or event.data.get(figure) is not None
             drawn |= {"state": "done" if scored else "unscored", "words": _words(event)}
             drawn["ms"] = _between(start, event.at)
@@ -219,7 +277,12 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
         _cut_short(groups)
     last = events[-1].at if events and state != "running" else now
     end = _end(events, state, why)
-    if end and (best := _outcome(events).get("best")) is not None and best + 1 in groups and len(groups) > 1:
+    if (
+        end
+        and (best := _outcome(events).get("best")) is not None
+        and best + 1 in groups
+        and len(groups) > 1
+    ):
         groups[best + 1]["chosen"] = True
     under_way = live = "Beginning"
     if groups:
@@ -241,8 +304,18 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
 def _group(groups: dict[int | None, Shown], event: Event, again: bool) -> Shown:
     number = event.iteration
     if number not in groups or (again and event.step in ("citations", "drafting")):
-        origin = "the original answer" if number == 1 and None not in groups else "the answer drafted by MASIS"
-        note = "an answer is written from the evidence" if number is None else origin if number == 1 else "revised"
+        origin = (
+            "the original answer"
+            if number == 1 and None not in groups
+            else "the answer drafted by MASIS"
+        )
+        note = (
+            "an answer is written from the evidence"
+            if number is None
+            else origin
+            if number == 1
+            else "revised"
+        )
         groups[number] = {
             "title": "Draft" if number is None else f"Iteration {number}",
             "note": f"{note}, taken up again" if again else note,
@@ -273,12 +346,15 @@ def _conclude(groups: dict[int | None, Shown], event: Event) -> None:
             continue
         earlier = gained.get(word.text)
         delta = None if value is None or earlier is None else round(value - earlier, 4)
-        group["scores"].append({"name": word.text, "meaning": word.meaning, "value": value, "delta": delta})
+        group["scores"].append(
+            {"name": word.text, "meaning": word.meaning, "value": value, "delta": delta}
+        )
     issues, major = event.data.get("issues", 0), event.data.get("major_issues", 0)
     group["issues"] = (
         "No issues found"
         if not issues
-        else counted(issues, "issue") + (f", {major} of them serious" if major else ", none of them serious")
+        else counted(issues, "issue")
+        + (f", {major} of them serious" if major else ", none of them serious")
     )
 
 
@@ -295,13 +371,23 @@ def _words(event: Event) -> str:
             words = [
                 counted(references, "citation") if references else "No citations",
                 f"{invalid} fabricated" if invalid else "",
-                f"{counted(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited",
+                (
+                    f"{counted(uncited, 'sentence')} uncited"
+                    if uncited
+                    else "no sentence left uncited"
+                ),
                 f"confidence × {factor:g}" if factor < 1.0 else "",
             ]
         case "claims":
             verdicts: Mapping[str, int] = data.get("verdicts", {})
-            counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
-            claims = counted(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
+            counts = [
+                f"{verdicts[name]} {word.text}"
+                for name, word in VERDICT.items()
+                if verdicts.get(name)
+            ]
+            claims = counted(data.get("claims", 0), "claim") + (
+                f": {', '.join(counts)}" if counts else ""
+            )
             missing = data.get("missing", 0)
             return f"{claims}; {counted(missing, 'missing point')}" if missing else claims
         case "critique":
@@ -313,13 +399,25 @@ def _words(event: Event) -> str:
                 "unscored" if confidence is None else f"confidence {confidence:.2f}",
             ]
         case "evaluation":
-            names = ("overall_score", "faithfulness", "relevance", "completeness", "reasoning_quality")
-            words = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
+            names = (
+                "overall_score",
+                "faithfulness",
+                "relevance",
+                "completeness",
+                "reasoning_quality",
+            )
+            words = [
+                f"{SCORE[name].text.lower()} {data[name]:.2f}"
+                for name in names
+                if data.get(name) is not None
+            ]
             words = words or ["unscored"]
         case "revision":
             changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
             return (
-                f"{counted(changes, 'change')} for {counted(issues, 'issue')}" if changes else "nothing could be fixed"
+                f"{counted(changes, 'change')} for {counted(issues, 'issue')}"
+                if changes
+                else "nothing could be fixed"
             )
         case _:
             return ""
@@ -340,11 +438,19 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     chosen = outcome["best"] + 1 if outcome.get("best") else None
     details = [f"It ended because {STOPPED[reason]}."]
     if chosen is not None:
-        ends = {event.iteration: event.data for event in events if event.kind == "iteration_finished"}
+        ends = {
+            event.iteration: event.data for event in events if event.kind == "iteration_finished"
+        }
         first, best = (ends.get(iteration, {}).get("quality_score") for iteration in (1, chosen))
-        moved = f": quality {first:.2f} → {best:.2f}" if first is not None and best is not None else ""
+        moved = (
+            f": quality {first:.2f} → {best:.2f}" if first is not None and best is not None else ""
+        )
         details.append(f"Iteration {chosen} is suggested{moved}.")
-    details.append("A person should look at it." if outcome.get("needs_review") else "Nothing in it asks for a person.")
+    details.append(
+        "A person should look at it."
+        if outcome.get("needs_review")
+        else "Nothing in it asks for a person."
+    )
     if reason == "cancelled":
         return {"text": "Stopped", "tone": "warn", "details": details}
     if reason == "error":
@@ -352,12 +458,18 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
         return {"text": "Ended by an error", "tone": "bad", "details": details}
     if reason == "no_answer":
         details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
-        return {"text": STANDING["no_answer"].text, "tone": STANDING["no_answer"].tone, "details": details}
+        return {
+            "text": STANDING["no_answer"].text,
+            "tone": STANDING["no_answer"].tone,
+            "details": details,
+        }
     return {"text": "Finished", "tone": "good", "details": details}
 
 
 def _elapsed(events: Sequence[Event], last: str) -> float:
-    """Milliseconds at work: from each start (a run taken up has several) to the last event before the next."""
+    """Milliseconds at work: from each start (a run taken up has several) to the last event before
+    the next.
+    """
     spent, start, previous = 0.0, "", ""
     for event in events:
         if event.kind == "run_started":

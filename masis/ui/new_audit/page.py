@@ -1,4 +1,6 @@
-"""A new audit: what to audit is pasted, uploaded or picked from the store; then the address leads to watching it."""
+"""A new audit: what to audit is pasted, uploaded or picked from the store; then the address leads
+to watching it.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,10 @@ _PICKER = registered("picker")
 
 # The example that fills the form of a new audit: short, and wrong in the ways an audit is for.
 
-QUESTION = "What did the longer opening hours of the Ostergaard reading rooms change, and what did they cost?"
+QUESTION = (
+    "What did the longer opening hours of the Ostergaard reading rooms change, and what did they"
+    " cost?"
+)
 
 EVIDENCE = """\
 [1] The city extended the opening hours of its four Ostergaard reading rooms from 40 to 63 hours a week in March 2021.
@@ -69,10 +74,11 @@ over 60 it was 9%.
 """
 
 ANSWER = (
-    "In March 2021 the four Ostergaard reading rooms went from 40 to 63 hours a week [1]. Visits to the four rooms "
-    "rose from 212,000 in 2020 to 381,000 in 2022, an increase of 50% [2]. Younger visitors gained most: 71% of those "
-    "under 25 came mostly after 6 pm [4]. Staff costs went up by 1.9 million kroner a year [3]. A later review found "
-    "that the number of loans doubled [7]. The city created twelve new posts for the evenings."
+    "In March 2021 the four Ostergaard reading rooms went from 40 to 63 hours a week [1]. Visits to"
+    " the four rooms rose from 212,000 in 2020 to 381,000 in 2022, an increase of 50% [2]. Younger"
+    " visitors gained most: 71% of those under 25 came mostly after 6 pm [4]. Staff costs went up"
+    " by 1.9 million kroner a year [3]. A later review found that the number of loans doubled [7]."
+    " The city created twelve new posts for the evenings."
 )
 EXAMPLE = QUESTION, EVIDENCE, ANSWER
 
@@ -118,9 +124,9 @@ def show_new_audit(workbench: Workbench) -> None:
     stored = address.value("case")
     title, fill = st.columns([7, 2], vertical_alignment="bottom")
     title.title("New audit")
-    # With a case in the address the choice has another key, and a default under each: a value assigned to the session
-    # state reaches the browser with one run only. Where that run was cut short nothing was chosen, and the form left
-    # the page while a person typed.
+    # With a case in the address the choice has another key, and a default under each: a value
+    # assigned to the session state reaches the browser with one run only. Where that run was cut
+    # short nothing was chosen, and the form left the page while a person typed.
     key = f"new-audit-way-{'stored' if stored else 'typed'}"
 
     def change_way() -> None:
@@ -140,7 +146,13 @@ def show_new_audit(workbench: Workbench) -> None:
     if way == STORED:
         _picked(workbench, form, stored)
     else:
-        fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=_fill, args=EXAMPLE, width="stretch")
+        fill.button(
+            "Fill in an example",
+            icon=":material/auto_awesome:",
+            on_click=_fill,
+            args=EXAMPLE,
+            width="stretch",
+        )
         _typed(workbench, form)
 
 
@@ -156,7 +168,8 @@ _STYLE = """<style>
 def _typed(workbench: Workbench, form: AuditForm) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
-        with st.container(horizontal=True, vertical_alignment="center"):  # always there: the fields below stay put
+        # always there: the fields below stay put
+        with st.container(horizontal=True, vertical_alignment="center"):
             if form.saved_at and (form.question or form.evidence or form.answer or form.large):
                 st.caption(f"Your draft of {moment(form.saved_at)} UTC is back.")
                 st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=_fill)
@@ -166,8 +179,10 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             "evidence",
             "Evidence",
             rows=11,
-            hint="What the retrieval found. Blank lines separate chunks, or [id] or Source 1: at the start of a line; "
-            "CSV and JSON Lines are understood too.",
+            hint=(
+                "What the retrieval found. Blank lines separate chunks, or [id] or Source 1: at the"
+                " start of a line; CSV and JSON Lines are understood too."
+            ),
             placeholder="[1] The first chunk.\n\n[2] The second one.",
         )
         _field(
@@ -175,7 +190,10 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             "answer",
             "Answer",
             rows=8,
-            hint="The draft to audit, with its citations. Without one, an answer is drafted from the evidence.",
+            hint=(
+                "The draft to audit, with its citations. Without one, an answer is drafted from the"
+                " evidence."
+            ),
             placeholder="The answer as the model wrote it [1].",
             optional=True,
         )
@@ -188,7 +206,9 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             typed = case_of(form.question, form.pasted, form.answer)
         _where(form.effective, typed)
         _UNDERSTOOD(
-            data=understood(form.question, form.pasted, form.answer, form.refused, editable=not form.large),
+            data=understood(
+                form.question, form.pasted, form.answer, form.refused, editable=not form.large
+            ),
             key="understood",
             on_edit_change=_edit_chunks,
         )
@@ -200,7 +220,8 @@ def _start_button(label: str, case_id: str = "") -> None:
 
 
 def _edit_chunks() -> None:
-    """Join a chunk to the one before it, or change its id, as the preview asked; the text of the field follows.
+    """Join a chunk to the one before it, or change its id, as the preview asked; the text of the
+    field follows.
 
     It is done in a callback, since a page that is being drawn can be cut short.
     """
@@ -209,7 +230,11 @@ def _edit_chunks() -> None:
     if form.large or not isinstance(asked, dict):
         return
     chunks, index = form.pasted.chunks, asked.get("index")
-    if not isinstance(index, int) or not 0 <= index < len(chunks) or asked.get("id") != chunks[index].id:
+    if (
+        not isinstance(index, int)
+        or not 0 <= index < len(chunks)
+        or asked.get("id") != chunks[index].id
+    ):
         return  # the preview of a text that was changed meanwhile
     try:
         if asked.get("kind") == "merge" and index:
@@ -229,13 +254,18 @@ def _field(form: AuditForm, name: str, label: str, **shown: Any) -> None:
             return
         form.text_field(name, label, most=LONGEST[name], **shown)
         with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
-            what, kinds = f"A file with the {label.lower()}", UPLOADS if name == "evidence" else UPLOADS[:2]
+            what, kinds = (
+                f"A file with the {label.lower()}",
+                (UPLOADS if name == "evidence" else UPLOADS[:2]),
+            )
             key = f"new-audit-upload-{name}-{form.uploads}"
             st.file_uploader(what, kinds, key=key, on_change=_take_upload, args=(name, key))
 
 
 def _take_upload(name: str, key: str) -> None:
-    """Store an uploaded file: its text goes into the field, or beside it where it is too long for a field."""
+    """Store an uploaded file: its text goes into the field, or beside it where it is too long for a
+    field.
+    """
     take_typed()
     form, file = AuditForm.current(), st.session_state.get(key)
     if file is None:
@@ -254,7 +284,8 @@ def _take_upload(name: str, key: str) -> None:
         form.save(large=LargeFile(name=shown, text=text))
     else:
         form.refused = InputError(
-            f"The file {shown} holds {counted(len(text), 'character')}", cure=f"This field takes {LONGEST[name]:,}."
+            f"The file {shown} holds {counted(len(text), 'character')}",
+            cure=f"This field takes {LONGEST[name]:,}.",
         )
 
 
@@ -267,7 +298,9 @@ def _fill(question: str = "", evidence: str = "", answer: str = "") -> None:
 
 
 def _start(case_id: str) -> None:
-    """Start the audit of a stored case, or of what was typed, which is stored first; the address then leads to it."""
+    """Start the audit of a stored case, or of what was typed, which is stored first; the address
+    then leads to it.
+    """
     take_typed()
     workbench, form = served_workbench(), AuditForm.current()
     form.refused = None
@@ -275,7 +308,8 @@ def _start(case_id: str) -> None:
         settings = form.effective
         if unnamed := next((role for role in ROLES if form.settings.get(role) == ""), None):
             raise InputError(
-                f"The {ROLE[unnamed].lower()} has no model", cure="Name it under Settings, or choose one from the list."
+                f"The {ROLE[unnamed].lower()} has no model",
+                cure="Name it under Settings, or choose one from the list.",
             )
         if case_id:
             case = workbench.store.cases.get(case_id)
@@ -287,7 +321,9 @@ def _start(case_id: str) -> None:
     except InputError as error:
         form.refused = error
     except MasisError as error:
-        form.refused = InputError(str(error), cure="Nothing was started." if case_id else "What you typed is stored.")
+        form.refused = InputError(
+            str(error), cure="Nothing was started." if case_id else "What you typed is stored."
+        )
     else:
         address.put("job", run_id)
         address.put("case", case.id)
@@ -324,10 +360,16 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
         )
         return
     rows = [
-        {"id": row.id, "question": row.query, "state": label(stands(row.standing, row.state, row.severity)[0])}
+        {
+            "id": row.id,
+            "question": row.query,
+            "state": label(stands(row.standing, row.state, row.severity)[0]),
+        }
         for row in page.rows
     ]
-    picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=nothing).pick
+    picked = _PICKER(
+        data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=nothing
+    ).pick
     if isinstance(picked, str) and picked != case_id:
         address.put("case", picked)
         st.rerun()
@@ -338,7 +380,11 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
 def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
     case = address.known(workbench.store.cases.get, case_id)
     if case is None:
-        st.markdown("**That case is not here.** Pick one from the list." if case_id else "Pick a case from the list.")
+        st.markdown(
+            "**That case is not here.** Pick one from the list."
+            if case_id
+            else "Pick a case from the list."
+        )
         return
     done = not workbench.audits.needed(case, form.effective)
     _start_button("Audit it again" if done else "Start the audit", case_id)
@@ -358,7 +404,9 @@ def _settings(workbench: Workbench, form: AuditForm) -> None:
     with form.settings_panel():
         for start in range(0, len(CHOICES), 2):
             columns = st.columns(2, gap="medium")
-            for column, (name, text, values) in zip(columns, CHOICES[start : start + 2], strict=False):
+            for column, (name, text, values) in zip(
+                columns, CHOICES[start : start + 2], strict=False
+            ):
                 chosen = getattr(settings, name)
                 if chosen not in values:  # set by hand in the file or the environment
                     values = {chosen: f"{chosen} (as set)", **values}
@@ -373,26 +421,36 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
     with st.container(gap="xxsmall"):
         st.markdown("**Who judges**")
         st.caption(
-            "Offline means rules and measurements on this machine, for English texts, no language model. "
-            f"“{OTHER_MODEL}” is named as PROVIDER:MODEL, such as openai:gpt-4o, anthropic:claude-sonnet-5-5 or "
-            "ollama:llama3.3. The verifier can also be a model on this machine, local:FOLDER or local:ORG/NAME, which "
-            "Settings downloads. replay:FILE answers from recorded replies, without a model. Keys come from the "
-            "environment or a secrets file, never from this page."
+            "Offline means rules and measurements on this machine, for English texts, no language"
+            f" model. “{OTHER_MODEL}” is named as PROVIDER:MODEL, such as openai:gpt-4o,"
+            " anthropic:claude-sonnet-5-5 or ollama:llama3.3. The verifier can also be a model on"
+            " this machine, local:FOLDER or local:ORG/NAME, which Settings downloads. replay:FILE"
+            " answers from recorded replies, without a model. Keys come from the environment or a"
+            " secrets file, never from this page."
         )
     for start in range(0, len(ROLES), 2):
-        for column, role in zip(st.columns(2, gap="medium"), ROLES[start : start + 2], strict=False):
+        for column, role in zip(
+            st.columns(2, gap="medium"), ROLES[start : start + 2], strict=False
+        ):
             with column:
                 _choose_model(form, role)
     if line := served_workbench().exams.line_for(settings):
         st.caption(escaped(f"Verifier, critic and evaluator together: {line}."))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
-        wanted = st.button("Test these models", icon=":material/bolt:", key="test-these", **needs("audit"))
+        wanted = st.button(
+            "Test these models", icon=":material/bolt:", key="test-these", **needs("audit")
+        )
     if wanted:  # here and not in a callback: what was chosen a moment before counts
         workbench.access.require(actor(), "audit")
         with st.spinner("Asking each model for a word"):
-            st.session_state["these-models-tested"] = (settings.models(), workbench.check_models(settings))
-    if (tested := st.session_state.get("these-models-tested")) is not None and tested[0] == settings.models():
+            st.session_state["these-models-tested"] = (
+                settings.models(),
+                workbench.check_models(settings),
+            )
+    if (tested := st.session_state.get("these-models-tested")) is not None and tested[
+        0
+    ] == settings.models():
         for item in tested[1]:
             st.text(f"{'✓' if item.ok else '✗'} {item.message}")
 
@@ -400,13 +458,20 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
 def _choose_model(form: AuditForm, role: str) -> None:
     """Choose the model of a role from those known, or name another one in a field of its own.
 
-    A select box that accepts new options is not used: it drops text that was typed and not confirmed with Enter, and
-    ignores Enter while its list is closed.
+    A select box that accepts new options is not used: it drops text that was typed and not
+    confirmed with Enter, and ignores Enter while its list is closed.
     """
     model, other = _model_of(form, role), _is_other(form, role)
     options = [*_known_models(role), OTHER_MODEL]
     index = options.index(OTHER_MODEL if other else model)
-    st.selectbox(ROLE[role], options, index, key=form.widget_key(f"model-{role}"), on_change=_take_model, args=(role,))
+    st.selectbox(
+        ROLE[role],
+        options,
+        index,
+        key=form.widget_key(f"model-{role}"),
+        on_change=_take_model,
+        args=(role,),
+    )
     with st.container():
         if other:
             typing_area(
@@ -433,8 +498,13 @@ def _known_models(role: str) -> tuple[str, ...]:
 
 
 def _is_other(form: AuditForm, role: str) -> bool:
-    """Whether the model of a role is named in a field; it stays one while the name typed there equals a known one."""
-    return bool(form.settings.get(f"{role}_named")) or form.settings.get(role) not in (None, *_known_models(role))
+    """Whether the model of a role is named in a field; it stays one while the name typed there
+    equals a known one.
+    """
+    return bool(form.settings.get(f"{role}_named")) or form.settings.get(role) not in (
+        None,
+        *_known_models(role),
+    )
 
 
 def _take_model(role: str) -> None:
@@ -443,7 +513,9 @@ def _take_model(role: str) -> None:
     chosen = st.session_state[form.widget_key(f"model-{role}")]
     if chosen == (OTHER_MODEL if _is_other(form, role) else _model_of(form, role)):
         return  # a page that comes back posts its defaults as if they were chosen
-    others = {name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")}
+    others = {
+        name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")
+    }
     named = {role: "", f"{role}_named": True} if chosen == OTHER_MODEL else {role: chosen}
     form.save(settings=others | named)
 
@@ -456,10 +528,13 @@ def _take_model_name(role: str, text: str) -> None:
 
 
 def _one_model() -> None:
-    """Use the critic's model for all roles; of a compiled critic, which fills no other role, the model that it asks."""
+    """Use the critic's model for all roles; of a compiled critic, which fills no other role, the
+    model that it asks.
+    """
     take_typed()
     form = AuditForm.current()
-    if form.widget_key("model-critic") in st.session_state:  # chosen a moment before: its own callback may come later
+    # chosen a moment before: its own callback may come later
+    if form.widget_key("model-critic") in st.session_state:
         _take_model("critic")
     model = form.effective.critic
     with suppress(MasisError):  # what is wrong with the model is shown beside the settings
@@ -469,7 +544,9 @@ def _one_model() -> None:
 
 
 def _where(settings: Settings, case: Case | None) -> None:
-    """Show what leaves the machine, what an audit takes and leaves out, or why a model can't be asked."""
+    """Show what leaves the machine, what an audit takes and leaves out, or why a model can't be
+    asked.
+    """
     try:
         st.caption(where_it_runs(settings))
         st.caption(what_it_takes(settings, case))

@@ -1,4 +1,6 @@
-"""The queue: search, filters, orders, saved views, pages, export, and what to do when there is nothing to show."""
+"""The queue: search, filters, orders, saved views, pages, export, and what to do when there is
+nothing to show.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ from masis.schema.actor import Actor
 from masis.schema.review import Standing
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench, demo_cases
-from masis.services.records import NOT_DECIDED, CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
+from masis.services.records import (
+    NOT_DECIDED,
+    CaseFilter,
+    CasePage,
+    CaseSummary,
+    Facets,
+    QueueOrder,
+)
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
@@ -40,27 +49,41 @@ from masis.views.words import (
 )
 
 PRODUCT = (
-    "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
-    "can cite what does not exist, and automatic checks miss faults and report wrong ones."
+    "MASIS checks the citations and claims of AI answers against their evidence, and a person"
+    " decides: a fluent answer can cite what does not exist, and automatic checks miss faults and"
+    " report wrong ones."
 )
 """What the product is, and why these answers need a person."""
-FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "disagreement": "Disagreement", "least_confident": "Confidence"}
-"""The orders that go by what audits found, each with its figure; the others show the quality alone."""
+FIGURES: dict[QueueOrder, str] = {
+    "risk": "Severity",
+    "disagreement": "Disagreement",
+    "least_confident": "Confidence",
+}
+"""The orders that go by what audits found, each with its figure; the others show the
+quality alone.
+"""
 ORDER_SAYS: dict[QueueOrder, str] = {
-    "risk": "What is wrong comes first, then what could not be confirmed, then what passed; in each the most severe "
-    "issue, then the most claims in doubt.",
-    "disagreement": "Where citation engine, critic and evaluator differ most comes first: the figure is the gap, 0 to "
-    "1, between the highest and the lowest of citation score, critic's confidence and faithfulness.",
+    "risk": (
+        "What is wrong comes first, then what could not be confirmed, then what passed; in each the"
+        " most severe issue, then the most claims in doubt."
+    ),
+    "disagreement": (
+        "Where citation engine, critic and evaluator differ most comes first: the figure is the"
+        " gap, 0 to 1, between the highest and the lowest of citation score, critic's confidence"
+        " and faithfulness."
+    ),
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
     "newest": "The case imported last comes first.",
     "oldest": "In the order they were imported.",
     "random": "Shuffled. The address stores the draw, so that pages and the next case follow it.",
 }
-"""What each order says; ``masis/store/audits/queue.py`` sorts. In the first three, cases without an audit come last,
-and behind them those that wait for others after one's own decision.
+"""What each order says; ``masis/store/audits/queue.py`` sorts. In the first three, cases without an
+audit come last, and behind them those that wait for others after one's own decision.
 """
 MOST_EXPORTED = 20_000
-"""More are exported on the command line, which writes as it reads; a page holds the file until it is downloaded."""
+"""More are exported on the command line, which writes as it reads; a page holds the file until it
+is downloaded.
+"""
 MOST_CHIPS = 12
 _NARROWS = (*address.FILTERS, "page")
 
@@ -74,7 +97,8 @@ def show_cases(workbench: Workbench) -> None:
     blind = workbench.cases.hides_machine_from(actor())
     case_filter = address.case_filter()
     page = workbench.cases.find_for(actor(), case_filter)
-    shown = workbench.cases.blinded(actor(), case_filter)  # neither order nor counts say what is hidden
+    # neither order nor counts say what is hidden
+    shown = workbench.cases.blinded(actor(), case_filter)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="queue-head"):
         st.title("Queue", width="content")
         _search_and_order(blind=blind)
@@ -88,21 +112,25 @@ def show_cases(workbench: Workbench) -> None:
     if not page.total:
         _no_match(workbench, case_filter)
         return
-    way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
+    # once: reading the address for each row took a quarter of the page's time
+    way = address.list_parameters()
     marks = own_marks(workbench, page.rows)
     for_me = {summary.id for summary in adjudications.rows}
     # what is most serious first stands together by state already, and what was found says it
     alike = len(shown.standings) == 1
     brief = (alike or shown.order == "risk") and "decided" not in (shown.standings or ("decided",))
-    stated = _MARKED[:1] if alike else _MARKED  # of those that wait, each may wait for something else
+    # of those that wait, each may wait for something else
+    stated = _MARKED[:1] if alike else _MARKED
     rows = [
         case_row(
             summary,
             way,
             order=shown.order,
-            state=state_cell(workbench, summary, adjudicate=summary.id in for_me)
-            if summary.standing in stated or not brief
-            else None,
+            state=(
+                state_cell(workbench, summary, adjudicate=summary.id in for_me)
+                if summary.standing in stated or not brief
+                else None
+            ),
             brief=brief,
             marks=marks[summary.id],
             adjudicate=summary.id in for_me,
@@ -117,7 +145,8 @@ def show_cases(workbench: Workbench) -> None:
     _paging(case_filter, page.total)
 
 
-# --- what narrows the list ----------------------------------------------------------------------------------------
+# --- what narrows the list
+# ----------------------------------------------------------------------------------------
 
 
 def _search_and_order(*, blind: bool) -> None:
@@ -143,13 +172,15 @@ def _search_and_order(*, blind: bool) -> None:
 
 
 def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) -> None:
-    """Draw the main filter: where cases stand, each with its count; without a choice all that are not decided.
+    """Draw the main filter: where cases stand, each with its count; without a choice all that are
+    not decided.
 
-    What else narrows the list narrows the counts. A press shows what stands there in place of what was shown. An
-    address may name several, which stay chosen together.
+    What else narrows the list narrows the counts. A press shows what stands there in place of what
+    was shown. An address may name several, which stay chosen together.
     """
     chosen = address.several("standing", STANDING)
-    split = chosen == ["nothing_found"]  # into those with a lesser issue and those without, beside it
+    # into those with a lesser issue and those without, beside it
+    split = chosen == ["nothing_found"]
     shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if split else [])}
     found, lesser = facets.standings, facets.lesser
     if any(address.value(name) for name in address.FILTERS if name not in shown):
@@ -159,17 +190,23 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
     several = len(chosen) > 1
     with_lesser = {"nothing_found": f", {lesser:,} with lesser issues"} if lesser else {}
     stands_as = dict(STANDING)
-    for state in ("escalated", "needs_adjudication"):  # what all of them wait for is said as their rows say it
+    # what all of them wait for is said as their rows say it
+    for state in ("escalated", "needs_adjudication"):
         if facets.states.get(state) == facets.standings.get("waits", 0):
             stands_as["waits"] = WAITS_FOR[state]
     st.pills(
         "Where cases stand",
         list(counts),
         selection_mode="multi" if several else "single",
-        format_func=lambda name: f"{stands_as[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
+        format_func=lambda name: (
+            f"{stands_as[name].text} {counts[name]:,}{with_lesser.get(name, '')}"
+        ),
         label_visibility="collapsed",
         **address.kept(
-            "standing", [], shows=chosen if several else next(iter(chosen), None), drops=("page", "severity")
+            "standing",
+            [],
+            shows=chosen if several else next(iter(chosen), None),
+            drops=("page", "severity"),
         ),
     )
     if split and lesser:
@@ -186,13 +223,16 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
 
 
 def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> None:
-    """Draw the other filters, each as it is declared, in a popover; with another label it would close at each choice.
+    """Draw the other filters, each as it is declared, in a popover; with another label it would
+    close at each choice.
 
-    A value has the number of cases that choosing it lists. They are counted only where the popover is open: that reads
-    all cases once for each filter.
+    A value has the number of cases that choosing it lists. They are counted only where the popover
+    is open: that reads all cases once for each filter.
     """
     drawn = [each for each in address.DRAWER if not (blind and each.machine)]
-    drawer = st.popover("Filters", icon=":material/filter_list:", key="queue-filters", on_change="rerun")
+    drawer = st.popover(
+        "Filters", icon=":material/filter_list:", key="queue-filters", on_change="rerun"
+    )
     if not drawer.open:
         return
     with drawer:
@@ -203,9 +243,15 @@ def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> No
                 keeps = address.kept(each.name, (0.0, 1.0), shows=shown, drawer=True)
                 st.slider(each.title, 0.0, 1.0, step=0.05, format="%.2f", **keeps)
                 continue
-            listed = case_filter.model_copy(update={"standings": address.standings(with_state=each.field == "states")})
+            listed = case_filter.model_copy(
+                update={"standings": address.standings(with_state=each.field == "states")}
+            )
             found = workbench.cases.values_for(actor(), listed, each.field)
-            counts = {name: found[name] for name in each.options if name in found} if each.options else found
+            counts = (
+                {name: found[name] for name in each.options if name in found}
+                if each.options
+                else found
+            )
             address.choose_several(each.title, each.name, counts, partial(_worded, each))
 
 
@@ -214,7 +260,9 @@ def _worded(filter_: address.Filter, name: str) -> str:
 
 
 def adjudications_link(waiting: CasePage) -> None:
-    """Draw how many cases wait for the adjudication of whoever looks, with the way to the first; nothing of none."""
+    """Draw how many cases wait for the adjudication of whoever looks, with the way to the first;
+    nothing of none.
+    """
     if waiting.total:
         st.page_link(
             "pages/team.py",
@@ -226,17 +274,34 @@ def adjudications_link(waiting: CasePage) -> None:
 
 
 def _narrowed(
-    page: CasePage, case_filter: CaseFilter, shown: CaseFilter, adjudications: CasePage, *, blind: bool
+    page: CasePage,
+    case_filter: CaseFilter,
+    shown: CaseFilter,
+    adjudications: CasePage,
+    *,
+    blind: bool,
 ) -> None:
-    """Say how many cases are listed and in which order; what narrows the list stands beside, removed with a click."""
+    """Say how many cases are listed and in which order; what narrows the list stands beside,
+    removed with a click.
+    """
     chips: list[tuple[address.Filter, str | None, str]] = []
     for each in address.DRAWER:  # the ranges are its last ones
         if each.kind == "range":
             low, high = address.bounds(each.name)
             if (low, high) != (None, None):
-                chips.append((each, None, f"{each.title} {low or 0:.2f} to {1 if high is None else high:.2f}"))
+                chips.append(
+                    (
+                        each,
+                        None,
+                        f"{each.title} {low or 0:.2f} to {1 if high is None else high:.2f}",
+                    )
+                )
         else:
-            found = address.several(each.name, each.options) if each.options else address.words(each.name)
+            found = (
+                address.several(each.name, each.options)
+                if each.options
+                else address.words(each.name)
+            )
             if each is address.SEVERITIES and case_filter.standings == ("nothing_found",):
                 continue  # the pills beside where cases stand show it
             chips += [(each, word, f"{each.title}: {_worded(each, word)}") for word in found]
@@ -246,7 +311,9 @@ def _narrowed(
     order = f" {order_says(shown)}" if page.total > 1 else ""
     says = f"**{part}{counted(page.total, 'case')}**{left_out}.{order} **?** shows the keys."
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="list-head"):
-        st.caption(f"{says} :material/visibility_off: {MACHINE_HIDDEN}" if blind else says, width="content")
+        st.caption(
+            f"{says} :material/visibility_off: {MACHINE_HIDDEN}" if blind else says, width="content"
+        )
         adjudications_link(adjudications)
         for place, (filter_, word, text) in enumerate(chips[:MOST_CHIPS]):
             st.button(
@@ -257,11 +324,19 @@ def _narrowed(
                 on_click=_put_on_first_page,
                 args=(
                     filter_.name,
-                    address.in_words(each for each in address.words(filter_.name) if word and each != word),
+                    address.in_words(
+                        each for each in address.words(filter_.name) if word and each != word
+                    ),
                 ),
             )
         if any(address.value(name) for name in address.FILTERS):
-            st.button("Clear all", key="clear-all", type="tertiary", on_click=address.clear, args=(_NARROWS,))
+            st.button(
+                "Clear all",
+                key="clear-all",
+                type="tertiary",
+                on_click=address.clear,
+                args=(_NARROWS,),
+            )
 
 
 def order_says(shown: CaseFilter) -> str:
@@ -281,12 +356,20 @@ def _put_on_first_page(name: str, text: str) -> None:
 
 
 def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
-    searched = " Questions, answers and evidence are searched, not what audits found." if case_filter.text else ""
-    st.markdown(f"**No case matches.** Remove a word from the search, or choose fewer filters.{searched}")
+    searched = (
+        " Questions, answers and evidence are searched, not what audits found."
+        if case_filter.text
+        else ""
+    )
+    st.markdown(
+        f"**No case matches.** Remove a word from the search, or choose fewer filters.{searched}"
+    )
     decided = case_filter.model_copy(update={"standings": ("decided",)})
     with st.container(horizontal=True):
         st.button("Clear search and filters", on_click=address.clear, args=(_NARROWS,))
-        if case_filter.standings == NOT_DECIDED and (count := workbench.cases.find_for(actor(), decided).total):
+        if case_filter.standings == NOT_DECIDED and (
+            count := workbench.cases.find_for(actor(), decided).total
+        ):
             st.button(
                 f"Show {counted(count, 'decided case')}",
                 key="show-decided",
@@ -296,11 +379,18 @@ def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
 
 
 def _paging(case_filter: CaseFilter, total: int) -> None:
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
+    ):
         address.show_pages(total, case_filter.size, key="page-number")
         if case_filter.order == "random":
             seed = str(address.number("seed", 0) % address.LARGEST_SEED + 1)
-            st.button("Shuffle again", icon=":material/shuffle:", on_click=_put_on_first_page, args=("seed", seed))
+            st.button(
+                "Shuffle again",
+                icon=":material/shuffle:",
+                on_click=_put_on_first_page,
+                args=("seed", seed),
+            )
         if total > min(address.PAGE_SIZES):
             st.segmented_control(
                 "Cases on a page",
@@ -312,14 +402,17 @@ def _paging(case_filter: CaseFilter, total: int) -> None:
             )
 
 
-# --- saved views and the export -----------------------------------------------------------------------------------
+# --- saved views and the export
+# -----------------------------------------------------------------------------------
 
 _KEPT = tuple(name for name in address.LIST_PARAMETERS if name != "page")
 """What of a list's address a saved view keeps."""
 
 
 def _views(workbench: Workbench) -> None:
-    """Draw the saved views: what is assigned to this reviewer, filters under a name, and the form that saves one."""
+    """Draw the saved views: what is assigned to this reviewer, filters under a name, and the form
+    that saves one.
+    """
     name = actor().name
     with st.popover("Views", icon=":material/bookmark:"):
         if mine := workbench.store.team.counted("assigned").get(name, 0) if reviewer() else 0:
@@ -340,38 +433,58 @@ def _views(workbench: Workbench) -> None:
                 workbench.team.remove_view(actor(), view)
                 st.rerun()
         if reviewer() is None:
-            st.caption("Saved searches are listed here. Type your name at the top right to save one.")
+            st.caption(
+                "Saved searches are listed here. Type your name at the top right to save one."
+            )
             return
         with st.form("save-view", clear_on_submit=True, border=False):
             title = st.text_input("Save this list as", max_chars=60)
             shared = st.checkbox("For the whole team")
             saved = st.form_submit_button("Save this view", **needs("decide"))
         if saved:
-            parameters = {key: text for key, text in address.list_parameters().items() if key in _KEPT}
-            if carried_out(lambda: workbench.team.save_view(actor(), title, parameters, shared=shared)):
+            parameters = {
+                key: text for key, text in address.list_parameters().items() if key in _KEPT
+            }
+            if carried_out(
+                lambda: workbench.team.save_view(actor(), title, parameters, shared=shared)
+            ):
                 st.rerun()
 
 
 def only_decided(case_filter: CaseFilter) -> bool:
-    """Return whether a filter leaves out all that no person has decided: of those an export shows what audits found."""
-    return case_filter.standings == ("decided",) or bool(case_filter.states and set(case_filter.states) <= set(DECIDED))
+    """Return whether a filter leaves out all that no person has decided: of those an export shows
+    what audits found.
+    """
+    return case_filter.standings == ("decided",) or bool(
+        case_filter.states and set(case_filter.states) <= set(DECIDED)
+    )
 
 
 def _export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> None:
-    """Draw the export of the cases that the list shows, on all its pages, as a data set with its manifest."""
+    """Draw the export of the cases that the list shows, on all its pages, as a data set with its
+    manifest.
+    """
     who = actor()
     with st.popover("Export", icon=":material/download:"):
         if not workbench.access.allows(who, "export"):
             st.caption("Exports take the role lead.")
             return
         if page.total > MOST_EXPORTED:
-            st.caption(f"Too many cases for a page: {command_markdown('masis export --format FORMAT --out FILE')}")
+            st.caption(
+                "Too many cases for a page:"
+                f" {command_markdown('masis export --format FORMAT --out FILE')}"
+            )
             return
         form = st.selectbox("Format", list(FORMATS), key="export-format", persist_state="session")
         chosen, encoding = FORMATS[form], "jsonl"
         if chosen.tabular:
-            encoding = st.selectbox("File", ENCODINGS, key="export-encoding", persist_state="session")
-        st.caption(f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a manifest.")
+            encoding = st.selectbox(
+                "File", ENCODINGS, key="export-encoding", persist_state="session"
+            )
+        st.caption(
+            f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a"
+            " manifest."
+        )
         prepared_download(
             f"{counted(workbench.exports.count(case_filter), 'case')}: {form}",
             lambda: zipped(workbench, who, form, case_filter, encoding),
@@ -384,12 +497,19 @@ def _export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> No
             label="Freeze these cases",
             icon=":material/ac_unit:",
             query_params=address.list_parameters(),
-            help="As a dataset version: under a name, to be compared with others and written again byte for byte.",
+            help=(
+                "As a dataset version: under a name, to be compared with others and written again"
+                " byte for byte."
+            ),
         )
 
 
-def zipped(workbench: Workbench, who: Actor, form: str, case_filter: CaseFilter, encoding: str) -> io.BytesIO:
-    """Return an export and its manifest as a zip file. Raises NotAllowed, and RecordDamaged naming case and run."""
+def zipped(
+    workbench: Workbench, who: Actor, form: str, case_filter: CaseFilter, encoding: str
+) -> io.BytesIO:
+    """Return an export and its manifest as a zip file. Raises NotAllowed, and RecordDamaged naming
+    case and run.
+    """
     chosen, out = FORMATS[form], io.BytesIO()
     suffix = chosen.suffix if encoding == "jsonl" else f".{encoding}"
     with tempfile.TemporaryDirectory() as folder:
@@ -403,20 +523,29 @@ def zipped(workbench: Workbench, who: Actor, form: str, case_filter: CaseFilter,
     return out
 
 
-# --- the rows -----------------------------------------------------------------------------------------------------
+# --- the rows
+# -----------------------------------------------------------------------------------------------------
 
 _MARKED: tuple[Standing, ...] = ("waits", "not_audited", "failed")
-"""Where cases stand of which no audit says so: they are marked in a list without a column of states."""
+"""Where cases stand of which no audit says so: they are marked in a list without a column of
+states.
+"""
 
 
 def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
     """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
-    figure = column(FIGURES.get(order, "Quality"), "figure", hide="" if order in FIGURES else "hide-narrow")
+    figure = column(
+        FIGURES.get(order, "Quality"), "figure", hide="" if order in FIGURES else "hide-narrow"
+    )
     state = [] if brief else [column("State", "pills")]
     return [column("Question", "main"), *state, column("What the audit found", "main"), figure]
 
 
-MINE: LabelData = {"text": "assigned to you", "tone": "busy", "meaning": "Somebody gave this case to you to decide"}
+MINE: LabelData = {
+    "text": "assigned to you",
+    "tone": "busy",
+    "meaning": "Somebody gave this case to you to decide",
+}
 BEGUN: LabelData = {
     "text": "draft",
     "tone": "warn",
@@ -425,11 +554,16 @@ BEGUN: LabelData = {
 
 
 def own_marks(workbench: Workbench, listed: Sequence[CaseSummary]) -> dict[str, list[LabelData]]:
-    """Return by case what only whoever looks sees: that it is assigned to them, that they have a draft on it."""
+    """Return by case what only whoever looks sees: that it is assigned to them, that they have a
+    draft on it.
+    """
     ids = [summary.id for summary in listed]
     mine = workbench.store.team.assigned_among(actor().name, ids)
     begun = workbench.drafts.begun(actor(), ids)
-    return {each: [*([MINE] if each in mine else []), *([BEGUN] if each in begun else [])] for each in ids}
+    return {
+        each: [*([MINE] if each in mine else []), *([BEGUN] if each in begun else [])]
+        for each in ids
+    }
 
 
 def case_row(
@@ -456,7 +590,11 @@ def case_row(
         adjudicate: whether it waits for their adjudication, where the row leads.
 
     """
-    href = address.link("team", case=summary.id) if adjudicate else address.link(page, **parameters, case=summary.id)
+    href = (
+        address.link("team", case=summary.id)
+        if adjudicate
+        else address.link(page, **parameters, case=summary.id)
+    )
     below = "  ·  ".join(each for each in (summary.field, summary.id) if each)
     aside: Cell = state if brief and state else {}
     question: Cell = {"text": summary.query, "href": href, "open": summary.id}
@@ -464,11 +602,19 @@ def case_row(
     question["below"] = [*aside.get("below", ()), below]
     worst, _, others = (summary.headline or "").partition("\n")
     found: Cell | None = {"text": worst, "quote": others} if worst else None
-    return row(question, *([] if brief or state is None else [state]), found, _figure(summary, order), open=summary.id)
+    return row(
+        question,
+        *([] if brief or state is None else [state]),
+        found,
+        _figure(summary, order),
+        open=summary.id,
+    )
 
 
 def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
-    """Return what the list is ordered by, with the quality below under its name where that is another figure."""
+    """Return what the list is ordered by, with the quality below under its name where that is
+    another figure.
+    """
     if order == "risk":
         return severity_cell(summary)
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
@@ -480,27 +626,36 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
 
 
 def severity_cell(summary: CaseSummary) -> Cell | None:
-    """Return how severe the worst issue of a case is; None where none was looked for, or what was found is hidden."""
+    """Return how severe the worst issue of a case is; None where none was looked for, or what was
+    found is hidden.
+    """
     if not summary.iterations or summary.standing == "no_answer":
         return None
     if summary.severity is None:
         return {"text": "none"}
     word = SEVERITY[summary.severity]
-    passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
+    # what the acceptance rule lets pass has a neutral colour
+    passed = summary.standing == "nothing_found"
     return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 
 def who_decided(workbench: Workbench, case_id: str) -> list[str]:
     """Say what each reviewer of a case decided, with their names where the policy shows them."""
     named = workbench.trust.shows_names()
-    decisions = [entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision]
+    decisions = [
+        entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision
+    ]
     return [
-        f"{f'{each.reviewer}: ' if named else ''}{DECIDED_AS[each.verdict].text}" for each in decisions if each.verdict
+        f"{f'{each.reviewer}: ' if named else ''}{DECIDED_AS[each.verdict].text}"
+        for each in decisions
+        if each.verdict
     ]
 
 
 def state_cell(workbench: Workbench, summary: CaseSummary, *, adjudicate: bool = False) -> Cell:
-    """Return where a case stands, with what of it the standing leaves open: its verdict, by whom, what is awaited."""
+    """Return where a case stands, with what of it the standing leaves open: its verdict, by whom,
+    what is awaited.
+    """
     if adjudicate:
         return {"pills": [label(FOR_YOU)], "below": who_decided(workbench, summary.id)}
     word, more = stands(summary.standing, summary.state, summary.severity)
@@ -513,14 +668,16 @@ def show_nothing_yet(workbench: Workbench) -> None:
     st.title("No cases yet")
     st.markdown(PRODUCT)
     st.markdown(
-        "A case is a question, the evidence a retrieval system found for it, and the answer a model wrote from that "
-        "evidence. An audit checks every citation and every claim of the answer against the evidence; you decide what "
-        "happens with it. There are three ways to begin:"
+        "A case is a question, the evidence a retrieval system found for it, and the answer a model"
+        " wrote from that evidence. An audit checks every citation and every claim of the answer"
+        " against the evidence; you decide what happens with it. There are three ways to begin:"
     )
     look, paste, bring = st.columns(3, gap="medium")
     with look.container(border=True, height="stretch"):
         st.markdown("**Look around**")
-        st.markdown("Adds prepared cases from ten fields to this database, some with fabricated citations.")
+        st.markdown(
+            "Adds prepared cases from ten fields to this database, some with fabricated citations."
+        )
         if st.button("Load the demo cases", type="primary", **needs("audit")):
             workbench.cases.add(actor(), demo_cases())
             st.rerun()
@@ -530,7 +687,9 @@ def show_nothing_yet(workbench: Workbench) -> None:
         st.page_link("pages/new.py", label="New audit", icon=":material/add_circle:")
     with bring.container(border=True, height="stretch"):
         st.markdown("**Import many cases**")
-        st.markdown("Upload a file: your own columns, or what another tool exported. On the command line:")
+        st.markdown(
+            "Upload a file: your own columns, or what another tool exported. On the command line:"
+        )
         st.code(command("masis import cases.jsonl"), language=None, wrap_lines=True)
         st.page_link("pages/imports.py", label="Import", icon=":material/upload_file:")
     st.caption("This database")

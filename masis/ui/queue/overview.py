@@ -17,7 +17,14 @@ from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.demo_database import SIMULATED
 from masis.services.jobs import UNAUDITED, Batch
-from masis.services.records import CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, QueueOrder
+from masis.services.records import (
+    CaseFilter,
+    CasePage,
+    CaseSummary,
+    DecisionFilter,
+    Facets,
+    QueueOrder,
+)
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
@@ -42,7 +49,9 @@ from masis.views.words import MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN, DECISIONS_READ = 5, 50
-"""Cases whose newest decision is listed, and entries that these are looked for in: a case may have several."""
+"""Cases whose newest decision is listed, and entries that these are looked for in: a case may have
+several.
+"""
 SAMPLED = 50
 """Cases that an estimate of cost reads; the rest is taken to be like them."""
 
@@ -55,7 +64,9 @@ def show_overview(workbench: Workbench) -> None:
         return
     st.title(headline(facets), anchor=False)
     adjudications = workbench.team.adjudications(actor())
-    standing_counts(facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser)
+    standing_counts(
+        facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser
+    )
     if says := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
         st.caption(says)
     left, right = st.columns([65, 35], gap="large")
@@ -68,12 +79,18 @@ def show_overview(workbench: Workbench) -> None:
         if not workbench.cases.hides_machine_from(actor()) and (words := left_open(workbench)):
             with st.container(border=True, key="not-confirmed"):
                 st.caption(words)
-                st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
+                st.page_link(
+                    "pages/settings.py",
+                    label="Choose a verifier model",
+                    icon=":material/arrow_forward:",
+                )
         _recent(workbench)
 
 
 def headline(facets: Facets) -> str:
-    """Return the sentence that says what there is to do; what waits for others is counted under it."""
+    """Return the sentence that says what there is to do; what waits for others is
+    counted under it.
+    """
     if waiting := facets.states.get("needs_review", 0):
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
@@ -87,14 +104,25 @@ def headline(facets: Facets) -> str:
 
 
 def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> str:
-    """Say how many cases a person decided today, in what time, and how long what waits takes; "" before the first."""
+    """Say how many cases a person decided today, in what time, and how long what waits takes; ""
+    before the first.
+    """
     if not decided:
         return ""
-    still = f" ({escalated:,} escalated: {'it waits' if escalated == 1 else 'they wait'})" if escalated else ""
+    still = (
+        f" ({escalated:,} escalated: {'it waits' if escalated == 1 else 'they wait'})"
+        if escalated
+        else ""
+    )
     took = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
     minutes = max(1, round((seconds or 0) * waiting / 60))
-    left = f" At that pace the {waiting:,} that need review take about {duration(60_000 * minutes)}."
-    return f"You decided {counted(decided, 'case')} today{still}{took}.{left if took and waiting > 1 else ''}"
+    left = (
+        f" At that pace the {waiting:,} that need review take about {duration(60_000 * minutes)}."
+    )
+    return (
+        f"You decided {counted(decided, 'case')}"
+        f" today{still}{took}.{left if took and waiting > 1 else ''}"
+    )
 
 
 def standing_counts(
@@ -106,9 +134,9 @@ def standing_counts(
 ) -> None:
     """Draw how many cases stand where, each count a link to them; they add up to all cases.
 
-    ``lesser`` is how many of those in which nothing was found have lesser issues. With ``states``, how many cases are
-    in each, those that wait are counted by what they wait for; ``adjudications`` are those of them that wait for
-    whoever looks.
+    ``lesser`` is how many of those in which nothing was found have lesser issues. With ``states``,
+    how many cases are in each, those that wait are counted by what they wait for; ``adjudications``
+    are those of them that wait for whoever looks.
     """
     mine = adjudications or CasePage(rows=(), total=0)
     counts: list[tuple[str, str, int, Word]] = []
@@ -118,14 +146,20 @@ def standing_counts(
             waiting["needs_review"] = 0
             waiting["needs_review"] = standings.get(name, 0) - sum(waiting.values())
             waiting["needs_adjudication"] -= mine.total
-            counts += [("waits", state, count, WAITS_FOR[state]) for state, count in waiting.items()]
+            counts += [
+                ("waits", state, count, WAITS_FOR[state]) for state, count in waiting.items()
+            ]
         else:
             counts.append((name, "", standings.get(name, 0), word))
     with st.container(horizontal=True, gap="small"):
         for standing, state, count, word in counts:
             if count > 0:
                 way = {"standing": standing, "state": state, "order": order}
-                with_issues = f", {lesser:,} with lesser issues" if standing == "nothing_found" and lesser else ""
+                with_issues = (
+                    f", {lesser:,} with lesser issues"
+                    if standing == "nothing_found" and lesser
+                    else ""
+                )
                 st.page_link(
                     "pages/queue.py",
                     label=f"**{count:,}** {coloured(word)}{with_issues}",
@@ -139,7 +173,10 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
     if not facets.states.get("needs_review"):
         st.markdown(
             "No case needs review: all that did have been decided."
-            if any(facets.standings.get(each) for each in ("decided", "waits", "nothing_found", "to_review"))
+            if any(
+                facets.standings.get(each)
+                for each in ("decided", "waits", "nothing_found", "to_review")
+            )
             else "No case has been audited yet. Cases that need review will be listed here."
         )
         _assigned(workbench)
@@ -150,7 +187,9 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.header("Look at these first", anchor=False, width="content")
         random = f":material/visibility_off: {MACHINE_HIDDEN} The cases come in random order."
         st.caption(random if blind else ORDER_SAYS["risk"], width="content")
-    page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
+    page = workbench.cases.find_for(
+        actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN)
+    )
     _assigned(workbench)
     marks = own_marks(workbench, page.rows)
     order: QueueOrder = "random" if blind else "risk"
@@ -158,14 +197,23 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
     columns = case_columns(order, brief=True)
     if opened := linked_table(columns, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={"case": opened})
-    st.page_link("pages/queue.py", label="All in the queue", icon=":material/arrow_forward:", icon_position="right")
+    st.page_link(
+        "pages/queue.py",
+        label="All in the queue",
+        icon=":material/arrow_forward:",
+        icon_position="right",
+    )
 
 
 def left_open(workbench: Workbench) -> str:
-    """Say how many answers the offline checks left open and what would decide them; "" where a model verifies."""
+    """Say how many answers the offline checks left open and what would decide them; "" where a
+    model verifies.
+    """
     if workbench.settings.verifier != OFFLINE:
         return ""
-    count = workbench.cases.count(CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1))
+    count = workbench.cases.count(
+        CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
+    )
     if not count:
         return ""
     return (
@@ -175,11 +223,15 @@ def left_open(workbench: Workbench) -> str:
 
 
 def _assigned(workbench: Workbench) -> None:
-    """Draw how many cases that wait, escalated ones too, are assigned to whoever looks, with the way to them."""
+    """Draw how many cases that wait, escalated ones too, are assigned to whoever looks, with the
+    way to them.
+    """
     name = actor().name
     if name not in workbench.store.team.counted("assigned"):
         return
-    case_filter = CaseFilter(states=("needs_review", "escalated"), assignees=(name,), undecided_by=name)
+    case_filter = CaseFilter(
+        states=("needs_review", "escalated"), assignees=(name,), undecided_by=name
+    )
     if count := workbench.cases.count(workbench.cases.blinded(actor(), case_filter)):
         st.page_link(
             "pages/queue.py",
@@ -198,23 +250,29 @@ def _first_steps(workbench: Workbench) -> None:
         st.caption(PRODUCT)
         st.text(case.query)
         st.markdown(
-            "1. The answer is shown beside its evidence. A citation struck through names evidence that does not "
-            "exist.\n"
-            "2. Click a mark: the sentence of the evidence that supports or contradicts it is highlighted.\n"
-            "3. See what the revision changed, then decide: approve, override, reject or escalate."
+            "1. The answer is shown beside its evidence. A citation struck through names evidence"
+            " that does not exist.\n2. Click a mark: the sentence of the evidence that supports or"
+            " contradicts it is highlighted.\n3. See what the revision changed, then decide:"
+            " approve, override, reject or escalate."
         )
-        if st.button("Open this case", type="primary", icon=":material/arrow_forward:", key="first-case"):
+        if st.button(
+            "Open this case", type="primary", icon=":material/arrow_forward:", key="first-case"
+        ):
             st.switch_page("pages/review.py", query_params={"case": case.id})
 
 
 def _first_case(workbench: Workbench) -> CaseSummary | None:
-    """Return a demo case worth seeing if it is here, else one with a fabricated citation that needs review."""
+    """Return a demo case worth seeing if it is here, else one with a fabricated citation that needs
+    review.
+    """
     for case_id in _first_case_ids():
         with contextlib.suppress(UnknownRecord):
             case = workbench.cases.summary(case_id)
             if case.state == "needs_review":
                 return case
-    waiting = workbench.cases.find(CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)).rows
+    waiting = workbench.cases.find(
+        CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)
+    ).rows
     return waiting[0] if waiting else None
 
 
@@ -226,7 +284,9 @@ def _first_case_ids() -> tuple[str, ...]:
 
 
 def show_unaudited(workbench: Workbench, facets: Facets) -> None:
-    """Draw how many cases have not been audited, what that would cost, and the button that audits them all."""
+    """Draw how many cases have not been audited, what that would cost, and the button that audits
+    them all.
+    """
     batch = served_jobs().batch()
     unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
     if batch is not None and batch.under_way:
@@ -238,7 +298,10 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
         return
     with st.container(border=True):
         st.markdown(f"**{counted(unaudited, 'case has', 'cases have')} not been audited**")
-        st.caption("The audits run in the background, one after the other. You can leave this page meanwhile.")
+        st.caption(
+            "The audits run in the background, one after the other. You can leave this page"
+            " meanwhile."
+        )
         if costs := batch_costs(workbench, unaudited):
             st.text(costs)
         if time := batch_time(workbench, unaudited):
@@ -250,7 +313,10 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
                 value=None,
                 key=LIMIT,
                 width=260,
-                help="No audit begins that could cost more than this in all; the cases left stay as they are.",
+                help=(
+                    "No audit begins that could cost more than this in all; the cases left stay as"
+                    " they are."
+                ),
             )
         st.button(
             "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,} cases",
@@ -274,7 +340,9 @@ def can_be_limited(workbench: Workbench) -> bool:
 
 
 def batch_costs(workbench: Workbench, unaudited: int) -> str:
-    """Say where the unaudited cases would be sent and what that costs at most, estimated from the first of them."""
+    """Say where the unaudited cases would be sent and what that costs at most, estimated from the
+    first of them.
+    """
     if not uses_models(workbench.settings):
         return ""
     try:
@@ -286,12 +354,18 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
     except MasisError as error:
         return f"A model in the settings can't be used. {error}"
     scale = unaudited / max(1, len(ids))
-    cost = "cost unknown" if whole.cost_usd is None else f"at most about {dollars(whole.cost_usd * scale)}"
+    cost = (
+        "cost unknown"
+        if whole.cost_usd is None
+        else f"at most about {dollars(whole.cost_usd * scale)}"
+    )
     return f"{where} Up to {round(whole.calls * scale):,} calls, {cost}."
 
 
 def batch_time(workbench: Workbench, unaudited: int) -> str:
-    """Say how long the unaudited cases take at the pace of earlier audits; "" where there was none."""
+    """Say how long the unaudited cases take at the pace of earlier audits; "" where
+    there was none.
+    """
     if (found := workbench.metrics.pace(workbench.settings.models())) is None:
         return ""
     mean_ms, audits = found
@@ -306,7 +380,9 @@ def _draw_batch() -> bool:
         return False
     with st.container(border=True):
         st.markdown("**Stopping after the audits under way**" if batch.stopping else "**Auditing**")
-        st.progress(min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}")
+        st.progress(
+            min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}"
+        )
         if batch.failed:
             st.caption(FAILURES.format(counted(batch.failed, "case")))
         st.button(
@@ -320,7 +396,13 @@ def _draw_batch() -> bool:
 
 def _summary(workbench: Workbench, batch: Batch) -> None:
     """Draw what came of the last batch, each count a link to such cases, the newest first."""
-    price = "an unknown price" if batch.cost_usd is None else dollars(batch.cost_usd) if batch.cost_usd else ""
+    price = (
+        "an unknown price"
+        if batch.cost_usd is None
+        else dollars(batch.cost_usd)
+        if batch.cost_usd
+        else ""
+    )
     cases = counted(batch.done, "case was", "cases were")
     words = [f"**In the last batch, {cases} audited{f' for {price}' if price else ''}.**"]
     if batch.limit_reached:
@@ -347,13 +429,24 @@ def _recent(workbench: Workbench) -> None:
         upto=DECISIONS_READ,
     )
     if not page.rows:
-        st.caption("No person has decided anything yet. Decisions are listed here, and in the log with their reasons.")
+        st.caption(
+            "No person has decided anything yet. Decisions are listed here, and in the log with"
+            " their reasons."
+        )
         return
     newest: dict[str, LogEntry] = {}
     for entry in page.rows:
         newest.setdefault(entry.decision.case_id if entry.decision else entry.id, entry)
-    rows = [entry_row(entry, entry_context(workbench, entry)) for entry in [*newest.values()][:DECISIONS_SHOWN]]
+    rows = [
+        entry_row(entry, entry_context(workbench, entry))
+        for entry in [*newest.values()][:DECISIONS_SHOWN]
+    ]
     clicked = decision_log({"brief": True, "rows": rows}, key="recent")
     if clicked.case:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})
-    st.page_link("pages/decisions.py", label="The decision log", icon=":material/arrow_forward:", icon_position="right")
+    st.page_link(
+        "pages/decisions.py",
+        label="The decision log",
+        icon=":material/arrow_forward:",
+        icon_position="right",
+    )

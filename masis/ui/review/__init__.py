@@ -1,1 +1,3 @@
-"""The page of one case: the marked answer, evidence, issues, scores, decisions, comparison, report."""
+"""The page of one case: the marked answer, evidence, issues, scores, decisions,
+comparison, report.
+"""

@@ -1,4 +1,6 @@
-"""The page of one case: its state, the answer with its marks beside the evidence, iterations, scores."""
+"""The page of one case: its state, the answer with its marks beside the evidence, iterations,
+scores.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ ITERATIONS_BESIDE = 3
 
 
 class _Page(NamedTuple):
-    """What one run of the page is about: the case, the audit and the iteration shown, what it is compared with."""
+    """What one run of the page is about: the case, the audit and the iteration shown, what it is
+    compared with.
+    """
 
     workbench: Workbench
     view: CaseView
@@ -93,7 +97,9 @@ class _Page(NamedTuple):
 
 
 def show_case(workbench: Workbench, case_id: str) -> None:
-    """Draw the page of one case: its head, notices, then answer, evidence and decision side by side."""
+    """Draw the page of one case: its head, notices, then answer, evidence and decision side by
+    side.
+    """
     try:
         view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
@@ -107,12 +113,15 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     against = _against(len(run.iterations), index) if run else None
     page = _Page(workbench, view, run, index, against, busy, claim_case(workbench, view))
     for section in (_bar, _head, _notices, _review):
-        with st.container(gap="xsmall"):  # always there, so that the decision stays where it is while somebody types
+        # always there, so that the decision stays where it is while somebody types
+        with st.container(gap="xsmall"):
             section(page)
 
 
 def _notices(page: _Page) -> None:
-    """Say what somebody must know before they read: what was redacted, other versions, addresses that lead nowhere."""
+    """Say what somebody must know before they read: what was redacted, other versions, addresses
+    that lead nowhere.
+    """
     show_redacted()
     if page.view.planted is not None:
         st.warning(escaped(revealed_words(page.view.planted)), icon=":material/science:")
@@ -134,19 +143,30 @@ def _notices(page: _Page) -> None:
 
 
 def _review(page: _Page) -> None:
-    """Draw the answer with its evidence, the decision beside it, and below the answer how the audit went."""
+    """Draw the answer with its evidence, the decision beside it, and below the answer how the audit
+    went.
+    """
     view = page.view
     with st.container(key="review"):
         reading, deciding, after = st.columns(3)
         with reading:
-            if not page.audited and not page.busy and not view.machine_hidden and view.planted is None:
+            if (
+                not page.audited
+                and not page.busy
+                and not view.machine_hidden
+                and view.planted is None
+            ):
                 _not_audited(page.run, view.runs)
-            show_answer(view, page.run if page.audited else None, page.at, page.against, page.decided)
+            show_answer(
+                view, page.run if page.audited else None, page.at, page.against, page.decided
+            )
         with deciding:
             shown: tuple[str, ...] = () if view.machine_hidden else MACHINE_SHOWN
             if page.against is not None:
                 shown = tuple(each for each in shown if each != "marks")
-            decision_panel(page.workbench, view, page.run, page.at, machine_shown=shown, notice=page.notice)
+            decision_panel(
+                page.workbench, view, page.run, page.at, machine_shown=shown, notice=page.notice
+            )
             show_case_work(page.workbench, view)
         with after:
             if page.run and page.audited:
@@ -158,24 +178,29 @@ def _unknown(case_id: str) -> None:
         address.leave_case()
     st.title("There is no such case")
     st.text(case_id[:500])
-    st.markdown("It may be in another database, or its id may be cut off in the address you followed.")
+    st.markdown(
+        "It may be in another database, or its id may be cut off in the address you followed."
+    )
 
 
 def show_no_case(workbench: Workbench) -> None:
     """Draw the page without a case: what it is for, and the shortest way to one."""
     st.title("No case is open")
     st.markdown(
-        "Here you review one answer: every citation and claim is marked, the evidence is beside it, "
-        "and your decision is recorded with its reasons."
+        "Here you review one answer: every citation and claim is marked, the evidence is beside it,"
+        " and your decision is recorded with its reasons."
     )
     found = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)))
     first = next(iter(found.rows), None)
     with st.container(horizontal=True):
         if first and st.button(
-            f"Open the first of {counted(found.total, 'case')} that wait"
-            if found.total > 1
-            else "Open the one that waits",
-            key="open-first",  # a case that comes meanwhile changes the label, and must not take the press with it
+            (
+                f"Open the first of {counted(found.total, 'case')} that wait"
+                if found.total > 1
+                else "Open the one that waits"
+            ),
+            # a case that comes meanwhile changes the label, and must not take the press with it
+            key="open-first",
             type="primary",
             icon=":material/rate_review:",
         ):
@@ -184,7 +209,8 @@ def show_no_case(workbench: Workbench) -> None:
             address.leave_case()
 
 
-# --- which run, which iteration -----------------------------------------------------------------------------------
+# --- which run, which iteration
+# -----------------------------------------------------------------------------------
 
 
 def _chosen_run(workbench: Workbench, view: CaseView) -> Run | None:
@@ -197,19 +223,28 @@ def _chosen_run(workbench: Workbench, view: CaseView) -> Run | None:
 
 
 def _shown_iteration(run: Run | None) -> int:
-    """Return the iteration (from 0) the address names, else the original: a revision is a suggestion."""
+    """Return the iteration (from 0) the address names, else the original: a revision is a
+    suggestion.
+    """
     return (_named_iteration(run) or 0) if run else 0
 
 
 def _named_iteration(run: Run) -> int | None:
     text = address.value("iteration")
-    known = text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= len(run.iterations)
+    known = (
+        text.isascii()
+        and text.isdigit()
+        and len(text) < 8
+        and 1 <= int(text) <= len(run.iterations)
+    )
     return int(text) - 1 if known else None
 
 
 def _unknown_iteration(run: Run | None) -> None:
     if run and run.iterations and address.value("iteration") and _named_iteration(run) is None:
-        st.info("This audit has no such iteration as the address names. The original answer is shown.")
+        st.info(
+            "This audit has no such iteration as the address names. The original answer is shown."
+        )
 
 
 def _other_run(view: CaseView, run_id: str) -> None:
@@ -217,20 +252,29 @@ def _other_run(view: CaseView, run_id: str) -> None:
     named = next((run for run in view.runs if run.id == run_id), None)
     instead = "The newest finished audit is shown." if view.run else ""
     if named is None:
-        st.info(f"The audit in the address does not belong to this case. {instead}", icon=":material/info:")
+        st.info(
+            f"The audit in the address does not belong to this case. {instead}",
+            icon=":material/info:",
+        )
     elif named.removed_at is not None:
         st.info(f"{removed_words(named)} {instead}", icon=":material/auto_delete:")
     elif named.state == "running":
         st.info(f"The audit in the address is under way. {instead}", icon=":material/info:")
     else:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.warning(f"The audit in the address was interrupted. {instead}", icon=":material/warning:")
+            st.warning(
+                f"The audit in the address was interrupted. {instead}", icon=":material/warning:"
+            )
             resume = acting(served_jobs().resume_audit, run_id)
-            st.button("Resume the audit", icon=":material/play_arrow:", on_click=resume, **needs("audit"))
+            st.button(
+                "Resume the audit", icon=":material/play_arrow:", on_click=resume, **needs("audit")
+            )
 
 
 def _report_button(view: CaseView, run: Run | None) -> None:
-    """Draw a download of the report of a case; of its newest finished run unless another one is given."""
+    """Draw a download of the report of a case; of its newest finished run unless another one is
+    given.
+    """
     workbench, who = served_workbench(), actor()
 
     def report() -> bytes:
@@ -246,7 +290,9 @@ def _report_button(view: CaseView, run: Run | None) -> None:
         on_click="ignore",
         key="report",
         width="stretch",
-        help="The audit of this case as one self-contained page of HTML, to print, archive or share.",
+        help=(
+            "The audit of this case as one self-contained page of HTML, to print, archive or share."
+        ),
     )
 
 
@@ -266,13 +312,22 @@ def _bar(page: _Page) -> None:
             _iteration_choice(page.run, page.at, page.against)
         st.space("stretch")
         allowed = needs("audit", disabled=page.busy or view.machine_hidden)
-        # one click must not replace what a model found by what the offline checks find; a popover would stay open
+        # one click must not replace what a model found by what the offline checks find; a popover
+        # would stay open
         if page.run and not page.busy:
             with st.popover("Audit again", icon=":material/fact_check:", key="audit-again"):
                 st.caption(_replaces(page.run, page.workbench.settings))
                 if page.workbench.settings.cache:
-                    st.button("With the cached replies", on_click=_audit, args=(case_id,), **allowed)
-                    st.button("Ask the models anew", on_click=_audit, args=(case_id,), kwargs={"anew": True}, **allowed)
+                    st.button(
+                        "With the cached replies", on_click=_audit, args=(case_id,), **allowed
+                    )
+                    st.button(
+                        "Ask the models anew",
+                        on_click=_audit,
+                        args=(case_id,),
+                        kwargs={"anew": True},
+                        **allowed,
+                    )
                 else:
                     st.button("Start the audit", on_click=_audit, args=(case_id,), **allowed)
         else:
@@ -290,21 +345,32 @@ def _bar(page: _Page) -> None:
 
 def _replaces(run: Run, settings: Settings) -> str:
     """Say whose audit would take the place of whose; the earlier one can still be shown."""
-    before, after = (", ".join(dict.fromkeys(models.values())) for models in (run.models, settings.models()))
-    by = f"by **{escaped(after)}**, as the audit shown is" if before == after else f"by **{escaped(after)}**"
+    before, after = (
+        ", ".join(dict.fromkeys(models.values())) for models in (run.models, settings.models())
+    )
+    by = (
+        f"by **{escaped(after)}**, as the audit shown is"
+        if before == after
+        else f"by **{escaped(after)}**"
+    )
     instead = "" if before == after else f" in place of the one by **{escaped(before)}**"
     return f"An audit {by}{instead}. The one shown stays under More, Audit shown."
 
 
 def _more(page: _Page) -> None:
-    """Draw what else can be done with a case: what is harmless first, what can't be undone last and folded."""
+    """Draw what else can be done with a case: what is harmless first, what can't be undone last and
+    folded.
+    """
     case_id = page.view.case.id
     finished = [each for each in page.view.runs if each.readable]
     if page.run and len(finished) > 1:
         _run_choice(finished, page.run, case_id)
     _report_button(page.view, page.run)
     st.page_link(
-        "pages/decisions.py", label="Decisions on this case", icon=":material/history:", query_params={"case": case_id}
+        "pages/decisions.py",
+        label="Decisions on this case",
+        icon=":material/history:",
+        query_params={"case": case_id},
     )
     if reviewer() is not None and page.view.state not in ("redacted", "planted"):
         show_own_assignment(page.workbench, case_id)
@@ -331,7 +397,9 @@ def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
     )
     if st.button("Compare audits", icon=":material/compare:", width="stretch"):
         other = next(each.id for each in finished if each.id != run.id)
-        st.switch_page("pages/compare.py", query_params={"case": case_id, "left": other, "right": run.id})
+        st.switch_page(
+            "pages/compare.py", query_params={"case": case_id, "left": other, "right": run.id}
+        )
 
 
 def _choose_run(newest: str) -> None:
@@ -347,7 +415,9 @@ def _audit(case_id: str, *, revise: bool = False, anew: bool = False) -> None:
     if anew:
         workbench.audits.forget_replies(actor(), case_id)
     if revise:
-        settings = settings.model_copy(update={"min_iterations": 2, "max_iterations": max(2, settings.max_iterations)})
+        settings = settings.model_copy(
+            update={"min_iterations": 2, "max_iterations": max(2, settings.max_iterations)}
+        )
     served_jobs().audit(actor(), case_id, settings)
     for name in ("run", "iteration", "against"):
         address.put(name, "")
@@ -364,10 +434,14 @@ def _iteration_choice(run: Run, index: int, against: int | None) -> None:
     several: dict[str, Any] = {"label_visibility": "collapsed", "on_change": _choose_iteration}
     if count > ITERATIONS_BESIDE:
         several |= {"width": 210}
-        st.selectbox("Iteration", range(count), key="iteration", format_func=names.__getitem__, **several)
+        st.selectbox(
+            "Iteration", range(count), key="iteration", format_func=names.__getitem__, **several
+        )
     else:
         several |= {"required": True, "width": "content"}
-        st.segmented_control("Iteration", range(count), key="iteration", format_func=names.__getitem__, **several)
+        st.segmented_control(
+            "Iteration", range(count), key="iteration", format_func=names.__getitem__, **several
+        )
     st.button(
         "Show marks" if against is not None else "Show changes",
         icon=":material/ink_highlighter:" if against is not None else ":material/difference:",
@@ -411,11 +485,14 @@ def _iteration_name(run: Run, index: int) -> str:
     return f"{index + 1} · {origin}{', suggested' if index and index == run.best else ''}"
 
 
-# --- what is on the page ------------------------------------------------------------------------------------------
+# --- what is on the page
+# ------------------------------------------------------------------------------------------
 
 
 def _head(page: _Page) -> None:
-    """Draw the question and what is worst about the original answer; the reasons are a press away."""
+    """Draw the question and what is worst about the original answer; the reasons are a
+    press away.
+    """
     case, view, run = page.view.case, page.view, page.run
     worst = headline(run, LONGEST_IN_HEAD) if run and not view.machine_hidden else None
     word, more = stands(view.summary.standing, view.state, view.summary.severity)
@@ -433,13 +510,21 @@ def _head(page: _Page) -> None:
         data["headline"] = {"text": hidden, "tone": "calm", "others": ""}
     elif (decided := page.decided) and decided.verdict:
         reason = f": {decided.reason.rstrip('.')}" if decided.reason else ""
-        found = "" if worst is None else f"{'' if worst.tone == 'calm' else 'The audit had found: '}{worst.text}"
+        found = (
+            ""
+            if worst is None
+            else f"{'' if worst.tone == 'calm' else 'The audit had found: '}{worst.text}"
+        )
         text = f"{DECIDED[decided.verdict].text} by {decided.reviewer}{reason}. {found}".rstrip()
         data["headline"] = {"text": text, "tone": "calm", "others": worst.others if worst else ""}
         data["facts"] = data["facts"][1 if more else 0 :]  # the line says what was decided
     elif worst:
         whose = "Original answer: " if page.at else ""
-        data["headline"] = {"text": f"{whose}{worst.text}", "tone": worst.tone, "others": worst.others}
+        data["headline"] = {
+            "text": f"{whose}{worst.text}",
+            "tone": worst.tone,
+            "others": worst.others,
+        }
     case_head(data, key="head")
 
 
@@ -448,7 +533,9 @@ def _conversation(view: CaseView) -> None:
     turns = view.case.earlier_turns
     if not turns:
         return
-    with st.expander(f"Earlier in this conversation: {counted(len(turns), 'turn')}", icon=":material/forum:"):
+    with st.expander(
+        f"Earlier in this conversation: {counted(len(turns), 'turn')}", icon=":material/forum:"
+    ):
         for turn in turns[-TURNS_SHOWN:]:
             st.caption(escaped(turn.role.capitalize()))
             st.text(turn.text[:TURN_SHOWN] + ("…" if len(turn.text) > TURN_SHOWN else ""))
@@ -469,7 +556,11 @@ def _unanswered(case: Case, run: Run | None) -> None:
     if case.unanswered is None:
         return
     drafted = run is not None and run.draft is not None
-    how = "MASIS drafted the answer below." if drafted else "There is nothing to audit, unless an answer is drafted."
+    how = (
+        "MASIS drafted the answer below."
+        if drafted
+        else "There is nothing to audit, unless an answer is drafted."
+    )
     st.warning(f"**{UNANSWERED[case.unanswered.code].text}.** {how}", icon=":material/block:")
     if case.unanswered.message:
         st.text(case.unanswered.message)
@@ -478,20 +569,30 @@ def _unanswered(case: Case, run: Run | None) -> None:
 def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
     if run is None and (gone := next((each for each in runs if each.removed_at), None)) is not None:
         st.info(
-            f"{removed_words(gone)} **Audit again** repeats it; the case and every decision on it are stored.",
+            f"{removed_words(gone)} **Audit again** repeats it; the case and every decision on it"
+            " are stored.",
             icon=":material/auto_delete:",
         )
         return
     if run is None:
-        st.markdown("This case has not been audited. **Audit now** checks its citations and claims with the evidence.")
+        st.markdown(
+            "This case has not been audited. **Audit now** checks its citations and claims with the"
+            " evidence."
+        )
         return
-    st.warning("The last audit ended before it had finished one iteration.", icon=":material/warning:")
+    st.warning(
+        "The last audit ended before it had finished one iteration.", icon=":material/warning:"
+    )
     for warning in run.warnings:
         st.text(warning.message)
 
 
 def show_answer(
-    view: CaseView, run: Run | None, index: int, against: int | None, decided: Decision | None = None
+    view: CaseView,
+    run: Run | None,
+    index: int,
+    against: int | None,
+    decided: Decision | None = None,
 ) -> None:
     """Draw an answer with its marks and issues beside its evidence; an unaudited one without them.
 
@@ -515,7 +616,9 @@ def show_answer(
 
 
 def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
-    """Draw how the iterations went: why the loop stopped, the issues followed, the scores and where they come from."""
+    """Draw how the iterations went: why the loop stopped, the issues followed, the scores and where
+    they come from.
+    """
     with st.container(key="story", gap="xsmall"):
         for title, lines, tone in story(run, index, served_workbench().exams.line_for_run(run)):
             name, text = st.columns([1, 6])
@@ -555,7 +658,9 @@ def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
     if origins.open:  # drawn only where it is looked at: most people never open it
         with origins:
             found = scores.origins(run, index)
-            st.table(scores.origin_frame(found), border="horizontal", alt="How the scores came about")
+            st.table(
+                scores.origin_frame(found), border="horizontal", alt="How the scores came about"
+            )
             if len(measured := scores.measured_frame(found)):
                 st.table(measured, border="horizontal", alt="What the scores were measured by")
 
@@ -570,19 +675,30 @@ def _issues_followed(found: IssueHistory) -> None:
 
 
 def _draw_progress(case_id: str, hidden: bool) -> bool:
-    """Draw what the running audit has done so far, unless that is hidden; returns whether it is under way."""
+    """Draw what the running audit has done so far, unless that is hidden; returns whether it is
+    under way.
+    """
     workbench, jobs = served_workbench(), served_jobs()
-    running: RunSummary | None = next((run for run in workbench.runs.for_case(case_id) if run.state == "running"), None)
+    running: RunSummary | None = next(
+        (run for run in workbench.runs.for_case(case_id) if run.state == "running"), None
+    )
     if running is None and not jobs.auditing(case_id):
         return False
     seen = running is not None and not hidden
-    shown = timeline(workbench.runs.events(running.id), "running", utc_now()) if running and seen else waiting("")
+    shown = (
+        timeline(workbench.runs.events(running.id), "running", utc_now())
+        if running and seen
+        else waiting("")
+    )
     # as high at first as with what it will find: the answer below must not move under the reader
     with st.container(border=True, gap="xsmall", height=LIVE_HEIGHT if seen else "content"):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown("**Auditing**", width="content")
             so_far = " · ".join(filter(None, [shown["live"], shown["spent"]]))
-            st.text(so_far or "The result appears on this page; you can leave it meanwhile.", width="stretch")
+            st.text(
+                so_far or "The result appears on this page; you can leave it meanwhile.",
+                width="stretch",
+            )
             if running and seen and st.button("Watch the audit", icon=":material/timeline:"):
                 st.switch_page("pages/new.py", query_params={"job": running.id})
             stopping = bool(running and jobs.cancelling("audit", running.id))
@@ -590,7 +706,11 @@ def _draw_progress(case_id: str, hidden: bool) -> bool:
                 "Stopping" if stopping else "Stop",
                 icon=":material/stop_circle:",
                 on_click=acting(jobs.cancel, "audit", case_id),
-                **needs("audit", disabled=stopping, help="What is finished by then is stored and shown here."),
+                **needs(
+                    "audit",
+                    disabled=stopping,
+                    help="What is finished by then is stored and shown here.",
+                ),
             )
         if running and seen:
             show_found_so_far(workbench, running.id)

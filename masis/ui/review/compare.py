@@ -36,11 +36,15 @@ def show_compare(workbench: Workbench) -> None:
     except UnknownRecord:
         st.title("There is no such case")
         st.text(case_id[:500])
-        st.page_link("pages/compare.py", label="Cases with several audits", icon=":material/compare_arrows:")
+        st.page_link(
+            "pages/compare.py", label="Cases with several audits", icon=":material/compare_arrows:"
+        )
         return
     if workbench.team.machine_hidden(actor(), case_id):
         st.title("Hidden until your decision")
-        st.markdown("The team's policy shows what audits found only after you have decided the case.")
+        st.markdown(
+            "The team's policy shows what audits found only after you have decided the case."
+        )
         return
     runs = workbench.runs.for_case(case_id)
     if st.button("Back to the case", icon=":material/arrow_back:", type="tertiary"):
@@ -51,8 +55,8 @@ def show_compare(workbench: Workbench) -> None:
     _history(runs, left, right)
     if left is None or right is None:
         st.markdown(
-            "**There is nothing to compare yet.** Audit the case again with other settings or other models: every "
-            "audit is stored, and two of them can be compared here."
+            "**There is nothing to compare yet.** Audit the case again with other settings or other"
+            " models: every audit is stored, and two of them can be compared here."
         )
         st.page_link(
             "pages/new.py",
@@ -65,14 +69,18 @@ def show_compare(workbench: Workbench) -> None:
 
 
 def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSummary | None]:
-    """Return the two runs the address names, else the two newest, the older one left. None where there aren't two."""
+    """Return the two runs the address names, else the two newest, the older one left. None where
+    there aren't two.
+    """
     if len(finished) < 2:
         return (None, None)
     by_id = {run.id: run for run in finished}
     right = by_id.get(address.value("right"))
     left = by_id.get(address.value("left"))
     right = right or next(run for run in finished if run is not left)
-    left = left or next((run for run in finished if run is not right and run.started_at <= right.started_at), None)
+    left = left or next(
+        (run for run in finished if run is not right and run.started_at <= right.started_at), None
+    )
     return left or next(run for run in finished if run is not right), right
 
 
@@ -83,7 +91,9 @@ def _head(summary: CaseSummary, runs: int) -> None:
     case_head({"question": summary.query, "state": label(word), "facts": facts}, key="compare-head")
 
 
-def _history(runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSummary | None) -> None:
+def _history(
+    runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSummary | None
+) -> None:
     st.header("History")
     if not runs:
         st.caption("This case has not been audited yet.")
@@ -95,7 +105,9 @@ def _history(runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSu
         st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
 
 
-def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary, right: RunSummary) -> None:
+def _compared(
+    workbench: Workbench, finished: list[RunSummary], left: RunSummary, right: RunSummary
+) -> None:
     st.header("Side by side")
     names = {run.id: run_name(run) for run in finished}
     one, other = st.columns(2)
@@ -107,7 +119,9 @@ def _compared(workbench: Workbench, finished: list[RunSummary], left: RunSummary
         st.markdown("**The same audit is on both sides.** Choose another one.")
         return
     of: Of = "chosen" if address.value("of") == "chosen" else "first"
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
+    ):
         st.segmented_control(
             "Compare the issues",
             list(OF),
@@ -135,9 +149,13 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
     else:
         st.table(settings, border="horizontal", width="content", alt="Settings that differ")
     st.header("Scores by iteration")
-    st.table(score_frame(left, right), border="horizontal", alt="Scores by iteration, left and right")
+    st.table(
+        score_frame(left, right), border="horizontal", alt="Scores by iteration, left and right"
+    )
     st.header(f"Issues {OF[of][0].lower()}{OF[of][1:]}")
-    for place, (side, issues) in zip(st.columns(3, gap="medium"), issues_by_side(left, right, of).items(), strict=True):
+    for place, (side, issues) in zip(
+        st.columns(3, gap="medium"), issues_by_side(left, right, of).items(), strict=True
+    ):
         with place:
             st.markdown(f"**{SIDE[side].text}: {len(issues)}**")
             for each in issues[:ISSUES_SHOWN]:
@@ -183,24 +201,30 @@ def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
 def _show_ways_in(workbench: Workbench) -> None:
     st.title("Compare audits")
     st.markdown(
-        "Every audit of a case is stored. Where a case was audited more than once, with other settings or other "
-        "models, two of its audits can be compared: which settings differ, which issues each found, how the scores "
-        "differ, and which answer each chose."
+        "Every audit of a case is stored. Where a case was audited more than once, with other"
+        " settings or other models, two of its audits can be compared: which settings differ, which"
+        " issues each found, how the scores differ, and which answer each chose."
     )
     several = workbench.runs.cases_with_several()
     if not several:
         st.markdown(
-            "**No case has more than one audit yet.** Open a case and audit it again with other settings, "
-            "or enter a case id here to see its history."
+            "**No case has more than one audit yet.** Open a case and audit it again with other"
+            " settings, or enter a case id here to see its history."
         )
     kept = address.kept("case", key="compare-case", drops=())
     st.text_input("Case", placeholder="Case id", max_chars=500, **kept)
     if several:
         st.header("Cases with several audits")
         summaries = [workbench.cases.summary(case_id) for case_id in several]
-        rows = [case_row(each, {}, page="compare", state=state_cell(workbench, each)) for each in summaries]
+        rows = [
+            case_row(each, {}, page="compare", state=state_cell(workbench, each))
+            for each in summaries
+        ]
         if opened := linked_table(
-            case_columns("newest"), rows, description="Cases with several audits", key="several-runs"
+            case_columns("newest"),
+            rows,
+            description="Cases with several audits",
+            key="several-runs",
         ):
             address.put("case", opened)
             st.rerun()

@@ -1,7 +1,9 @@
-"""The decision on one case: the form, the current decision, the log of the case, and the way to the next one.
+"""The decision on one case: the form, the current decision, the log of the case, and the way to the
+next one.
 
-The form lives in a component of our own, so that keys act at once and what is typed is kept as it rests, not only when
-a field is left. It runs as a fragment: typing redraws nothing else. Rules of the form are in ``decision_form.py``.
+The form lives in a component of our own, so that keys act at once and what is typed is kept as it
+rests, not only when a field is left. It runs as a fragment: typing redraws nothing else. Rules of
+the form are in ``decision_form.py``.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench, decision_rules
 from masis.services.cases import WAITING
-from masis.services.decision_rules import NEEDS_REASON, OTHER, REASON_CODE, DecidedAnswer, reasons_for
+from masis.services.decision_rules import (
+    NEEDS_REASON,
+    OTHER,
+    REASON_CODE,
+    DecidedAnswer,
+    reasons_for,
+)
 from masis.services.drafts import case_subject, clean, read_form
 from masis.services.records import CaseFilter, explained_errors
 from masis.ui.components import nothing, registered
@@ -41,7 +49,9 @@ from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE
 
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
-"""What of the machine's verdict the page shows by default; stored with every decision, so the words never change."""
+"""What of the machine's verdict the page shows by default; stored with every decision, so the words
+never change.
+"""
 
 _FORM = "decision-form"
 _PREVIOUS = "previous-decision"
@@ -74,11 +84,12 @@ class _Recording(NamedTuple):
 class _Form:
     """What a session knows about the form it has open.
 
-    ``token`` goes with every submit of it: the same token twice is one decision. ``acks`` has the last post of each
-    mount that was kept, ``handled`` names the last submit that was answered, ``done`` the tokens of decisions made
-    here. ``asked`` is what was asked about once: the same again is recorded. ``came_from``: the case from which an undo
-    led here. ``recording`` stays until what follows a decision is done: another run of the page can end the one that
-    recorded it at any point where Streamlit is called.
+    ``token`` goes with every submit of it: the same token twice is one decision. ``acks`` has the
+    last post of each mount that was kept, ``handled`` names the last submit that was answered,
+    ``done`` the tokens of decisions made here. ``asked`` is what was asked about once: the same
+    again is recorded. ``came_from``: the case from which an undo led here. ``recording`` stays
+    until what follows a decision is done: another run of the page can end the one that recorded it
+    at any point where Streamlit is called.
     """
 
     case_id: str
@@ -98,7 +109,9 @@ class _Form:
         self.token, self.restored, self.asked = uuid.uuid4().hex, None, set()
 
     def keep(self, posted: dict[str, Any]) -> bool:
-        """Note that a post is kept; returns False for one that is older: the page states its last draft for good."""
+        """Note that a post is kept; returns False for one that is older: the page states its last
+        draft for good.
+        """
         mount, seq = clean(posted.get("mount"), 64), posted.get("seq")
         if not isinstance(seq, int) or seq <= self.acks.get(mount, -1):
             return False
@@ -106,7 +119,9 @@ class _Form:
         return True
 
     def asks(self, about: str, says: str, where: str) -> bool:
-        """Ask once about something, in place of recording it; returns whether it has not been asked before."""
+        """Ask once about something, in place of recording it; returns whether it has not been asked
+        before.
+        """
         if about in self.asked:
             return False
         self.asked.add(about)
@@ -175,7 +190,9 @@ def decision_panel(
     machine_shown: tuple[str, ...] = MACHINE_SHOWN,
     notice: ClaimNotice | None = None,
 ) -> None:
-    """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
+    """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case
+    (``run`` is None).
+    """
     who = actor()
     case_filter = workbench.cases.blinded(who, address.case_filter())
     place = _Place(case_filter, workbench.team.count_open(actor(), case_filter))
@@ -188,10 +205,14 @@ def decision_panel(
             icon=":material/balance:",
             query_params={"case": view.case.id},
         )
-    # below the panel: above it, a fragment would have another id than the same page has for a reviewer
+    # below the panel: above it, a fragment would have another id than the same page has for a
+    # reviewer
     if not workbench.access.allows(who, "decide"):
         roles = ", ".join(who.roles) or "none"
-        st.info(f"You can read this case. Deciding takes the role reviewer; you have {roles}.", icon=":material/lock:")
+        st.info(
+            f"You can read this case. Deciding takes the role reviewer; you have {roles}.",
+            icon=":material/lock:",
+        )
 
 
 @st.fragment
@@ -202,7 +223,8 @@ def _panel(context: _PanelContext) -> None:
             _draw(context)
     except StoreError as error:
         st.error(
-            "The database can't be used just now. What you typed is stored in this browser.", icon=":material/error:"
+            "The database can't be used just now. What you typed is stored in this browser.",
+            icon=":material/error:",
         )
         st.text(str(error))
 
@@ -230,7 +252,9 @@ def _draw(context: _PanelContext) -> None:
 
 
 def _open_form(context: _PanelContext) -> _Form:
-    """Return the form of this case and person, opened again where the session had another one open."""
+    """Return the form of this case and person, opened again where the session had
+    another one open.
+    """
     form: _Form | None = st.session_state.get(_FORM)
     if form is None or (form.case_id, form.reviewer) != (context.case_id, actor().name):
         _, saved_at = stored_form(context.workbench, context.case_id)
@@ -240,7 +264,9 @@ def _open_form(context: _PanelContext) -> _Form:
         came_from = ""
         if carried and carried[0] == context.case_id:
             _, message, came_from = carried
-        form = _Form(context.case_id, actor().name, saved_at, message=message, acks=acks, came_from=came_from)
+        form = _Form(
+            context.case_id, actor().name, saved_at, message=message, acks=acks, came_from=came_from
+        )
         st.session_state[_FORM] = form
     return form
 
@@ -268,12 +294,18 @@ def _decided(context: _PanelContext, form: _Form) -> list[str]:
     """Tokens of decisions that are in the log: what is still posted under them is past."""
     return [
         *form.done,
-        *(entry.decision.token for entry in context.view.history if entry.decision and entry.decision.token),
+        *(
+            entry.decision.token
+            for entry in context.view.history
+            if entry.decision and entry.decision.token
+        ),
     ]
 
 
 def stored_form(workbench: Workbench, case_id: str) -> tuple[FormFields, str | None]:
-    """Return the form as the person of this session left it, and when it was stored; None where nothing was."""
+    """Return the form as the person of this session left it, and when it was stored; None where
+    nothing was.
+    """
     draft = workbench.drafts.get(actor(), case_subject(case_id))
     return read_form(FormFields, draft.values), draft.saved_at
 
@@ -286,7 +318,9 @@ def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
         workbench.drafts.save(actor(), case_subject(case_id), fields.model_dump(mode="json"))
 
 
-def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do: Callable[..., None]) -> None:
+def _say_errors(
+    context: _PanelContext, form: _Form, posted: dict[str, Any], do: Callable[..., None]
+) -> None:
     try:
         do(context, form, posted)
     except AnotherAnswer as error:
@@ -294,8 +328,8 @@ def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do:
     except StaleVersion:
         again = _audited_again(context, posted.get("shown"))
         form.message = _Message(
-            f"This case has changed since you opened it; its current state is shown.{again} What you entered is still "
-            "here: check it, then submit again.",
+            f"This case has changed since you opened it; its current state is shown.{again} What"
+            " you entered is still here: check it, then submit again.",
             "warn",
         )
     except MasisError as error:
@@ -303,18 +337,27 @@ def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do:
 
 
 def _audited_again(context: _PanelContext, posted: object) -> str:
-    """Say who asked for an audit newer than the one whose answer was shown, and when; "" where there is none."""
+    """Say who asked for an audit newer than the one whose answer was shown, and when; "" where
+    there is none.
+    """
     shown = posted.get("place") if isinstance(posted, dict) else None
     runs = () if context.view.machine_hidden else context.workbench.runs.for_case(context.case_id)
     newest = next((run for run in runs if run.readable), None)
-    if newest is None or newest.ended_at is None or not isinstance(shown, str) or f"/{newest.id}/" in shown:
+    if (
+        newest is None
+        or newest.ended_at is None
+        or not isinstance(shown, str)
+        or f"/{newest.id}/" in shown
+    ):
         return ""
     by = f" by {newest.asked_by}" if newest.asked_by else ""
     return f" It was audited again{by} at {newest.ended_at[11:16]} UTC."
 
 
 def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
-    """Record the decision of the form (``masis/services/reviews.py``), or say what keeps it from being recorded."""
+    """Record the decision of the form (``masis/services/reviews.py``), or say what keeps it from
+    being recorded.
+    """
     if posted.get("case") != context.case_id:
         return
     form.handled = {"mount": posted.get("mount"), "sends": posted.get("sends")}
@@ -345,18 +388,23 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     if missing := forms.to_mend(each for each in found if each.code != "serious_issues_open"):
         form.message = _Message(missing.message, "warn", missing.field)
         return
-    why = "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
+    why = (
+        "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
+    )
     if forms.unexplained(fields) and form.asks("why", why, "reason"):
         return
     _assert_shown(context, posted.get("shown"))
     if fields.verdict == "override" and (doubts := _doubts(context, fields)):
-        says = f"Look at the correction again: {'; '.join(doubts)}. Nothing was recorded; Ctrl Enter again records it."
+        says = (
+            f"Look at the correction again: {'; '.join(doubts)}. Nothing was recorded; Ctrl Enter"
+            " again records it."
+        )
         if form.asks(f"correction {fields.corrected}", says, "corrected"):
             return
     if found:  # the answer is the one shown, so these issues were open all the time
         form.message = _Message(
-            f"Nothing was recorded: {context.answer_name} has serious issues open that were not listed to you. "
-            "Approve again to see them.",
+            f"Nothing was recorded: {context.answer_name} has serious issues open that were not"
+            " listed to you. Approve again to see them.",
             "warn",
         )
         return
@@ -364,7 +412,9 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     form.recording = _Recording(token, advance=posted.get("advance") is True)
     entry = context.workbench.reviews.submit(
         actor(),
-        decision.model_copy(update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}),
+        decision.model_copy(
+            update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}
+        ),
         seen_version=seen if isinstance(seen, int) else context.view.summary.version,
         shown=posted["shown"]["digest"],
     )
@@ -394,7 +444,9 @@ def _go_on(context: _PanelContext, form: _Form, recording: _Recording, entry: Lo
         form.recording = None
         return
     form.message = _Message(f"{words}. Undo (U) · Next (N)", "good")
-    st.session_state[_PREVIOUS] = _Previous(entry.id, context.case_id, f"{words} of {context.case_id}")
+    st.session_state[_PREVIOUS] = _Previous(
+        entry.id, context.case_id, f"{words} of {context.case_id}"
+    )
     if recording.advance:
         _next_waiting(context, form, skip=False, done=words)
     form.recording = None  # last: a run that another ends before this goes on from here
@@ -403,16 +455,24 @@ def _go_on(context: _PanelContext, form: _Form, recording: _Recording, entry: Lo
 def _doubts(context: _PanelContext, fields: FormFields) -> list[str]:
     original = context.run.iterations[0].answer if context.run else context.answer
     settings = context.workbench.settings
-    return list(forms.doubts(fields.corrected or "", context.answer, context.view.case, original, settings))
+    return list(
+        forms.doubts(fields.corrected or "", context.answer, context.view.case, original, settings)
+    )
 
 
 def _assert_shown(context: _PanelContext, posted: object) -> None:
-    """Raise AnotherAnswer unless the answer that stood on the page is the one that this submit would decide about."""
+    """Raise AnotherAnswer unless the answer that stood on the page is the one that this submit
+    would decide about.
+    """
     shown = context.shown_answer
-    if not isinstance(posted, dict) or (posted.get("place"), posted.get("digest")) != (shown["place"], shown["digest"]):
+    if not isinstance(posted, dict) or (posted.get("place"), posted.get("digest")) != (
+        shown["place"],
+        shown["digest"],
+    ):
         raise AnotherAnswer(
-            f"Nothing was recorded: the answer on the page has changed.{_audited_again(context, posted)} "
-            f"It is {context.answer_name} now: read it, then decide."
+            "Nothing was recorded: the answer on the page has"
+            f" changed.{_audited_again(context, posted)} It is {context.answer_name} now: read it,"
+            " then decide."
         )
 
 
@@ -443,7 +503,9 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             _next_waiting(context, form, skip=how == "skip")
         case "whole_queue":
             address.clear(address.FILTERS)
-            whole = context.place._replace(case_filter=context.workbench.cases.blinded(actor(), address.case_filter()))
+            whole = context.place._replace(
+                case_filter=context.workbench.cases.blinded(actor(), address.case_filter())
+            )
             _next_waiting(context._replace(place=whole), form, skip=False)
         case "forward":
             _go_beside(context, form, forward=True)
@@ -455,7 +517,9 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
 
 def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
     if reviewer() is None:
-        form.message = _Message("Type your name first: it is recorded with an undo, too.", "warn", "reviewer")
+        form.message = _Message(
+            "Type your name first: it is recorded with an undo, too.", "warn", "reviewer"
+        )
         return
     restored = _take_back(context.workbench, entry_id)
     st.session_state.pop(_PREVIOUS, None)
@@ -470,25 +534,38 @@ def _undo_previous(context: _PanelContext, form: _Form) -> None:
         form.message = _Message("There is no decision of this session to undo.", "calm")
         return
     restored = _take_back(context.workbench, previous.entry)
-    words = f"Undone: {previous.words[:1].lower()}{previous.words[1:]}; the log records that too.{restored}"
+    words = (
+        f"Undone: {previous.words[:1].lower()}{previous.words[1:]}; the log records that"
+        f" too.{restored}"
+    )
     st.session_state[_CARRIED] = (previous.case_id, _Message(words, "calm"), context.case_id)
     address.open_case(previous.case_id)
 
 
 def _take_back(workbench: Workbench, entry_id: str) -> str:
-    """Undo an entry; where it is a decision of one's own, say whether its form is filled in as it was."""
+    """Undo an entry; where it is a decision of one's own, say whether its form is filled in as it
+    was.
+    """
     decision = workbench.reviews.get(entry_id).decision
     workbench.reviews.undo(actor(), entry_id)
     own = decision is not None and decision.reviewer == reviewer()
-    return " What you had entered is back in the form." if decision and own and _restore(workbench, decision) else ""
+    return (
+        " What you had entered is back in the form."
+        if decision and own and _restore(workbench, decision)
+        else ""
+    )
 
 
 def _restore(workbench: Workbench, undone: Decision) -> bool:
-    """Put an undone decision of one's own back into the form, unless something new has been begun there."""
+    """Put an undone decision of one's own back into the form, unless something new has been begun
+    there.
+    """
     if not stored_form(workbench, undone.case_id)[0].empty:
         return False
     code = undone.extra.get(REASON_CODE, "")
-    known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
+    known = undone.verdict is not None and code in {
+        reason.code for reason in reasons_for(undone.verdict)
+    }
     store_form(
         workbench,
         undone.case_id,
@@ -505,7 +582,9 @@ def _restore(workbench: Workbench, undone: Decision) -> bool:
 
 
 def _labels_of(workbench: Workbench, undone: Decision) -> dict[str, Any]:
-    """Return the labels of an undone decision as fields; none where the answer that they are about is gone."""
+    """Return the labels of an undone decision as fields; none where the answer that they are about
+    is gone.
+    """
     if not undone.labels:
         return {}
     try:
@@ -516,7 +595,9 @@ def _labels_of(workbench: Workbench, undone: Decision) -> dict[str, Any]:
 
 
 def _revision(context: _PanelContext) -> int | None:
-    """Return the index of the revision that can be taken as a correction: the one shown, else the suggested one."""
+    """Return the index of the revision that can be taken as a correction: the one shown, else the
+    suggested one.
+    """
     run = context.run
     if run is None or run.revised is None:
         return None
@@ -557,18 +638,29 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str 
     found = form.came_from or team.next_open(actor(), case_filter, here, without=[here])
     if found is None:
         empty = team.why_empty(actor(), case_filter)
-        form.message = _Message(f"{done and f'{done}. '}{why_nothing(empty)}", "calm", narrowed=empty.elsewhere > 0)
+        form.message = _Message(
+            f"{done and f'{done}. '}{why_nothing(empty)}", "calm", narrowed=empty.elsewhere > 0
+        )
         return
     if skip:
-        st.session_state[_CARRIED] = (found, _Message(f"{done}; it comes again after the others.", "calm"), "")
+        st.session_state[_CARRIED] = (
+            found,
+            _Message(f"{done}; it comes again after the others.", "calm"),
+            "",
+        )
     address.open_case(found)
 
 
 def _go_beside(context: _PanelContext, form: _Form, *, forward: bool) -> None:
     """Open the case that the list has next or before."""
-    found = context.workbench.cases.beside(context.case_id, context.place.case_filter, forward=forward)
+    found = context.workbench.cases.beside(
+        context.case_id, context.place.case_filter, forward=forward
+    )
     if found is None:
-        elsewhere = forward and context.workbench.team.why_empty(actor(), context.place.case_filter).elsewhere > 0
+        elsewhere = (
+            forward
+            and context.workbench.team.why_empty(actor(), context.place.case_filter).elsewhere > 0
+        )
         words = f"This is the {'last' if forward else 'first'} case of the list."
         form.message = _Message(words, "calm", narrowed=elsewhere)
     else:
@@ -617,7 +709,11 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
             for code, word in DECIDE.items()
         ],
         "reasons": forms.reasons(iteration),
-        "check": forms.check(corrected, view.case, workbench.settings, context.answer) if override else None,
+        "check": (
+            forms.check(corrected, view.case, workbench.settings, context.answer)
+            if override
+            else None
+        ),
         "labels": {
             "base": forms.label_base(context.run, context.at),
             "rows": forms.label_rows(iteration) if iteration else [],
@@ -646,7 +742,9 @@ def _left(context: _PanelContext) -> str:
 
 
 def _reporting(context: _PanelContext) -> forms.Data:
-    """Return what is needed to report issues in the answer shown, and those of the decision that stands on it."""
+    """Return what is needed to report issues in the answer shown, and those of the decision that
+    stands on it.
+    """
     entry = context.view.decision
     decision = entry.decision if entry else None
     about_shown = (
@@ -666,7 +764,9 @@ def _previous(context: _PanelContext) -> str:
 
 
 def _about_answer(context: _PanelContext) -> str:
-    """Say what the answer shown is among those of its audit, and how it differs from the original."""
+    """Say what the answer shown is among those of its audit, and how it differs from
+    the original.
+    """
     run = context.run
     if run is None or len(run.iterations) < 2:
         return ""
@@ -677,7 +777,10 @@ def _about_answer(context: _PanelContext) -> str:
             else "The audit suggests no revision; V shows the best of those it made."
         )
     changes = word_changes(run.iterations[0].answer, run.iterations[context.at].answer)
-    gone, new = (sum(len(each.text.split()) for each in changes if each.kind == kind) for kind in ("out", "in"))
+    gone, new = (
+        sum(len(each.text.split()) for each in changes if each.kind == kind)
+        for kind in ("out", "in")
+    )
     which = "Suggested by the audit" if context.at == run.best else "Not suggested by the audit"
     changed = f"Against the original: {counted(gone, 'word')} removed, {new:,} added."
     return f"{which}. {changed} D shows the changes, V the original."

@@ -1,6 +1,7 @@
 """The decision form as plain data: what the component is shown, and what it posts read back. Pure.
 
-What a browser posts is from outside: it is read field by field, and what makes no sense in it is dropped.
+What a browser posts is from outside: it is read field by field, and what makes no sense in it is
+dropped.
 """
 
 from __future__ import annotations
@@ -58,7 +59,14 @@ NEIGHBOURS = 3
 
 CHOICES = {
     "claim": ("supported", "partial", "contradicted", "unsupported", "unverifiable"),
-    "reference": ("valid", "fabricated", "misattributed", "redundant", "unsupported", "contradicts"),
+    "reference": (
+        "valid",
+        "fabricated",
+        "misattributed",
+        "redundant",
+        "unsupported",
+        "contradicts",
+    ),
     "sentence": ("uncited", "exempt"),
 }
 """The labels that can be given, by what they are given to."""
@@ -86,7 +94,9 @@ Answer = Annotated[str, BeforeValidator(partial(_text, longest=LONGEST_ANSWER))]
 
 
 class ReportFields(Record):
-    """An issue that a reviewer reports, as far as it is filled in; without a place it is about the whole answer."""
+    """An issue that a reviewer reports, as far as it is filled in; without a place it is about the
+    whole answer.
+    """
 
     start: Place | None = None
     end: Place | None = None
@@ -103,7 +113,9 @@ class ReportFields(Record):
 
 
 class OpenReport(ReportFields):
-    """The issue that is being written: in which answer, and in place of which one that was reported there."""
+    """The issue that is being written: in which answer, and in place of which one that was reported
+    there.
+    """
 
     answer: Name = ""
     place: Place | None = None
@@ -118,7 +130,9 @@ class OpenReport(ReportFields):
 def _known_labels(posted: object) -> dict[str, dict[str, str]]:
     known = set().union(*CHOICES.values())
     read = {
-        clean(base, 200): {clean(key, 60): chosen for key, chosen in labels.items() if chosen in known}
+        clean(base, 200): {
+            clean(key, 60): chosen for key, chosen in labels.items() if chosen in known
+        }
         for base, labels in (list(posted.items())[:20] if isinstance(posted, dict) else ())
         if isinstance(labels, dict)
     }
@@ -137,10 +151,11 @@ def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
 
 
 class FormFields(Record):
-    """What the form holds. ``corrected`` is None while the answer is untouched; ``labels`` by iteration.
+    """What the form holds. ``corrected`` is None while the answer is untouched; ``labels`` by
+    iteration.
 
-    ``reported`` issues are kept by the digest of the answer that they are about, so that they outlast another audit of
-    the same answer; ``reporting`` is the one being written.
+    ``reported`` issues are kept by the digest of the answer that they are about, so that they
+    outlast another audit of the same answer; ``reporting`` is the one being written.
     """
 
     verdict: Verdict | None = None
@@ -148,11 +163,15 @@ class FormFields(Record):
     other: OwnWords = ""
     note: Note = ""
     corrected: Answer | None = None
-    labels: Annotated[dict[str, dict[str, str]], BeforeValidator(_known_labels)] = Field(default_factory=dict)
-    reported: Annotated[dict[str, tuple[ReportFields, ...]], BeforeValidator(_valid_reports)] = Field(
+    labels: Annotated[dict[str, dict[str, str]], BeforeValidator(_known_labels)] = Field(
         default_factory=dict
     )
-    reporting: Annotated[OpenReport | None, BeforeValidator(partial(read_if_valid, OpenReport))] = None
+    reported: Annotated[dict[str, tuple[ReportFields, ...]], BeforeValidator(_valid_reports)] = (
+        Field(default_factory=dict)
+    )
+    reporting: Annotated[OpenReport | None, BeforeValidator(partial(read_if_valid, OpenReport))] = (
+        None
+    )
 
     @property
     def empty(self) -> bool:
@@ -172,18 +191,28 @@ Data = dict[str, Any]
 
 
 def unfinished(fields: FormFields, reviewer: str) -> Problem | None:
-    """Return what the form lacks to make a decision of any kind; None where ``decision_of`` can make one."""
+    """Return what the form lacks to make a decision of any kind; None where ``decision_of`` can
+    make one.
+    """
     if fields.verdict is None:
         return Problem("verdict", "Choose a verdict first: approve, override, reject or escalate.")
-    if any(not issue.type or not issue.severity for issues in fields.reported.values() for issue in issues):
-        return Problem("reported", "A reported issue lacks its type or severity: edit or remove it.")
+    if any(
+        not issue.type or not issue.severity
+        for issues in fields.reported.values()
+        for issue in issues
+    ):
+        return Problem(
+            "reported", "A reported issue lacks its type or severity: edit or remove it."
+        )
     if not reviewer.strip():
         return Problem("reviewer", "Type your name: it is recorded with every decision.")
     return None
 
 
 def to_mend(problems: Iterable[decision_rules.Problem]) -> Problem | None:
-    """Return the first problem of a decision as the form says it, with the field that mends it; None without one."""
+    """Return the first problem of a decision as the form says it, with the field that mends it;
+    None without one.
+    """
     for found in problems:
         field = "corrected" if found.field == "corrected_answer" else found.field
         return Problem("other" if found.code == "own_words_missing" else field, found.sentence)
@@ -191,7 +220,9 @@ def to_mend(problems: Iterable[decision_rules.Problem]) -> Problem | None:
 
 
 def unexplained(fields: FormFields) -> bool:
-    """Return whether a case is escalated without a word that says what for: the form asks for one once."""
+    """Return whether a case is escalated without a word that says what for: the form asks for one
+    once.
+    """
     return fields.verdict == "escalate" and not _reason(fields) and not fields.note.strip()
 
 
@@ -214,8 +245,8 @@ def decision_of(
 ) -> Decision:
     """Return the decision that a form makes of which ``unfinished`` found nothing.
 
-    ``shown`` is the digest of its answer, ``acknowledged`` what the browser posted as the ids of the serious issues
-    that were listed to the person.
+    ``shown`` is the digest of its answer, ``acknowledged`` what the browser posted as the ids of
+    the serious issues that were listed to the person.
     """
     base = label_base(run, index)
     reason = _reason(fields)
@@ -223,7 +254,11 @@ def decision_of(
     if reason or fields.reason == OTHER:
         extra[REASON_CODE] = fields.reason
     if fields.verdict == "approve":
-        listed = {each for each in acknowledged if isinstance(each, str)} if isinstance(acknowledged, list) else set()
+        listed = (
+            {each for each in acknowledged if isinstance(each, str)}
+            if isinstance(acknowledged, list)
+            else set()
+        )
         extra |= seen_issues(issue for issue in serious_issues(run, index) if issue.id in listed)
     return Decision(
         reviewer=reviewer.strip(),
@@ -257,25 +292,40 @@ def _reported_label(issue: ReportFields) -> TargetLabel:
 
 
 def labels_of(decision: Decision, answer: str) -> dict[str, Any]:
-    """Return the labels of a decision as fields of the form; ``answer`` is the digest of the answer it is about."""
+    """Return the labels of a decision as fields of the form; ``answer`` is the digest of the answer
+    it is about.
+    """
     base = f"{decision.run_id}/{decision.iteration}"
-    given = {f"{each.target}:{each.start}-{each.end}": each.label for each in decision.labels if not each.reports}
+    given = {
+        f"{each.target}:{each.start}-{each.end}": each.label
+        for each in decision.labels
+        if not each.reports
+    }
     reported = tuple(ReportFields.model_validate(each) for each in _reported_rows(decision))
-    return {"labels": {base: given} if given else {}, "reported": {answer: reported} if reported else {}}
+    return {
+        "labels": {base: given} if given else {},
+        "reported": {answer: reported} if reported else {},
+    }
 
 
 @lru_cache(maxsize=16)  # asked for at every rest of typing, about the same answer
 def sentence_places(answer: str) -> tuple[tuple[int, int], ...]:
-    """Return where the sentences of an answer stand, without the markers of headings and lists before them."""
+    """Return where the sentences of an answer stand, without the markers of headings and lists
+    before them.
+    """
     places = []
     for each in split_sentences(answer):
         marker = _BLOCK_MARKER.match(answer, each.start, each.end)
-        places.append((marker.end() if marker and marker.end() < each.end else each.start, each.end))
+        places.append(
+            (marker.end() if marker and marker.end() < each.end else each.start, each.end)
+        )
     return tuple(places)
 
 
 def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data:
-    """Return what the form needs to report issues; ``standing`` is the decision that stands on the answer shown."""
+    """Return what the form needs to report issues; ``standing`` is the decision that stands on the
+    answer shown.
+    """
     fits = [
         each
         for each in (_reported_rows(standing) if standing else [])
@@ -303,13 +353,16 @@ def shown_name(run: Run | None, index: int) -> str:
 
 
 def serious_issues(run: Run | None, index: int) -> tuple[Issue, ...]:
-    """Return the issues of severity critical or high that an answer has open, the most severe first."""
+    """Return the issues of severity critical or high that an answer has open, the most severe
+    first.
+    """
     found = [issue for issue in run.iterations[index].issues if issue.major] if run else []
     return tuple(sorted(found, key=lambda issue: issue.severity != "critical"))
 
 
 def serious_rows(run: Run | None, index: int) -> list[Data]:
-    """Return these issues as the question before an approval lists them: those about the same words as one.
+    """Return these issues as the question before an approval lists them: those about the same words
+    as one.
 
     The answer numbers them so, too; ``ids`` are all that a row stands for.
     """
@@ -317,7 +370,9 @@ def serious_rows(run: Run | None, index: int) -> list[Data]:
         {
             "ids": [each.id for each in alike],
             "label": label(rule_word(alike[0].rule)),
-            "severity": "critical" if any(each.severity == "critical" for each in alike) else "high",
+            "severity": (
+                "critical" if any(each.severity == "critical" for each in alike) else "high"
+            ),
             "text": shortened(alike[0].description, EXCERPT),
         }
         for alike in about_same_words(serious_issues(run, index))
@@ -326,7 +381,9 @@ def serious_rows(run: Run | None, index: int) -> list[Data]:
 
 
 def label_base(run: Run | None, index: int) -> str:
-    """Return the name under which labels of one iteration are drafted: they are about its words only."""
+    """Return the name under which labels of one iteration are drafted: they are about its words
+    only.
+    """
     return f"{run.id}/{index + 1}" if run else ""
 
 
@@ -334,18 +391,31 @@ def _audited(answer: str, case: Case, settings: Settings | None) -> CitationAudi
     return audit_citations(answer, case.evidence, settings, citations=citations_kept(case, answer))
 
 
-def doubts(corrected: str, shown: str, case: Case, original: str, settings: Settings | None = None) -> Iterator[str]:
-    """Yield what speaks against recording a correction of the answer shown as it is: a slip, most likely."""
+def doubts(
+    corrected: str, shown: str, case: Case, original: str, settings: Settings | None = None
+) -> Iterator[str]:
+    """Yield what speaks against recording a correction of the answer shown as it is: a slip, most
+    likely.
+    """
     before, after = _audited(shown, case, settings), _audited(corrected, case, settings)
     if is_unchanged(corrected, original):
         yield "it equals the original answer"
-    wrong = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][:OFFENDERS_NAMED]
+    wrong = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][
+        :OFFENDERS_NAMED
+    ]
     if wrong:
-        yield f"it cites {', '.join(f'“{shortened(each, 60)}”' for each in wrong)}, which names no evidence"
+        yield (
+            f"it cites {', '.join(f'“{shortened(each, 60)}”' for each in wrong)}, which names no"
+            " evidence"
+        )
     index = evidence_index(case.evidence)
-    status = {without_markers(sentence.text, index): sentence.status for sentence in before.sentences}
+    status = {
+        without_markers(sentence.text, index): sentence.status for sentence in before.sentences
+    }
     for sentence in after.uncited_claims:
-        if (was := get_close_matches(sentence, status, 1, cutoff=0.5)) and status[was[0]] == "cited":
+        if (was := get_close_matches(sentence, status, 1, cutoff=0.5)) and status[
+            was[0]
+        ] == "cited":
             yield f"“{shortened(sentence, 80)}” has lost its citation"
             return
 
@@ -359,13 +429,21 @@ def _outside_brackets(answer: str, case: Case, audit: CitationAudit) -> list[str
     ]
 
 
-def check(answer: str, case: Case, settings: Settings | None = None, shown: str | None = None) -> Data:
-    """Return what the citation engine says about a corrected answer, and what it changes in the one ``shown``."""
+def check(
+    answer: str, case: Case, settings: Settings | None = None, shown: str | None = None
+) -> Data:
+    """Return what the citation engine says about a corrected answer, and what it changes in the one
+    ``shown``.
+    """
     audit = _audited(answer, case, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
     before = () if shown is None else _audited(shown, case, settings).citations
     held, kept = (
-        Counter(each.evidence_id for each in cited if each.evidence_id and each.marker_start < each.marker_end)
+        Counter(
+            each.evidence_id
+            for each in cited
+            if each.evidence_id and each.marker_start < each.marker_end
+        )
         for cited in (before, audit.citations)
     )
     return {
@@ -381,7 +459,9 @@ def check(answer: str, case: Case, settings: Settings | None = None, shown: str 
 
 
 def _changed(shown: str, corrected: str) -> Iterator[tuple[str, str]]:
-    """Yield all words that a correction changes among their neighbours, so that a slip of the hand is seen."""
+    """Yield all words that a correction changes among their neighbours, so that a slip of the hand
+    is seen.
+    """
     changes = word_changes(shown, corrected)
     if all(each.kind == "same" or not each.text.strip() for each in changes):
         return
@@ -396,14 +476,19 @@ def _changed(shown: str, corrected: str) -> Iterator[tuple[str, str]]:
 
 
 def correction(decision: Decision, run: Run | None, case: Case) -> list[tuple[str, str]]:
-    """Return the corrected answer of a decision in pieces against the answer it is about; nothing where it has none.
+    """Return the corrected answer of a decision in pieces against the answer it is about; nothing
+    where it has none.
 
     Each piece is its kind ("same", "out", "in") and its words.
     """
     if decision.corrected_answer is None:
         return []
     same_run = run is not None and run.id == decision.run_id
-    answer = run.iterations[(decision.iteration or 1) - 1].answer if run and same_run else case.answer or ""
+    answer = (
+        run.iterations[(decision.iteration or 1) - 1].answer
+        if run and same_run
+        else case.answer or ""
+    )
     return [(each.kind, each.text) for each in word_changes(answer, decision.corrected_answer)]
 
 
@@ -411,7 +496,10 @@ def _beside(kept: int, all_: int) -> str:
     """Say how many of the citations that came beside the original answer a corrected one keeps."""
     if not all_:
         return ""
-    of = f"{kept:,} of {counted(all_, 'citation')} beside the original answer {'is' if kept == 1 else 'are'} kept"
+    of = (
+        f"{kept:,} of {counted(all_, 'citation')} beside the original answer"
+        f" {'is' if kept == 1 else 'are'} kept"
+    )
     return f"{of}: those of unchanged sentences." if kept < all_ else f"{of}."
 
 
@@ -420,7 +508,11 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
     rules = {issue.rule for issue in iteration.issues} if iteration else set()
     return {
         verdict: [
-            {"code": reason.code, "text": reason.text, "suggested": reason.code in suggested(verdict, rules)}
+            {
+                "code": reason.code,
+                "text": reason.text,
+                "suggested": reason.code in suggested(verdict, rules),
+            }
             for reason in reasons_for(verdict)
         ]
         for verdict in DECIDE
@@ -436,10 +528,17 @@ class _Target(NamedTuple):
 
 
 def _targets(iteration: Iteration) -> list[_Target]:
-    """Claims, references and uncited sentences that have a place in the answer, in its order, each place once."""
+    """Claims, references and uncited sentences that have a place in the answer, in its order, each
+    place once.
+    """
     found: dict[str, _Target] = {}
 
-    def add(kind: Literal["claim", "reference", "sentence"], start: int | None, end: int | None, verdict: str) -> None:
+    def add(
+        kind: Literal["claim", "reference", "sentence"],
+        start: int | None,
+        end: int | None,
+        verdict: str,
+    ) -> None:
         if start is not None and end is not None and start < end:
             key = target_key(kind, start, end)
             found.setdefault(key, _Target(key, kind, start, end, verdict))
@@ -480,7 +579,11 @@ def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[Targ
                 end=target.end,
                 text=iteration.answer[target.start : target.end],
                 label=given,
-                note="agrees with the audit" if given == target.verdict else f"the audit says {target.verdict}",
+                note=(
+                    "agrees with the audit"
+                    if given == target.verdict
+                    else f"the audit says {target.verdict}"
+                ),
             )
 
 
@@ -492,22 +595,30 @@ def _before(answer: str, start: int) -> str:
 
 def choices() -> dict[str, list[tuple[str, str]]]:
     """Return the labels that can be given with their words, by what they are given to."""
-    return {kind: [(code, _WORDS[kind][code].text) for code in codes] for kind, codes in CHOICES.items()}
+    return {
+        kind: [(code, _WORDS[kind][code].text) for code in codes] for kind, codes in CHOICES.items()
+    }
 
 
 def history(entries: Sequence[LogEntry]) -> list[Data]:
     """Return the log of a case in words, in the order given."""
-    undone = {entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes}
+    undone = {
+        entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes
+    }
     words = entry_texts(entries)
     return [_history_row(entry, words[entry.id], entry.id in undone) for entry in entries]
 
 
 def with_audits(rows: list[Data], runs: Sequence[RunSummary]) -> list[Data]:
-    """Return the history of a case with its finished audits among the entries of the log, the newest first."""
+    """Return the history of a case with its finished audits among the entries of the log, the
+    newest first.
+    """
     finished = [run for run in runs if run.ended_at and run.state == "finished"]
     audits = [
         {
-            **_history_row(None, Word("Audited" if run is finished[-1] else "Audited again", "calm"), False),
+            **_history_row(
+                None, Word("Audited" if run is finished[-1] else "Audited again", "calm"), False
+            ),
             "id": run.id,
             "at": run.ended_at,
             "when": moment_utc(run.ended_at or ""),
@@ -527,7 +638,11 @@ def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:
         "who": decision.reviewer if decision else "",
         "what": what.text,
         "tone": what.tone,
-        "why": (decision.reason or ", ".join((*decision.assignees, *decision.tags))) if decision else "",
+        "why": (
+            (decision.reason or ", ".join((*decision.assignees, *decision.tags)))
+            if decision
+            else ""
+        ),
         "note": decision.note if decision else "",
         "undone": undone,
         "corrected": bool(decision and decision.corrected_answer),

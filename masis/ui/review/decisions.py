@@ -57,7 +57,10 @@ def show_decisions(workbench: Workbench) -> None:
     people = workbench.store.decisions.reviewers(actor().name)
     if workbench.cases.hides_machine_from(actor()):
         people.pop(POLICY.name, None)
-        st.caption(f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the list.")
+        st.caption(
+            f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the"
+            " list."
+        )
     _controls(people)
     entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     page = workbench.reviews.entries(entry_filter, upto=ENTRIES_COUNTED)
@@ -72,7 +75,9 @@ def show_decisions(workbench: Workbench) -> None:
     _counted(page, narrowed=any(address.value(name) for name in FILTERS))
     _log(workbench, page.rows)
     if pages > 1:
-        st.pagination(pages, **address.kept("page", 1, shows=entry_filter.page, key="log-page", drops=()))
+        st.pagination(
+            pages, **address.kept("page", 1, shows=entry_filter.page, key="log-page", drops=())
+        )
 
 
 def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
@@ -101,7 +106,8 @@ def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
         return EntryContext()
     named = decision.undoes or decision.extra.get("redacts")
     undone = workbench.reviews.get(named) if isinstance(named, str) else None
-    if undone is not None and not entry.seq:  # who may not know the number of the one may not know the other's
+    # who may not know the number of the one may not know the other's
+    if undone is not None and not entry.seq:
         undone = undone.model_copy(update={"seq": 0})
     case, took = _case(workbench, decision.case_id), ""
     if case is not None and decision.extra.get("taken_from"):
@@ -143,7 +149,11 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
     decision = entry.decision
     if decision is None:
         return {}
-    given = {"case": decision.case_id, "run": decision.run_id or "", "iteration": str(decision.iteration or "")}
+    given = {
+        "case": decision.case_id,
+        "run": decision.run_id or "",
+        "iteration": str(decision.iteration or ""),
+    }
     return {name: text for name, text in given.items() if text}
 
 
@@ -166,7 +176,8 @@ def _counted(page: DecisionPage, *, narrowed: bool) -> None:
     newest = address.value("order") != "oldest"
     order = "newest first" if newest else "oldest first"
     left.caption(
-        f"**{counted_upto(page.total, page.more, 'entry', 'entries')}**{' match' if narrowed else ''}, {order}"
+        f"**{counted_upto(page.total, page.more, 'entry', 'entries')}**{' match' if narrowed else ''},"
+        f" {order}"
     )
     with right.container(horizontal=True, horizontal_alignment="right"):
         if narrowed:
@@ -201,10 +212,16 @@ def _controls(reviewers: dict[str, int]) -> None:
         )
     for place, name, title in ((since, "since", "From"), (until, "until", "To")):
         with place:
-            st.date_input(title, format="YYYY-MM-DD", **address.kept(name, shows=address.day(name), key=f"log-{name}"))
+            st.date_input(
+                title,
+                format="YYYY-MM-DD",
+                **address.kept(name, shows=address.day(name), key=f"log-{name}"),
+            )
     with case:
         show_value("log-case", address.value("case")[:500])
-        st.text_input("Case", placeholder="Case id", max_chars=500, **address.kept("case", key="log-case"))
+        st.text_input(
+            "Case", placeholder="Case id", max_chars=500, **address.kept("case", key="log-case")
+        )
     with st.container(horizontal=True, gap="medium"):
         _pills("Verdict", "verdict", {name: word.text for name, word in words.DECIDED.items()})
         _pills("Kind of entry", "kind", {name: words.ENTRY[name].text for name in KINDS})
@@ -216,7 +233,8 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
         title,
         list(options),
         selection_mode="multi",
-        wrap=True,  # in a row of its parent, pills scroll sideways instead, and the last ones can't be seen
+        # in a row of its parent, pills scroll sideways instead, and the last ones can't be seen
+        wrap=True,
         format_func=options.__getitem__,
         **address.kept(name, [], shows=address.several(name, list(options)), key=f"log-{name}"),
     )
@@ -224,19 +242,32 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
 
 def _chain(workbench: Workbench, length: int, head: str) -> None:
     """Draw whether every entry fits the one before, with length and head of the log."""
-    asked, hidden = st.session_state.get("log-checked") == head, workbench.team.hides_counts_from(actor())
+    asked, hidden = (
+        st.session_state.get("log-checked") == head,
+        workbench.team.hides_counts_from(actor()),
+    )
     if length > CHECKED_AT_ONCE and not asked:
         line, button = st.columns([5, 1], vertical_alignment="center")
-        log = "The decision log" if hidden else f"{counted(length, 'entry', 'entries')}, head `{head[:12]}…`"
+        log = (
+            "The decision log"
+            if hidden
+            else f"{counted(length, 'entry', 'entries')}, head `{head[:12]}…`"
+        )
         line.markdown(f":material/link: {log}: not verified yet.")
         button.button("Verify the log", on_click=_remember_check, args=(head,), width="stretch")
         return
     check = workbench.store.decisions.verify()
     if check.intact:
-        intact = ":green[:material/verified:] The decision log is intact. Every entry fits the one before it."
+        intact = (
+            ":green[:material/verified:] The decision log is intact. Every entry fits the one"
+            " before it."
+        )
         st.markdown(intact if hidden else chain_words(check))
         return
-    st.error("The decision log is not intact: an entry was changed or removed.", icon=":material/link_off:")
+    st.error(
+        "The decision log is not intact: an entry was changed or removed.",
+        icon=":material/link_off:",
+    )
     st.text("\n".join(check.broken[:20]))
     st.caption("`masis verify-log` lists everything that is wrong.")
 
@@ -259,19 +290,28 @@ def _exports(workbench: Workbench) -> None:
     blind = workbench.cases.hides_machine_from(who)
     if blind:
         st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases are not exported meanwhile.")
-    too = not blind and st.checkbox("Include auto-accepted cases", key="export-accepted", persist_state="session")
+    too = not blind and st.checkbox(
+        "Include auto-accepted cases", key="export-accepted", persist_state="session"
+    )
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = workbench.exports.count(CaseFilter(states=states))
     prepared_download(
         f"{counted(number, 'decided case')}, JSON Lines",
         lambda: _written(
-            lambda out: workbench.exports.write(who, out, "decided", Selection(CaseFilter(states=states))).rows
+            lambda out: (
+                workbench.exports.write(
+                    who, out, "decided", Selection(CaseFilter(states=states))
+                ).rows
+            )
         ),
         file_name="decided-cases.jsonl",
         mime="application/jsonl",
         key="export-decided",
         disabled=not number,
-        help_="Each case as imported, its current decision, the answer that may be used, and what judged it.",
+        help_=(
+            "Each case as imported, its current decision, the answer that may be used, and what"
+            " judged it."
+        ),
     )
     entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     st.download_button(
@@ -295,9 +335,10 @@ def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
 
 def _show_none_yet() -> None:
     st.markdown(
-        "**Nothing has been decided yet.** Whoever approves, overrides, rejects or escalates a case on its page "
-        "leaves an entry here, and so does the policy that accepts an audit without findings. Entries are only ever "
-        "added: a change of mind is an entry of its own, and each carries a digest of the one before."
+        "**Nothing has been decided yet.** Whoever approves, overrides, rejects or escalates a case"
+        " on its page leaves an entry here, and so does the policy that accepts an audit without"
+        " findings. Entries are only ever added: a change of mind is an entry of its own, and each"
+        " carries a digest of the one before."
     )
     st.page_link(
         "pages/queue.py",

@@ -1,4 +1,6 @@
-"""Entries of the decision log as the component draws them; their words are in ``masis/views/log_entries.py``."""
+"""Entries of the decision log as the component draws them; their words are in
+``masis/views/log_entries.py``.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from masis.views.words import SOURCE, label
 
 
 class EntryContext(NamedTuple):
-    """What belongs to an entry: its case, the entry it undoes or redacts, the one that undid it, whose it took."""
+    """What belongs to an entry: its case, the entry it undoes or redacts, the one that undid it,
+    whose it took.
+    """
 
     case: CaseSummary | None = None
     undone: LogEntry | None = None
@@ -48,12 +52,18 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
         "reason": entry_reason(decision),
         "note": decision.note if decision else "",
         "more": entry_contents(decision),
-        "case": {"id": case.id, "question": case.query, "href": link("review", case=case.id)} if case else None,
+        "case": (
+            {"id": case.id, "question": case.query, "href": link("review", case=case.id)}
+            if case
+            else None
+        ),
     }
 
 
 def entry_detail(entry: LogEntry, correction: list[Change]) -> dict[str, Any]:
-    """Return everything else an entry holds; ``correction`` is the corrected answer against the one that was shown."""
+    """Return everything else an entry holds; ``correction`` is the corrected answer against the one
+    that was shown.
+    """
     decision = entry.decision
     detail: dict[str, Any] = {
         "labels": [each.model_dump() for each in decision.labels] if decision else [],
@@ -75,7 +85,9 @@ _LOG = registered("decision_log")
 
 
 class LogClick(NamedTuple):
-    """What was clicked in the log: a case to open, an entry to unfold ("" folds it up), an address to go to."""
+    """What was clicked in the log: a case to open, an entry to unfold ("" folds it up), an address
+    to go to.
+    """
 
     case: str | None
     entry: str | None

@@ -1,4 +1,6 @@
-"""Evidence of which only the address is known: a person pastes its text, and the case is audited as a new version."""
+"""Evidence of which only the address is known: a person pastes its text, and the case is audited as
+a new version.
+"""
 
 from __future__ import annotations
 
@@ -30,36 +32,60 @@ def show_versions(view: CaseView, versions: Versions) -> None:
     earlier = view.case.earlier_version
     if versions.newer is not None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.info("A newer version of this case, with more evidence, took its place.", icon=":material/history:")
-            st.button("Open the newer version", key="newer-version", on_click=_open, args=(versions.newer,))
+            st.info(
+                "A newer version of this case, with more evidence, took its place.",
+                icon=":material/history:",
+            )
+            st.button(
+                "Open the newer version",
+                key="newer-version",
+                on_click=_open,
+                args=(versions.newer,),
+            )
     if earlier is not None:
         chunks = counted(len(earlier.filled), "chunk of evidence", "chunks of evidence")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"Version {earlier.number} of this case: the text of {chunks} was pasted.")
             if versions.earlier is not None:
                 st.button(
-                    "Earlier version", key="earlier-version", type="tertiary", on_click=_open, args=(versions.earlier,)
+                    "Earlier version",
+                    key="earlier-version",
+                    type="tertiary",
+                    on_click=_open,
+                    args=(versions.earlier,),
                 )
 
 
-def missing_evidence(workbench: Workbench, view: CaseView, versions: Versions, *, busy: bool) -> None:
-    """Draw the form that gives evidence its text; nothing where all of it has one, or the case is settled."""
+def missing_evidence(
+    workbench: Workbench, view: CaseView, versions: Versions, *, busy: bool
+) -> None:
+    """Draw the form that gives evidence its text; nothing where all of it has one, or the case is
+    settled.
+    """
     case = view.case
     refused, at_version = st.session_state.get(_REFUSED, {}).get(case.id, ("", 0))
     if refused and at_version == view.summary.version:  # until something happens to the case
         st.warning("The audit with the pasted text was not started.", icon=":material/error:")
         st.text(refused)
     fields = fields_of(case) if workbench.access.allows(actor(), "audit") else ()
-    if not fields or versions.newer is not None or view.machine_hidden or view.state not in OPEN_TO_VERSIONS:
+    if (
+        not fields
+        or versions.newer is not None
+        or view.machine_hidden
+        or view.state not in OPEN_TO_VERSIONS
+    ):
         return
     lacking = len(case.without_text)
     title = _title(lacking, len(case.evidence))
     nothing = lacking == len(case.evidence)
     draft = workbench.drafts.get(actor(), evidence_subject(case.id))
-    with st.expander(title, icon=":material/content_paste:", expanded=nothing or bool(draft.values)):
+    with st.expander(
+        title, icon=":material/content_paste:", expanded=nothing or bool(draft.values)
+    ):
         st.caption(
-            "What stands at an address is not loaded: open it, and paste the part that the answer rests on. The case "
-            "is audited again as a new version; this one, its audits and its decisions stay as they are."
+            "What stands at an address is not loaded: open it, and paste the part that the answer"
+            " rests on. The case is audited again as a new version; this one, its audits and its"
+            " decisions stay as they are."
         )
         for chunk in fields[:FIELDS]:
             _field(chunk, case, str(draft.values.get(chunk.id, chunk.text)))
@@ -77,7 +103,9 @@ def missing_evidence(workbench: Workbench, view: CaseView, versions: Versions, *
 
 
 def fields_of(case: Case) -> tuple[Evidence, ...]:
-    """Return the evidence that gets a field: what has no text first, then what was pasted before."""
+    """Return the evidence that gets a field: what has no text first, then what was
+    pasted before.
+    """
     able = fillable(case)
     chunks = [chunk for chunk in case.evidence if chunk.id in able]
     return tuple(sorted(chunks, key=lambda chunk: bool(chunk.text.strip())))
@@ -89,14 +117,19 @@ def _title(lacking: int, of: int) -> str:
     if lacking == of:
         return "No evidence has text, so nothing can be checked: paste what stands at the addresses"
     has = "has" if lacking == 1 else "have"
-    return f"{lacking} of {counted(of, 'chunk of evidence', 'chunks of evidence')} {has} no text: paste it"
+    return (
+        f"{lacking} of {counted(of, 'chunk of evidence', 'chunks of evidence')} {has} no text:"
+        " paste it"
+    )
 
 
 def _field(chunk: Evidence, case: Case, text: str) -> None:
     with st.container(gap="xxsmall"):
         if chunk.source:
             if chunk.source.startswith(("https://", "http://")):
-                st.link_button(chunk.source[:120], chunk.source, icon=":material/open_in_new:", type="tertiary")
+                st.link_button(
+                    chunk.source[:120], chunk.source, icon=":material/open_in_new:", type="tertiary"
+                )
             else:
                 st.text(chunk.source[:300])
         typing_area(

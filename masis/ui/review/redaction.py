@@ -1,4 +1,6 @@
-"""Redaction on the pages: what it removes and what stays is said first, and no single click does it."""
+"""Redaction on the pages: what it removes and what stays is said first, and no single click does
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ LONGEST_REASON = 500
 _DONE = "redaction-done"
 
 _STAYS = (
-    "**What stays:** ids, digests, verdicts, metrics and the hash chain of the log, so that it still verifies. The log "
-    "records who redacted, when and why. Backups and copies made before are not changed."
+    "**What stays:** ids, digests, verdicts, metrics and the hash chain of the log, so that it"
+    " still verifies. The log records who redacted, when and why. Backups and copies made before"
+    " are not changed."
 )
 
 
@@ -31,22 +34,27 @@ def redact_case_form(workbench: Workbench, case_id: str) -> None:
     def redact(reason: str) -> str:
         done = workbench.reviews.redact_case(actor(), case_id, reason)
         return (
-            f"The case is redacted, with {counted(done.entries, 'decision')}, {counted(done.runs, 'audit')} and "
-            f"{counted(done.drafts, 'field')} of drafts."
+            f"The case is redacted, with {counted(done.entries, 'decision')},"
+            f" {counted(done.runs, 'audit')} and {counted(done.drafts, 'field')} of drafts."
         )
 
     _form(
         workbench,
         key="redact-case",
-        removes="**Removed permanently:** the question, the answer, the evidence, all audits of this case with their "
-        "revisions, drafts of decisions, and what reviewers wrote about it; its other versions with it.",
+        removes=(
+            "**Removed permanently:** the question, the answer, the evidence, all audits of this"
+            " case with their revisions, drafts of decisions, and what reviewers wrote about it;"
+            " its other versions with it."
+        ),
         button="Redact this case",
         redact=redact,
     )
 
 
 def redact_entry_form(workbench: Workbench, entry: LogEntry) -> None:
-    """Draw the form that redacts one entry of the decision log; not for one that is redacted or records a redaction."""
+    """Draw the form that redacts one entry of the decision log; not for one that is redacted or
+    records a redaction.
+    """
     if entry.decision is None or entry.decision.kind == "redaction":
         return
 
@@ -58,8 +66,10 @@ def redact_entry_form(workbench: Workbench, entry: LogEntry) -> None:
         _form(
             workbench,
             key=f"redact-entry-{entry_number(entry)}",
-            removes="**Removed permanently:** the reviewer's name, the reason, the note, the corrected answer and the "
-            "labels of this entry.",
+            removes=(
+                "**Removed permanently:** the reviewer's name, the reason, the note, the corrected"
+                " answer and the labels of this entry."
+            ),
             button=f"Redact entry {entry_number(entry)}",
             redact=redact,
         )
@@ -71,16 +81,24 @@ def show_redacted() -> None:
         st.success(done, icon=":material/check_circle:")
 
 
-def _form(workbench: Workbench, *, key: str, removes: str, button: str, redact: Callable[[str], str]) -> None:
+def _form(
+    workbench: Workbench, *, key: str, removes: str, button: str, redact: Callable[[str], str]
+) -> None:
     st.markdown(removes)
     st.markdown(_STAYS)
     with st.form(key, border=False):
-        name = st.text_input("Your name, for the record", value=reviewer() or "", max_chars=LONGEST_NAME)
+        name = st.text_input(
+            "Your name, for the record", value=reviewer() or "", max_chars=LONGEST_NAME
+        )
         reason = st.text_input(
-            "Reason", max_chars=LONGEST_REASON, help="Stored in the log: it must not repeat what is to be removed."
+            "Reason",
+            max_chars=LONGEST_REASON,
+            help="Stored in the log: it must not repeat what is to be removed.",
         )
         typed = st.text_input(f"Type “{CONFIRMED_BY}” to confirm", max_chars=40)
-        pressed = st.form_submit_button(button, type="primary", icon=":material/ink_eraser:", **needs("redact"))
+        pressed = st.form_submit_button(
+            button, type="primary", icon=":material/ink_eraser:", **needs("redact")
+        )
     if not pressed:
         return
     if typed.strip().casefold() != CONFIRMED_BY:

@@ -23,14 +23,27 @@ RUN_COLUMNS = [
 
 
 def run_row(run: RunSummary, *, left: str = "", right: str = "") -> Row:
-    """Return one run as the history lists it; ``left`` and ``right`` are the ids of those compared."""
-    sides = " and ".join(side for side, chosen in (("left", left), ("right", right)) if chosen == run.id)
+    """Return one run as the history lists it; ``left`` and ``right`` are the ids of
+    those compared.
+    """
+    sides = " and ".join(
+        side for side, chosen in (("left", left), ("right", right)) if chosen == run.id
+    )
     href = link("review", case=run.case_id, run=run.id if run.state == "finished" else "")
     settings = "" if run.removed_at else changed_settings_words(run.settings) or "as by default"
-    review = "" if run.needs_review is None else "needs review" if run.needs_review else "nothing to review"
+    review = (
+        ""
+        if run.needs_review is None
+        else "needs review"
+        if run.needs_review
+        else "nothing to review"
+    )
     return row(
         {"text": moment(run.started_at), "href": href, "open": run.id, "below": [sides]},
-        {"pills": [label(RUN_STATE["removed" if run.removed_at else run.state])], "below": [review]},
+        {
+            "pills": [label(RUN_STATE["removed" if run.removed_at else run.state])],
+            "below": [review],
+        },
         {"text": models_words(run.models), "below": [settings]},
         run.iterations,
         {"text": _score(run.quality) or "", "below": [_revised(run)]},
@@ -52,7 +65,9 @@ def _score(value: float | None) -> str | None:
 
 
 def run_name(run: RunSummary) -> str:
-    """Name an audit in a list to choose from: ``12 Nov 2025 14:02 UTC · offline · 2 iterations``."""
+    """Name an audit in a list to choose from: ``12 Nov 2025 14:02 UTC · offline · 2
+    iterations``.
+    """
     changed = changed_settings_words(run.settings)
     parts = [f"{moment(run.started_at)} UTC", models_words(run.models), changed]
     return " · ".join([*filter(None, parts), counted(run.iterations or 0, "iteration")])

@@ -1,8 +1,9 @@
 """An opened abstract with the words its grade rests on, and what a person says of the grade.
 
-A person agrees with it, overrides one of its fields, or corrects what was read of the method, item by item with its
-sentence. Each is an entry of the screening log with a name and, for a change, a reason; a change is undone by a further
-entry. Items move the methodology, the direction of the finding moves what the kept studies say together.
+A person agrees with it, overrides one of its fields, or corrects what was read of the method, item
+by item with its sentence. Each is an entry of the screening log with a name and, for a change, a
+reason; a change is undone by a further entry. Items move the methodology, the direction of the
+finding moves what the kept studies say together.
 """
 
 from __future__ import annotations
@@ -57,8 +58,15 @@ _ABSTRACT = registered("screening_abstract")
 _OVERRIDE, _CORRECTION = "override-problem", "correction-problem"
 _OPEN = "correcting"
 _NAMES = ("correction-name", "override-name")
-_STATE_TONE: dict[ItemState, Tone] = {"stated": "good", "denied": "bad", "planned": "warn", "not_stated": "calm"}
-STATES: dict[str, Word] = {state: Word(ITEM_STATE_NAMES[state], _STATE_TONE[state]) for state in ITEM_STATES}
+_STATE_TONE: dict[ItemState, Tone] = {
+    "stated": "good",
+    "denied": "bad",
+    "planned": "warn",
+    "not_stated": "calm",
+}
+STATES: dict[str, Word] = {
+    state: Word(ITEM_STATE_NAMES[state], _STATE_TONE[state]) for state in ITEM_STATES
+}
 
 Value = float | bool | str | None
 
@@ -86,11 +94,15 @@ def beside_buttons(ids: Sequence[str], opened: str) -> None:
 
 
 def show_abstract(opened: OpenedScreening, grade: Grade) -> None:
-    """Draw an abstract with the reasons of its grade, who agrees, what was read of it, and the ways to change it."""
+    """Draw an abstract with the reasons of its grade, who agrees, what was read of it, and the ways
+    to change it.
+    """
     abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
     overrides = effective_overrides(opened.overrides).get(grade.abstract_id, {})
     reveal = st.session_state.pop("screening-reveal", "") == grade.abstract_id
-    data = abstract_data(grade, abstract, machine=opened.machine.grade(grade.abstract_id), overrides=overrides)
+    data = abstract_data(
+        grade, abstract, machine=opened.machine.grade(grade.abstract_id), overrides=overrides
+    )
     _ABSTRACT(data={**data, "reveal": reveal}, key="screening-abstract")
     _agreement(opened, grade)
     if abstract.text.strip():
@@ -99,13 +111,23 @@ def show_abstract(opened: OpenedScreening, grade: Grade) -> None:
 
 
 def _agreement(opened: OpenedScreening, grade: Grade) -> None:
-    """Draw who agrees with the critic's grade of the abstract, and the button to agree or to take it back."""
+    """Draw who agrees with the critic's grade of the abstract, and the button to agree or to take
+    it back.
+    """
     agreeing = [each for each in opened.agreements if each.abstract_id == grade.abstract_id]
     name = reviewer()
     with st.container(horizontal=True, vertical_alignment="center", key="agreement-bar"):
         if name is not None and any(each.reviewer == name for each in agreeing):
             undo = opened, grade.abstract_id, False
-            action("Undo my agreement", "agree-undo", "undo", _agree, *undo, takes="decide", type="tertiary")
+            action(
+                "Undo my agreement",
+                "agree-undo",
+                "undo",
+                _agree,
+                *undo,
+                takes="decide",
+                type="tertiary",
+            )
         else:
             changed = bool(set(grade.overridden) - {"direction"})  # which no grader sets
             action(
@@ -116,14 +138,21 @@ def _agreement(opened: OpenedScreening, grade: Grade) -> None:
                 *(opened, grade.abstract_id, True),
                 takes="decide",
                 disabled=changed,
-                why="A person has changed this grade: undo that first."
-                if changed
-                else "You looked at it and would grade it the same. Agreements count in how often people change a "
-                "grade (Drift).",
+                why=(
+                    "A person has changed this grade: undo that first."
+                    if changed
+                    else (
+                        "You looked at it and would grade it the same. Agreements count in how"
+                        " often people change a grade (Drift)."
+                    )
+                ),
                 shortcut=AGREE.shortcut,
             )
         if agreeing:
-            st.text(", ".join(f"{each.reviewer} agrees ({day(each.at)})" for each in agreeing), width="stretch")
+            st.text(
+                ", ".join(f"{each.reviewer} agrees ({day(each.at)})" for each in agreeing),
+                width="stretch",
+            )
 
 
 def _agree(opened: OpenedScreening, abstract_id: str, agrees: bool) -> None:
@@ -147,15 +176,23 @@ def _agree(opened: OpenedScreening, abstract_id: str, agrees: bool) -> None:
 
 
 def _change(
-    opened: OpenedScreening, abstract_id: str, field: OverrideField, value_key: str, slot: str, *reasons: str
+    opened: OpenedScreening,
+    abstract_id: str,
+    field: OverrideField,
+    value_key: str,
+    slot: str,
+    *reasons: str,
 ) -> None:
-    """Record the value and the reason that were chosen; what is missing is asked for in the form they are chosen in.
+    """Record the value and the reason that were chosen; what is missing is asked for in the form
+    they are chosen in.
 
     ``reasons`` are the keys of the fields that can hold a reason: the first that does is taken.
     """
     what = slot.removesuffix("-problem")
     value: Value = st.session_state.get(value_key)
-    reason = next((text for key in reasons if (text := str(st.session_state.get(key) or "").strip())), "")
+    reason = next(
+        (text for key in reasons if (text := str(st.session_state.get(key) or "").strip())), ""
+    )
     if not named(*_NAMES):
         st.session_state[slot] = f"Type your name first: it is recorded with the {what}."
     elif value is None:
@@ -173,11 +210,18 @@ def _undo(opened: OpenedScreening, abstract_id: str, field: OverrideField, slot:
     if named(*_NAMES):
         _recorded(opened, abstract_id, field, None, "", slot)
     else:
-        st.session_state[slot] = "Type your name first, at the top of the page: it is recorded with an undo, too."
+        st.session_state[slot] = (
+            "Type your name first, at the top of the page: it is recorded with an undo, too."
+        )
 
 
 def _recorded(
-    opened: OpenedScreening, abstract_id: str, field: OverrideField, value: Value, reason: str, slot: str
+    opened: OpenedScreening,
+    abstract_id: str,
+    field: OverrideField,
+    value: Value,
+    reason: str,
+    slot: str,
 ) -> bool:
     changed = attempt(
         lambda: served_workbench().screenings.override(
@@ -195,22 +239,32 @@ def _recorded(
     return changed is not None
 
 
-def _override_panel(opened: OpenedScreening, grade: Grade, overrides: Mapping[OverrideField, Override]) -> None:
+def _override_panel(
+    opened: OpenedScreening, grade: Grade, overrides: Mapping[OverrideField, Override]
+) -> None:
     """Draw the form, what is in force on this abstract, and what follows for the screening."""
     with st.container(border=True, key="override-panel"):
         st.markdown("**Override this grade**")
-        with st.container():  # always there, so that the fields below stay where they are once the name is known
+        # always there, so that the fields below stay where they are once the name is known
+        with st.container():
             name_field("override-name", width=320)
-        field_at, value_at, why_at, go_at = st.columns([2.5, 3.1, 2.8, 2.1], vertical_alignment="bottom")
+        field_at, value_at, why_at, go_at = st.columns(
+            [2.5, 3.1, 2.8, 2.1], vertical_alignment="bottom"
+        )
         with field_at:
             field: GradeField = st.selectbox(
-                "Field", list(FIELD), key="override-field", format_func=lambda name: FIELD[name].text
+                "Field",
+                list(FIELD),
+                key="override-field",
+                format_func=lambda name: FIELD[name].text,
             )
         key = f"override-{grade.abstract_id}-{field}"
         with value_at:
             _value(grade, field, key)
         placeholder = "Why this value is right"
-        why_at.text_input("Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder=placeholder)
+        why_at.text_input(
+            "Reason", key="override-reason", max_chars=LONGEST_REASON, placeholder=placeholder
+        )
         if criteria := [each.reason for each in criteria_of(opened.screening.settings)]:
             st.pills("Criterion of the team, as the reason", criteria, key="override-criterion")
         with go_at:
@@ -219,7 +273,15 @@ def _override_panel(opened: OpenedScreening, grade: Grade, overrides: Mapping[Ov
                 "override-record",
                 "edit",
                 _change,
-                *(opened, grade.abstract_id, field, key, _OVERRIDE, "override-reason", "override-criterion"),
+                *(
+                    opened,
+                    grade.abstract_id,
+                    field,
+                    key,
+                    _OVERRIDE,
+                    "override-reason",
+                    "override-criterion",
+                ),
                 takes="decide",
                 type="primary",
                 width="stretch",
@@ -229,7 +291,10 @@ def _override_panel(opened: OpenedScreening, grade: Grade, overrides: Mapping[Ov
             if name in overrides:
                 _in_force(opened, overrides[name])
         now, machine = opened.screening, opened.machine
-        result = f"The result is now **{OUTCOME[now.outcome].text.lower()}**, {counted(len(now.kept), 'abstract')} kept"
+        result = (
+            f"The result is now **{OUTCOME[now.outcome].text.lower()}**,"
+            f" {counted(len(now.kept), 'abstract')} kept"
+        )
         if now.rounds:
             result += f", last round: {SUFFICIENCY[now.rounds[-1].ruling.decision].text}"
         if now.outcome != machine.outcome:
@@ -247,7 +312,12 @@ def _value(grade: Grade, field: GradeField, key: str) -> None:
     if field == "recommendation":
         names = {name: word.text for name, word in RECOMMENDATION.items()}
         st.segmented_control(
-            "Value", RECOMMENDATIONS, default=current, key=key, required=True, format_func=names.__getitem__
+            "Value",
+            RECOMMENDATIONS,
+            default=current,
+            key=key,
+            required=True,
+            format_func=names.__getitem__,
         )
     elif field in ("relevance_score", "methodology_score"):
         st.slider("Value", 0.0, 1.0, value=float(current or 0.0), step=0.01, key=key)
@@ -267,34 +337,46 @@ def _in_force(opened: OpenedScreening, override: Override) -> None:
         value = value_text(field, override.value)  # type: ignore[arg-type]
         st.text(f"{name} set to {value} by {by}", width="stretch")
         undo = opened, override.abstract_id, field, _OVERRIDE
-        action("Undo", f"undo-override-{field}", "undo", _undo, *undo, takes="decide", type="tertiary")
+        action(
+            "Undo", f"undo-override-{field}", "undo", _undo, *undo, takes="decide", type="tertiary"
+        )
 
 
 # The appraisal: what was read of the method, and of the finding where the study is kept.
 
 
 def marked(sentence: str, start: int, words: str) -> str:
-    """Return a sentence as Markdown, the words that begin at ``start`` marked; a long one is cut around them."""
+    """Return a sentence as Markdown, the words that begin at ``start`` marked; a long one is cut
+    around them.
+    """
     before, after = sentence[:start], sentence[start + len(words) :]
     if len(sentence) > LONGEST_SENTENCE:
         half = LONGEST_SENTENCE // 2
         before = f"… {before[-half:]}" if len(before) > half else before
         after = f"{after[:half]} …" if len(after) > half else after
     lead, trail = (" " if before[-1:].isspace() else ""), (" " if after[:1].isspace() else "")
-    return f"{escaped(before)}{lead}:blue-background[{escaped(words)}]{trail}{escaped(after)}".strip()
+    return (
+        f"{escaped(before)}{lead}:blue-background[{escaped(words)}]{trail}{escaped(after)}".strip()
+    )
 
 
 def _appraisal(
-    opened: OpenedScreening, grade: Grade, abstract: Abstract, overrides: Mapping[OverrideField, Override]
+    opened: OpenedScreening,
+    grade: Grade,
+    abstract: Abstract,
+    overrides: Mapping[OverrideField, Override],
 ) -> None:
     with st.container(border=True, key="appraisal", gap="small"):
         st.markdown("**Appraisal**")
         st.caption(
-            "The design is not known, and with it what the abstract should report. Set the design below."
+            "The design is not known, and with it what the abstract should report. Set the design"
+            " below."
             if grade.design is None
-            else f"What {with_article(DESIGN[grade.design])} should report, and the sentence each was read from. Only "
-            "what is stated earns points; correct what was read wrong, and the abstract is graded again by the same "
-            "rules."
+            else (
+                f"What {with_article(DESIGN[grade.design])} should report, and the sentence each"
+                " was read from. Only what is stated earns points; correct what was read wrong,"
+                " and the abstract is graded again by the same rules."
+            )
         )
         show_problem(_CORRECTION)
         items = appraise(abstract, grade.design) if grade.design else ()
@@ -302,16 +384,28 @@ def _appraisal(
             _row(
                 opened,
                 grade,
-                Item(each.item, LABELS[each.item][:1].upper() + LABELS[each.item][1:], STATES, each.state),
+                Item(
+                    each.item,
+                    LABELS[each.item][:1].upper() + LABELS[each.item][1:],
+                    STATES,
+                    each.state,
+                ),
                 note=f"{each.points:g} {'point' if each.points == 1 else 'points'}",
                 now=grade.corrections.get(each.item, each.state),
-                sentence=marked(*sentence_of(each.words[0], abstract), each.words[0].text) if each.words else "",
+                sentence=(
+                    marked(*sentence_of(each.words[0], abstract), each.words[0].text)
+                    if each.words
+                    else ""
+                ),
                 by=overrides.get(each.item),
             )
     if grade.recommendation == "keep":
         with st.container(border=True, key="finding", gap="small"):
             st.markdown("**Finding**")
-            st.caption("Its direction counts in the summary of findings, and in whether the kept studies conflict.")
+            st.caption(
+                "Its direction counts in the summary of findings, and in whether the kept studies"
+                " conflict."
+            )
             found = finding(opened.screening.question, abstract)
             words = " ".join(found.words.text.split()) if found.words else ""
             _row(
@@ -326,7 +420,9 @@ def _appraisal(
 
 
 class Item(NamedTuple):
-    """What can be corrected: its field, its name, the states it can have, and the one that was read."""
+    """What can be corrected: its field, its name, the states it can have, and the one that was
+    read.
+    """
 
     field: OverrideField
     name: str
@@ -335,7 +431,14 @@ class Item(NamedTuple):
 
 
 def _row(
-    opened: OpenedScreening, grade: Grade, item: Item, *, note: str, now: str, sentence: str, by: Override | None
+    opened: OpenedScreening,
+    grade: Grade,
+    item: Item,
+    *,
+    note: str,
+    now: str,
+    sentence: str,
+    by: Override | None,
 ) -> None:
     """Draw an item as it is now, with the sentence it was read from: Markdown, safe to show."""
     place = grade.abstract_id, item.field
@@ -378,7 +481,9 @@ def _correction(opened: OpenedScreening, grade: Grade, item: Item, now: str) -> 
             if name := reviewer():
                 st.text(f"by {name}")
         placeholder = "Where you read it, for example"
-        why.text_input("Reason", key="correction-reason", max_chars=LONGEST_REASON, placeholder=placeholder)
+        why.text_input(
+            "Reason", key="correction-reason", max_chars=LONGEST_REASON, placeholder=placeholder
+        )
         with go:
             action(
                 "Correct it",

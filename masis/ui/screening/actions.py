@@ -35,7 +35,9 @@ def named(*keys: str) -> bool:
 
 
 def attempt(do: Callable[[], T], slot: str = PROBLEM) -> T | None:
-    """Return what ``do`` gives; where it raises a MasisError, leave its words to be shown and return None."""
+    """Return what ``do`` gives; where it raises a MasisError, leave its words to be shown and
+    return None.
+    """
     try:
         return do()
     except MasisError as error:
@@ -44,14 +46,18 @@ def attempt(do: Callable[[], T], slot: str = PROBLEM) -> T | None:
 
 
 def show_problem(slot: str, show: Callable[..., object] = st.warning) -> None:
-    """Show what went wrong, once, in a container that is always there: what is drawn below it stays where it is."""
+    """Show what went wrong, once, in a container that is always there: what is drawn below it stays
+    where it is.
+    """
     with st.container():
         if problem := st.session_state.pop(slot, ""):
             show(problem, icon=":material/error:")
 
 
 def open_screening(screening_id: str | None) -> None:
-    """Let the address name another screening, or none where the id is empty; None, which could not be made, is none."""
+    """Let the address name another screening, or none where the id is empty; None, which could not
+    be made, is none.
+    """
     if screening_id is not None:
         address.clear(OF_ONE)
         address.put("screening", screening_id)

@@ -1,7 +1,7 @@
 """A new screening: the question and its concepts, where to look, what to hold to.
 
-Beside it stands what the first search would bring. Files of abstracts are imported on a thread of their own, so that no
-click cuts an import short.
+Beside it stands what the first search would bring. Files of abstracts are imported on a thread of
+their own, so that no click cuts an import short.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ MOST_ERRORS = 8
 FIRST_SHOWN = 10
 LONGEST_NAME = 120
 SOON_S = 0.4
-"""So long the click waits for an import: most are done by then, and nothing has to be drawn in between."""
+"""So long the click waits for an import: most are done by then, and nothing has to be drawn in
+between.
+"""
 
 FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
 MEMORY, GRADERS, CRITERIA = "screening_memory", "screening_graders", "screening_criteria"
@@ -76,10 +78,15 @@ _STYLE = """<style>
   span[title] { color: light-dark(#fff, #101417); }
   button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
 </style>"""
-"""What was chosen is shown in the primary colour, on which Streamlit's white has too little contrast in the dark."""
+"""What was chosen is shown in the primary colour, on which Streamlit's white has too little
+contrast in the dark.
+"""
 
 
-TUNABLE = (("screening_retrieve", "Abstracts a round", 1, 200), ("screening_max_rounds", "Most rounds", 1, 8))
+TUNABLE = (
+    ("screening_retrieve", "Abstracts a round", 1, 200),
+    ("screening_max_rounds", "Most rounds", 1, 8),
+)
 """Numbers that the form offers: the setting, its words, its bounds."""
 OFFERED = (*(name for name, *_ in TUNABLE), MEMORY, GRADERS, CRITERIA, CONCEPTS)
 
@@ -87,10 +94,13 @@ OFFERED = (*(name for name, *_ in TUNABLE), MEMORY, GRADERS, CRITERIA, CONCEPTS)
 class CorpusUpload(BackgroundTask):
     """One import: what it has come to so far, readable while it goes on.
 
-    ``errors`` are of single records, ``refused`` of files that could not be imported, or not to their end.
+    ``errors`` are of single records, ``refused`` of files that could not be imported, or not to
+    their end.
     """
 
-    def __init__(self, workbench: Workbench, actor: Actor, corpus: str, files: Sequence[tuple[str, BytesIO]]) -> None:
+    def __init__(
+        self, workbench: Workbench, actor: Actor, corpus: str, files: Sequence[tuple[str, BytesIO]]
+    ) -> None:
         super().__init__()
         self._workbench, self._actor, self.corpus = workbench, actor, corpus.strip()
         self._files = tuple((name[:LONGEST_NAME], stream) for name, stream in files)
@@ -104,7 +114,10 @@ class CorpusUpload(BackgroundTask):
     def says(self) -> str:
         """How far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
         of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
-        return f"Importing {self._files[self._at][0]}{of_files}: {counted(self._records, 'record')} so far."
+        return (
+            f"Importing {self._files[self._at][0]}{of_files}: {counted(self._records, 'record')} so"
+            " far."
+        )
 
     @property
     def share(self) -> float:
@@ -122,9 +135,17 @@ class CorpusUpload(BackgroundTask):
         for at, (name, stream) in enumerate(self._files):
             self._at = at
             try:
-                found = itertools.takewhile(lambda _: not self.stopping, read_abstracts(stream, name=name))
-                listeners: dict[str, Any] = {"source": name, "on_batch": dealt_with, "on_error": self.errors.append}
-                self.done.append(self._workbench.corpora.add(self._actor, self.corpus, found, **listeners))
+                found = itertools.takewhile(
+                    lambda _: not self.stopping, read_abstracts(stream, name=name)
+                )
+                listeners: dict[str, Any] = {
+                    "source": name,
+                    "on_batch": dealt_with,
+                    "on_error": self.errors.append,
+                }
+                self.done.append(
+                    self._workbench.corpora.add(self._actor, self.corpus, found, **listeners)
+                )
             except MasisError as error:
                 self.refused.append(error)
             except Exception as error:
@@ -144,7 +165,9 @@ class ScreeningForm(SettingsForm):
     imported: InstanceOf[CorpusUpload] | None = None
 
     def applied_to(self, base: Settings) -> Settings:
-        """Return the settings with what was changed in the form; a stored change that makes no sense is left out."""
+        """Return the settings with what was changed in the form; a stored change that makes no
+        sense is left out.
+        """
         for name, value in self.settings.items():
             if name in OFFERED and (name != GRADERS or str(value).strip(" ,")):
                 with suppress(ValidationError):
@@ -171,7 +194,9 @@ def show_form(workbench: Workbench) -> None:
             most=LONGEST_QUESTION,
             rows=3,
             hint="For example: population, intervention, comparison, outcome.",
-            placeholder="Does velotarine lower blood pressure in adults with resistant hypertension?",
+            placeholder=(
+                "Does velotarine lower blood pressure in adults with resistant hypertension?"
+            ),
         )
         with st.container():
             if any(each.name == CORPUS for each in corpora):
@@ -185,7 +210,10 @@ def show_form(workbench: Workbench) -> None:
             most=LONGEST_CRITERIA,
             on_text=lambda typed: ScreeningForm.current().change(CRITERIA, typed),
             rows=2,
-            hint="A line each. Shown with the result, and offered as reasons when a person discards an abstract.",
+            hint=(
+                "A line each. Shown with the result, and offered as reasons when a person discards"
+                " an abstract."
+            ),
             placeholder="include: adults\nexclude: no control group",
             optional=True,
         )
@@ -194,7 +222,11 @@ def show_form(workbench: Workbench) -> None:
     st.html(with_selectors(_STYLE))
     with right, st.container(key="screening-rail"):
         if corpora or PUBMED in sources:
-            start: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
+            start: dict[str, Any] = {
+                "type": "primary",
+                "width": "stretch",
+                "shortcut": "Ctrl+Enter",
+            }
             action("Screen the evidence", "start-screening", "play_arrow", _start, **start)
             try:
                 also = " The queries go to PubMed." if PUBMED in sources else ""
@@ -235,16 +267,24 @@ def _take_demo_question() -> None:
     if found is not None:
         form = ScreeningForm.current()
         settings = {**form.settings, "screening_retrieve": found.retrieve, CONCEPTS: ""}
-        form.save(replaced=True, question=found.question, sources=(_source(CORPUS),), settings=settings)
+        form.save(
+            replaced=True, question=found.question, sources=(_source(CORPUS),), settings=settings
+        )
 
 
 def _concepts(form: ScreeningForm) -> None:
-    """Draw what was understood of the question, a field for each part; what is typed takes its place."""
-    read, written = concepts_as_text(form.question.strip()), concept_lines(form.effective.screening_concepts)
+    """Draw what was understood of the question, a field for each part; what is typed takes its
+    place.
+    """
+    read, written = (
+        concepts_as_text(form.question.strip()),
+        concept_lines(form.effective.screening_concepts),
+    )
     with st.container(key="screening-concepts", gap="small"):
         st.markdown("**Concepts of the question**")
         st.caption(
-            f"What was read of the question. Correct it, and relevance is judged by what you write. {CONCEPT_HINT}"
+            "What was read of the question. Correct it, and relevance is judged by what you write."
+            f" {CONCEPT_HINT}"
         )
         for pair in (PARTS[:2], PARTS[2:]):
             for column, part in zip(st.columns(2, gap="medium"), pair, strict=True):
@@ -253,8 +293,11 @@ def _concepts(form: ScreeningForm) -> None:
                         CONCEPT_NAMES[part],
                         key=f"screening-concept-{part}",
                         text=written.get(part, read[part]),
-                        # Another question is read as other concepts, which the field is then to show.
-                        version=f"{form.version}-{hashlib.sha256(read[part].encode()).hexdigest()[:12]}",
+                        # Another question is read as other concepts, which the field is then to
+                        # show.
+                        version=(
+                            f"{form.version}-{hashlib.sha256(read[part].encode()).hexdigest()[:12]}"
+                        ),
                         most=LONGEST_CONCEPTS,
                         on_text=partial(_take_concept, part),
                         rows=1,
@@ -291,10 +334,14 @@ def _chosen_sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> 
     return chosen or tuple(existing[:1])
 
 
-def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: tuple[str, ...]) -> None:
+def _sources(
+    form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: tuple[str, ...]
+) -> None:
     known = {
-        _source(each.name): f"{'Demo abstracts' if each.name == CORPUS else each.name} "
-        f"({counted(each.abstracts, 'abstract')})"
+        _source(each.name): (
+            f"{'Demo abstracts' if each.name == CORPUS else each.name} "
+            f"({counted(each.abstracts, 'abstract')})"
+        )
         for each in corpora
     } | {PUBMED: "PubMed (asks the network)"}
     where, add = st.columns([3, 1], vertical_alignment="bottom")
@@ -309,14 +356,32 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
     )
     with add.popover("Import", icon=":material/upload_file:", width="stretch"):
         st.markdown("**Abstracts of your own**")
-        st.caption("JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text. Each study is stored once.")
-        st.text_input("Into the corpus", key="screening-corpus-name", value="my abstracts", max_chars=100)
+        st.caption(
+            "JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text. Each study is stored once."
+        )
+        st.text_input(
+            "Into the corpus", key="screening-corpus-name", value="my abstracts", max_chars=100
+        )
         key = f"screening-upload-{form.uploads}"
         st.file_uploader("Files", type=FORMATS, accept_multiple_files=True, key=key)
-        action("Import", "screening-import", "upload_file", _import_chosen, key, disabled=_upload() is not None)
+        action(
+            "Import",
+            "screening-import",
+            "upload_file",
+            _import_chosen,
+            key,
+            disabled=_upload() is not None,
+        )
         if _source(CORPUS) not in known:
-            action("Load the demo abstracts", "load-demo-too", "library_add", _load_demo, type="tertiary")
-    with st.container():  # always there: the settings below stay where they are when an import begins or ends
+            action(
+                "Load the demo abstracts",
+                "load-demo-too",
+                "library_add",
+                _load_demo,
+                type="tertiary",
+            )
+    # always there: the settings below stay where they are when an import begins or ends
+    with st.container():
         if _upload() is not None:
             says = "You can go on with the form or leave the page: the import goes on."
             show_live(partial(draw_task, _upload, "import", "screening-import-stop", says=says))
@@ -327,13 +392,20 @@ def _sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: t
 def _show_imported(upload: CorpusUpload) -> None:
     """Say what the last files brought, and what of them could not be imported."""
     for each in upload.done:
-        counts = f"{counted(each.identified, 'record')}, {each.added:,} added, {counted(each.duplicates, 'duplicate')}"
+        counts = (
+            f"{counted(each.identified, 'record')}, {each.added:,} added,"
+            f" {counted(each.duplicates, 'duplicate')}"
+        )
         st.text(f"{each.source}: {counts}, {each.faulty:,} unreadable")
     if upload.stopping:
-        st.text("The import was stopped. What was read is stored; the same files again add the rest.")
+        st.text(
+            "The import was stopped. What was read is stored; the same files again add the rest."
+        )
     for errors, what in ((upload.refused, "file"), (upload.errors, "record")):
         if errors:
-            st.warning(f"{counted(len(errors), what)} could not be imported.", icon=":material/error:")
+            st.warning(
+                f"{counted(len(errors), what)} could not be imported.", icon=":material/error:"
+            )
             st.text("\n".join(str(error) for error in errors[:MOST_ERRORS]))
 
 
@@ -355,7 +427,9 @@ def _import_chosen(key: str) -> None:
     if not files:
         form.refused = InputError("There is no file to import", cure="Choose one first.")
         return
-    upload = CorpusUpload(served_workbench(), actor(), st.session_state["screening-corpus-name"], files)
+    upload = CorpusUpload(
+        served_workbench(), actor(), st.session_state["screening-corpus-name"], files
+    )
     upload.start()
     st.session_state[UNDER_WAY] = upload
     upload.wait(SOON_S)
@@ -364,18 +438,24 @@ def _import_chosen(key: str) -> None:
 
 
 def _upload() -> CorpusUpload | None:
-    """Return the import of this session that is under way, or has ended since the page was drawn."""
+    """Return the import of this session that is under way, or has ended since the page
+    was drawn.
+    """
     found: CorpusUpload | None = st.session_state.get(UNDER_WAY)
     return found
 
 
 def _take_finished_import(form: ScreeningForm) -> None:
-    """Show what an import that is over has brought; the corpus becomes one of the form's sources."""
+    """Show what an import that is over has brought; the corpus becomes one of the
+    form's sources.
+    """
     if (upload := _upload()) is not None and upload.over:
         del st.session_state[UNDER_WAY]
         form.imported = upload
         if any(each.added or each.duplicates for each in upload.done):
-            form.save(replaced=True, sources=tuple(dict.fromkeys((*form.sources, _source(upload.corpus)))))
+            form.save(
+                replaced=True, sources=tuple(dict.fromkeys((*form.sources, _source(upload.corpus))))
+            )
 
 
 # What to hold to, and who grades.
@@ -384,7 +464,9 @@ def _take_finished_import(form: ScreeningForm) -> None:
 def _settings(form: ScreeningForm) -> None:
     settings = form.effective
     with form.settings_panel():
-        for column, (name, text, least, most) in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
+        for column, (name, text, least, most) in zip(
+            st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True
+        ):
             value = min(max(getattr(settings, name), least), most)
             with column:
                 form.draw_setting(name, st.number_input, text, least, most, value, step=1)
@@ -399,13 +481,15 @@ def _settings(form: ScreeningForm) -> None:
             on_change=_take_graders,
         )
         st.caption(
-            "Offline means rules and measurements on this machine; another model is typed as PROVIDER:MODEL. Several "
-            "graders judge independently, and a written rule combines their grades."
+            "Offline means rules and measurements on this machine; another model is typed as"
+            " PROVIDER:MODEL. Several graders judge independently, and a written rule combines"
+            " their grades."
         )
         label = "Let the acceptance memory adapt what is required"
         form.draw_setting(MEMORY, st.toggle, label, settings.screening_memory)
         st.caption(
-            f"At most {settings.screening_memory_bound:.2f} either way. Every screening records the thresholds it used."
+            f"At most {settings.screening_memory_bound:.2f} either way. Every screening records the"
+            " thresholds it used."
         )
 
 
@@ -418,9 +502,13 @@ def _take_graders() -> None:
 
 
 def where_it_grades(settings: Settings) -> str:
-    """Return what leaves the machine, in a sentence. Raises SettingsError for a grader that can't be asked."""
+    """Return what leaves the machine, in a sentence. Raises SettingsError for a grader that can't
+    be asked.
+    """
     names = grader_names(settings)
-    sent = dict.fromkeys(endpoint_of(resolve(each, ROLE, settings), settings) for each in names if each != OFFLINE)
+    sent = dict.fromkeys(
+        endpoint_of(resolve(each, ROLE, settings), settings) for each in names if each != OFFLINE
+    )
     if not sent:
         return "Graded on this machine, without a language model; nothing is sent anywhere."
     return f"Graded by {' and '.join(names)}. Question and abstracts go to {', '.join(sent)}."
@@ -430,16 +518,25 @@ def _no_corpus() -> None:
     with st.container(border=True):
         st.markdown("**There are no abstracts yet**")
         st.markdown(
-            "Load those written for the demo, import a file of your own, or choose PubMed as a source. On the command "
-            f"line: {command_markdown('masis screening corpus NAME FILE')}"
+            "Load those written for the demo, import a file of your own, or choose PubMed as a"
+            f" source. On the command line: {command_markdown('masis screening corpus NAME FILE')}"
         )
         action(
-            "Load the demo abstracts", "load-demo-abstracts", "library_add", _load_demo, type="primary", width="stretch"
+            "Load the demo abstracts",
+            "load-demo-abstracts",
+            "library_add",
+            _load_demo,
+            type="primary",
+            width="stretch",
         )
 
 
-def _understood(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the panel beside the form shows: what the question's own search brings from the first corpus."""
+def _understood(
+    workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return what the panel beside the form shows: what the question's own search brings from the
+    first corpus.
+    """
     names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
     first: tuple[Abstract, ...] = ()
     if form.question.strip() and names:
@@ -467,10 +564,16 @@ def _start() -> None:
     form = ScreeningForm.current()
     sources = _chosen_sources(form, served_workbench().store.corpora.list_all())
     if not form.question.strip():
-        form.refused = InputError("The question is missing", cure="Write what the evidence is to answer.")
+        form.refused = InputError(
+            "The question is missing", cure="Write what the evidence is to answer."
+        )
         return
     try:
-        where_it_grades(form.effective)  # raises for a model that can't be asked, while the form is in sight
-        address.put("screening", served_jobs().screen(actor(), form.question.strip(), sources, form.effective))
+        # raises for a model that can't be asked, while the form is in sight
+        where_it_grades(form.effective)
+        address.put(
+            "screening",
+            served_jobs().screen(actor(), form.question.strip(), sources, form.effective),
+        )
     except MasisError as error:
         form.refused = InputError(str(error), cure="What you typed is stored.")

@@ -1,8 +1,9 @@
-"""The page of the evidence critic: a new screening and those made before, or the one that the address names.
+"""The page of the evidence critic: a new screening and those made before, or the one that the
+address names.
 
-A screening under way is drawn live while it runs, found again by the address alone, and resumed where it was
-interrupted. Below the list stands what the critic has learned: the acceptance memory, and whether people disagree with
-it more often than before.
+A screening under way is drawn live while it runs, found again by the address alone, and resumed
+where it was interrupted. Below the list stands what the critic has learned: the acceptance memory,
+and whether people disagree with it more often than before.
 """
 
 from __future__ import annotations
@@ -46,13 +47,15 @@ def show_screening(workbench: Workbench) -> None:
         return
     st.title("Screening")
     st.markdown(
-        "The evidence critic searches abstracts for a question, grades each one, and decides whether what was found "
-        "suffices or more must be retrieved."
+        "The evidence critic searches abstracts for a question, grades each one, and decides"
+        " whether what was found suffices or more must be retrieved."
     )
     show_form(workbench)
     with st.container():
         _earlier(workbench)
-    kept = address.kept("memory", False, shows=address.value("memory") == "yes", key="screening-memory-open")
+    kept = address.kept(
+        "memory", False, shows=address.value("memory") == "yes", key="screening-memory-open"
+    )
     panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **kept)
     if panel.open:  # memory and drift are read from the store only where they are looked at
         memory, watch = panel.columns(2, gap="large")
@@ -64,11 +67,20 @@ def show_screening(workbench: Workbench) -> None:
 
 def _one(workbench: Workbench, screening_id: str) -> None:
     icon = ":material/arrow_back:"
-    st.button("Screenings", icon=icon, type="tertiary", key="leave-screening", on_click=open_screening, args=("",))
+    st.button(
+        "Screenings",
+        icon=icon,
+        type="tertiary",
+        key="leave-screening",
+        on_click=open_screening,
+        args=("",),
+    )
     jobs, summary = served_jobs(), address.known(workbench.store.screenings.summary, screening_id)
     job = jobs.get(screening_id)
     if job is not None or (summary is not None and summary.state == "running"):
-        show_head(job.subject if job else summary.question if summary else "", label(RUN_STATE["running"]))
+        show_head(
+            job.subject if job else summary.question if summary else "", label(RUN_STATE["running"])
+        )
         show_live(draw_live, screening_id)
     elif summary is None:
         _never_began(screening_id, jobs.failure("screening", screening_id))
@@ -77,9 +89,23 @@ def _one(workbench: Workbench, screening_id: str) -> None:
         show_head(summary.question, label(RUN_STATE["removed"]), reasons=[reason])
         st.page_link("pages/screening.py", label="Screen it again", icon=":material/biotech:")
     elif summary.state == "interrupted":
-        show_head(summary.question, label(RUN_STATE["interrupted"]), reasons=list(filter(None, [summary.why])))
-        resume, why = acting(jobs.resume_screening, screening_id), "Goes on after the last finished round."
-        action("Resume the screening", "resume-screening", "play_arrow", resume, why=why, type="primary")
+        show_head(
+            summary.question,
+            label(RUN_STATE["interrupted"]),
+            reasons=list(filter(None, [summary.why])),
+        )
+        resume, why = (
+            acting(jobs.resume_screening, screening_id),
+            "Goes on after the last finished round.",
+        )
+        action(
+            "Resume the screening",
+            "resume-screening",
+            "play_arrow",
+            resume,
+            why=why,
+            type="primary",
+        )
         _rounds(workbench.store.screenings.progress(screening_id), "")
     else:
         show_over(workbench, screening_id)
@@ -113,7 +139,9 @@ def _earlier(workbench: Workbench) -> None:
         st.caption("None yet. Each is stored with its rounds and grades, and can be opened again.")
         return
     rows = [_summary_row(each) for each in found]
-    if opened := linked_table(SUMMARY_COLUMNS, rows, description="Earlier screenings", key="screening-list"):
+    if opened := linked_table(
+        SUMMARY_COLUMNS, rows, description="Earlier screenings", key="screening-list"
+    ):
         address.put("screening", opened)
         st.rerun()
     if len(found) == LISTED:
@@ -121,7 +149,9 @@ def _earlier(workbench: Workbench) -> None:
 
 
 def _summary_row(summary: ScreeningSummary) -> Row:
-    """Return a screening as the list shows it, with the critic's outcome and the number of overrides since."""
+    """Return a screening as the list shows it, with the critic's outcome and the number of
+    overrides since.
+    """
     word = OUTCOME[summary.outcome] if summary.outcome else RUN_STATE[summary.state]
     if summary.removed_at is not None:
         word = RUN_STATE["removed"]
@@ -146,11 +176,17 @@ def _summary_row(summary: ScreeningSummary) -> Row:
 def draw_live(screening_id: str) -> bool:
     """Draw what has happened so far; returns whether the screening is under way."""
     workbench, jobs = served_workbench(), served_jobs()
-    here, summary = jobs.get(screening_id) is not None, address.known(workbench.store.screenings.summary, screening_id)
+    here, summary = (
+        jobs.get(screening_id) is not None,
+        address.known(workbench.store.screenings.summary, screening_id),
+    )
     running = summary is not None and summary.state == "running"
     if not here and (not running or screening_id in workbench.screenings.mark_lost()):
         return False
-    stopping, stop = jobs.cancelling("screening", screening_id), acting(jobs.cancel, "screening", screening_id)
+    stopping, stop = (
+        jobs.cancelling("screening", screening_id),
+        acting(jobs.cancel, "screening", screening_id),
+    )
     show_stop("screening", "rounds", stopping=stopping, on_click=stop, label="Stop the screening")
     if waits := waits_for("screening", screening_id, summary is not None):
         st.text(waits)
@@ -161,7 +197,11 @@ def draw_live(screening_id: str) -> bool:
 
 
 def _rounds(done: ScreeningProgress, waiting: str) -> None:
-    keep_share = done.thresholds.keep_share if done.thresholds else served_workbench().settings.screening_keep_share
+    keep_share = (
+        done.thresholds.keep_share
+        if done.thresholds
+        else served_workbench().settings.screening_keep_share
+    )
     show_rounds([finished.round for finished in done.progress.finished], keep_share, waiting)
 
 
@@ -173,7 +213,10 @@ def now_words(events: Sequence[ScreeningEvent]) -> str:
     number, data = f"Round {last.round}" if last.round is not None else "It", last.data
     if last.kind == "round_started":
         queries = data.get("queries")
-        return f"{number}: searching ({counted(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
+        return (
+            f"{number}: searching"
+            f" ({counted(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
+        )
     if last.kind == "searched":
         return f"{number}: {data.get('retrieved')} found, {data.get('new')} to grade."
     if last.kind == "graded":
@@ -188,31 +231,46 @@ def _memory(workbench: Workbench) -> None:
     settings, memory = workbench.settings, workbench.screenings.memory()
     st.header("Acceptance memory")
     st.markdown(
-        f"Earlier sufficient results can change what is required, by at most {settings.screening_memory_bound:.2f}. "
-        f"In the settings this is **{'on' if memory.on else 'off'}**; a single screening can have its own setting, "
-        "and records what it used."
+        "Earlier sufficient results can change what is required, by at most"
+        f" {settings.screening_memory_bound:.2f}. In the settings this is"
+        f" **{'on' if memory.on else 'off'}**; a single screening can have its own setting, and"
+        " records what it used."
     )
     if not memory.entries:
         st.caption("Empty so far: a screening with a sufficient result adds its kept abstracts.")
         return
-    entries = pd.DataFrame([each.model_dump(include={"design", "quality", "round"}) for each in memory.entries])
+    entries = pd.DataFrame(
+        [each.model_dump(include={"design", "quality", "round"}) for each in memory.entries]
+    )
     held = entries.groupby(entries["design"].fillna("other").map(DESIGN).rename("Design")).agg(
-        Accepted=("quality", "size"), mean=("quality", "mean"), first=("round", "min"), last=("round", "max")
+        Accepted=("quality", "size"),
+        mean=("quality", "mean"),
+        first=("round", "min"),
+        last=("round", "max"),
     )
     held["Mean quality"] = held["mean"].map("{:.2f}".format)
-    held["In rounds"] = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(held["first"], held["last"], strict=True)]
-    held = held.sort_values("Accepted", ascending=False, kind="stable")[["Accepted", "Mean quality", "In rounds"]]
+    held["In rounds"] = [
+        f"{a}" if a == b else f"{a} to {b}"
+        for a, b in zip(held["first"], held["last"], strict=True)
+    ]
+    held = held.sort_values("Accepted", ascending=False, kind="stable")[
+        ["Accepted", "Mean quality", "In rounds"]
+    ]
     st.table(held, border="horizontal", alt="Accepted abstracts by design")
     moved = adapted(settings.model_copy(update={"screening_memory": True}), memory.entries)
     own, then = (
-        ", ".join(f"{value:.2f}" for value in each.required_average) for each in (thresholds_of(settings), moved)
+        ", ".join(f"{value:.2f}" for value in each.required_average)
+        for each in (thresholds_of(settings), moved)
     )
     st.caption(
-        f"{memory.shift.why} Switched on, it would change what is required by {memory.shift.by:+.3f}: "
-        f"{own} would become {then}."
+        f"{memory.shift.why} Switched on, it would change what is required by"
+        f" {memory.shift.by:+.3f}: {own} would become {then}."
     )
     with st.popover("Reset", icon=":material/restart_alt:"):
-        st.markdown("Nothing is deleted: an entry in the log records that earlier acceptances no longer count.")
+        st.markdown(
+            "Nothing is deleted: an entry in the log records that earlier acceptances no longer"
+            " count."
+        )
         with st.container():
             name_field("memory-name")
         st.text_input("Reason", key="memory-reason", max_chars=500)
@@ -223,34 +281,54 @@ def _memory(workbench: Workbench) -> None:
 def _reset() -> None:
     reason = str(st.session_state.get("memory-reason", "")).strip()
     if not named("memory-name") or not reason:
-        st.session_state[_MEMORY_PROBLEM] = "A reset is recorded with a name and a reason: give both."
+        st.session_state[_MEMORY_PROBLEM] = (
+            "A reset is recorded with a name and a reason: give both."
+        )
     else:
-        attempt(lambda: served_workbench().screenings.reset_memory(actor(), reason=reason), _MEMORY_PROBLEM)
+        attempt(
+            lambda: served_workbench().screenings.reset_memory(actor(), reason=reason),
+            _MEMORY_PROBLEM,
+        )
 
 
 def _drift(series: Sequence[DriftSeries]) -> None:
-    """Draw the rate of disagreement in the order of the judgements, what is usual, and where the sums noticed drift."""
+    """Draw the rate of disagreement in the order of the judgements, what is usual, and where the
+    sums noticed drift.
+    """
     st.header("Drift")
     st.caption(
-        "How often people change a grade that they judge, by grader and by reviewer. **Agree with the grade**, on "
-        "an opened abstract, counts as well."
+        "How often people change a grade that they judge, by grader and by reviewer. **Agree with"
+        " the grade**, on an opened abstract, counts as well."
     )
     watched = {f"{each.who}: {each.what}": each.drift for each in series if each.drift.points}
     if not watched:
         st.caption("No grade has been changed or agreed with yet, so there is nothing to compare.")
         return
-    found = watched[st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")]
+    found = watched[
+        st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")
+    ]
     if len(found.points) < 2:
         st.caption(f"{found.why} There is no course to draw yet.")
         return
     st.caption(
-        f"{found.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade; tested is a "
-        "two-sided cumulative sum over all of them, in their order."
+        f"{found.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade;"
+        " tested is a two-sided cumulative sum over all of them, in their order."
     )
     usual = [] if found.usual is None else [{"value": found.usual}]
-    newest = pd.Series([point.value for point in found.points]).rolling(RATE_OVER, min_periods=1).mean()
+    newest = (
+        pd.Series([point.value for point in found.points]).rolling(RATE_OVER, min_periods=1).mean()
+    )
     rows = [
-        {"number": point.number + 1, "value": value, "alarm": "drift noticed" if point.alarm else "judgement"}
+        {
+            "number": point.number + 1,
+            "value": value,
+            "alarm": "drift noticed" if point.alarm else "judgement",
+        }
         for point, value in zip(found.points, newest, strict=True)
     ]
-    draw_chart(drift_chart, rows=rows, usual=usual, description="Disagreement in the order of the judgements")
+    draw_chart(
+        drift_chart,
+        rows=rows,
+        usual=usual,
+        description="Disagreement in the order of the judgements",
+    )

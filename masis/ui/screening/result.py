@@ -1,7 +1,8 @@
-"""A finished screening: its outcome and rounds, what the kept studies found, the flow, and the table of abstracts.
+"""A finished screening: its outcome and rounds, what the kept studies found, the flow, and the
+table of abstracts.
 
-From here the kept abstracts are audited, the question is screened further or with other concepts, and the result is
-exported. The abstract that the address names is drawn by ``abstract.py``.
+From here the kept abstracts are audited, the question is screened further or with other concepts,
+and the result is exported. The abstract that the address names is drawn by ``abstract.py``.
 """
 
 from __future__ import annotations
@@ -16,9 +17,24 @@ import numpy as np
 import streamlit as st
 
 from masis.schema.case import Case
-from masis.schema.screening import Abstract, Direction, Grade, Recommendation, Round, Screening, Thresholds
+from masis.schema.screening import (
+    Abstract,
+    Direction,
+    Grade,
+    Recommendation,
+    Round,
+    Screening,
+    Thresholds,
+)
 from masis.schema.wording import counted
-from masis.screening.grading.question import LONGEST_CONCEPTS, PARTS, Part, concepts_as_text, question_of, read_question
+from masis.screening.grading.question import (
+    LONGEST_CONCEPTS,
+    PARTS,
+    Part,
+    concepts_as_text,
+    question_of,
+    read_question,
+)
 from masis.screening.synthesis.findings import Finding
 from masis.screening.synthesis.prisma import DARK, PAGE, criteria_of, prisma_svg
 from masis.services import Workbench
@@ -29,7 +45,14 @@ from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Column, Row, column, linked_table, row
 from masis.ui.live import served_jobs
 from masis.ui.screening.abstract import beside_buttons, show_abstract
-from masis.ui.screening.actions import PROBLEM, attempt, name_field, named, open_screening, show_problem
+from masis.ui.screening.actions import (
+    PROBLEM,
+    attempt,
+    name_field,
+    named,
+    open_screening,
+    show_problem,
+)
 from masis.ui.screening.form import CONCEPT_HINT, CONCEPT_NAMES
 from masis.ui.shell import address
 from masis.ui.shell.address import link
@@ -60,13 +83,20 @@ from masis.views.words import LabelData, label
 PAGE_SIZE = 15
 MOST_FURTHER = 8
 LONGEST_TITLE = 140
-SIGN: dict[Direction, str] = {"effect": "▲", "no_clear_effect": "◄►", "opposite": "▼", "unclear": "?"}
+SIGN: dict[Direction, str] = {
+    "effect": "▲",
+    "no_clear_effect": "◄►",
+    "opposite": "▼",
+    "unclear": "?",
+}
 """The signs of an effect direction plot (Boon and Thomson, Res Synth Methods 2021;12:29)."""
 _STYLE = """<style>
 @media (max-width: 1100px) {
   :is(.st-key-screening-flow, .st-key-screening-course) @st-column { min-width: 100%; } }
 </style>"""
-"""On a narrow window charts stand below: in half of it the letters of the flow are 7 pixels high."""
+"""On a narrow window charts stand below: in half of it the letters of the flow are 7
+pixels high.
+"""
 Order = Literal["quality", "relevance", "found", "size"]
 ORDERS: dict[Order, str] = {
     "quality": "Best quality first",
@@ -80,7 +110,11 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     """Draw the page of one finished screening."""
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
-    opened = _opened(str(workbench.database), screening_id, workbench.store.screenings.summary(screening_id).version)
+    opened = _opened(
+        str(workbench.database),
+        screening_id,
+        workbench.store.screenings.summary(screening_id).version,
+    )
     screening = opened.screening
     found = [
         counted(len(screening.rounds), "round"),
@@ -89,7 +123,12 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         f"graded by {', '.join(screening.graders)}",
         moment(screening.started_at) + " UTC",
     ]
-    show_head(screening.question, label(OUTCOME[screening.outcome]), reasons=screening.reasons, found=found)
+    show_head(
+        screening.question,
+        label(OUTCOME[screening.outcome]),
+        reasons=screening.reasons,
+        found=found,
+    )
     _concepts(screening)
     with st.container(horizontal=True, vertical_alignment="center"):
         _hand_over(opened)
@@ -102,9 +141,13 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         if words := agreement_words(screening.grades):
             st.text(words)
     show_problem(PROBLEM, st.error)
-    with st.container():  # each part in one that is always there, so that those below stay where they are
+    # each part in one that is always there, so that those below stay where they are
+    with st.container():
         for warning in screening.warnings[:5]:
-            st.warning("A source or a grader failed; its part is missing from the counts.", icon=":material/warning:")
+            st.warning(
+                "A source or a grader failed; its part is missing from the counts.",
+                icon=":material/warning:",
+            )
             st.text(warning)
     with st.container():
         _findings(opened)
@@ -119,9 +162,14 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     if chosen := address.value("abstract"):
         grade = screening.grade(chosen)
         if grade is None:
-            st.info("The abstract in the address does not belong to this screening.", icon=":material/info:")
+            st.info(
+                "The abstract in the address does not belong to this screening.",
+                icon=":material/info:",
+            )
             return
-        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        with st.container(
+            horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
+        ):
             st.header("Abstract", width="content")
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
                 beside_buttons([each.abstract_id for each in listed(screening, *_shown())], chosen)
@@ -134,7 +182,9 @@ def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
     return served_workbench().screenings.open(screening_id)
 
 
-def show_head(question: str, state: LabelData, *, reasons: Sequence[str] = (), found: Sequence[str] = ()) -> None:
+def show_head(
+    question: str, state: LabelData, *, reasons: Sequence[str] = (), found: Sequence[str] = ()
+) -> None:
     """Draw the question, what became of its screening, and why."""
     st.set_page_config(page_title=tab_title(state["text"], question))
     case_head({"question": question, "state": state, "facts": list(found)}, key="screening-head")
@@ -142,16 +192,24 @@ def show_head(question: str, state: LabelData, *, reasons: Sequence[str] = (), f
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
-    """Say how far several graders agree on what to recommend; empty where no two scored an abstract."""
+    """Say how far several graders agree on what to recommend; empty where no two scored an
+    abstract.
+    """
     shares = [grade.agreement for grade in grades if grade.agreement is not None]
     if not shares:
         return ""
     graders = max(len(grade.opinions) for grade in grades)
     rated = [
-        [RECOMMENDATIONS.index(each.recommendation) for each in grade.opinions if each.unscored is None]
+        [
+            RECOMMENDATIONS.index(each.recommendation)
+            for each in grade.opinions
+            if each.unscored is None
+        ]
         for grade in grades
     ]
-    patterns = Patterns.of(np.array([row + [-1] * (graders - len(row)) for row in rated]), len(RECOMMENDATIONS))
+    patterns = Patterns.of(
+        np.array([row + [-1] * (graders - len(row)) for row in rated]), len(RECOMMENDATIONS)
+    )
     found = float(krippendorff_alpha(patterns, np.bincount(patterns.member).astype(float)))
     alpha = "" if math.isnan(found) else f", Krippendorff's alpha {found:.2f}"
     agree = f"agree on {sum(shares) / len(shares):.0%} of {counted(len(shares), 'abstract')}"
@@ -174,10 +232,18 @@ def _concepts(screening: Screening) -> None:
 def _change_concepts(screening: Screening) -> None:
     used = concepts_as_text(question_of(screening.question, screening.settings))
     for part in PARTS:
-        st.text_input(CONCEPT_NAMES[part], used[part], key=f"again-{screening.id}-{part}", max_chars=LONGEST_CONCEPTS)
+        st.text_input(
+            CONCEPT_NAMES[part],
+            used[part],
+            key=f"again-{screening.id}-{part}",
+            max_chars=LONGEST_CONCEPTS,
+        )
     st.caption(CONCEPT_HINT)
     action("Screen again", "screen-again", "replay", _again, screening.id, type="primary")
-    st.caption("It becomes a screening of its own: same question, sources and criteria. This one stays as it is.")
+    st.caption(
+        "It becomes a screening of its own: same question, sources and criteria. This one stays as"
+        " it is."
+    )
 
 
 def _again(screening_id: str) -> None:
@@ -192,7 +258,12 @@ def _again(screening_id: str) -> None:
 def _hand_over(opened: OpenedScreening) -> None:
     kept = len(opened.screening.kept)
     if not kept:
-        st.button("Audit with these abstracts", disabled=True, help="None is kept.", icon=":material/fact_check:")
+        st.button(
+            "Audit with these abstracts",
+            disabled=True,
+            help="None is kept.",
+            icon=":material/fact_check:",
+        )
         return
     name_field("hand-over-name", placeholder="Your name", label_visibility="collapsed", width=220)
     action(
@@ -201,7 +272,10 @@ def _hand_over(opened: OpenedScreening) -> None:
         "fact_check",
         _go_on,
         opened.screening.id,
-        why="The kept abstracts become the evidence of a case; an answer is drafted from them and audited.",
+        why=(
+            "The kept abstracts become the evidence of a case; an answer is drafted from them and"
+            " audited."
+        ),
         type="primary",
     )
 
@@ -226,10 +300,13 @@ def _further(screening: Screening) -> None:
     if missing:
         st.text("Still missing:\n" + "\n".join(f"• {each}" for each in missing))
     st.number_input("Further rounds, at most", 1, MOST_FURTHER, 2, key="further-rounds")
-    action("Search further", "search-further", "play_arrow", _go_further, screening.id, type="primary")
+    action(
+        "Search further", "search-further", "play_arrow", _go_further, screening.id, type="primary"
+    )
     st.caption(
-        "It asks for what is missing and becomes a screening of its own, with these rounds and overrides; this one "
-        "stays as it is. Where no query is left that was not tried, it ends at once."
+        "It asks for what is missing and becomes a screening of its own, with these rounds and"
+        " overrides; this one stays as it is. Where no query is left that was not tried, it ends at"
+        " once."
     )
 
 
@@ -239,13 +316,26 @@ def _go_further(screening_id: str) -> None:
 
 
 FILES: dict[ScreeningFile, tuple[str, str, str, str]] = {
-    "csv": ("The screening log, CSV", ".csv", "table", "Every abstract with its grade, its reasons and its round."),
-    "kept": ("The kept abstracts, RIS", ".ris", "library_books", "For a reference manager, with its grade as notes."),
+    "csv": (
+        "The screening log, CSV",
+        ".csv",
+        "table",
+        "Every abstract with its grade, its reasons and its round.",
+    ),
+    "kept": (
+        "The kept abstracts, RIS",
+        ".ris",
+        "library_books",
+        "For a reference manager, with its grade as notes.",
+    ),
     "labels": (
         "All abstracts with labels, RIS",
         "-labels.ris",
         "label",
-        "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back as overrides.",
+        (
+            "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back"
+            " as overrides."
+        ),
     ),
     "flow": (
         "The PRISMA flow diagram, SVG",
@@ -263,7 +353,10 @@ def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
-    number = {"csv": f" ({counted(len(screening.grades), 'abstract')})", "kept": f" ({len(screening.kept)})"}
+    number = {
+        "csv": f" ({counted(len(screening.grades), 'abstract')})",
+        "kept": f" ({len(screening.kept)})",
+    }
     for form, (name, ending, icon, what) in FILES.items():
         st.download_button(
             f"{name}{number.get(form, '')}",
@@ -295,13 +388,16 @@ def _findings(opened: OpenedScreening) -> None:
     if not found.findings:
         st.caption("Nothing is kept, so there is nothing to summarise.")
         return
-    verdict = {True: "The kept studies agree.", False: "The kept studies conflict.", None: ""}[found.agree]
+    verdict = {True: "The kept studies agree.", False: "The kept studies conflict.", None: ""}[
+        found.agree
+    ]
     st.markdown(f"{f'**{verdict}** ' if verdict else ''}{escaped(found.summary)}")
     rows = [finding_row(opened, each) for each in found.findings]
     _linked(FINDING_COLUMNS, rows, "Findings of the kept studies", "screening-findings")
     st.caption(
-        "Best quality first. The direction is read from the wording of the sentence below each title: check it before "
-        "you rely on it, and open the study to correct it. Effects are not pooled."
+        "Best quality first. The direction is read from the wording of the sentence below each"
+        " title: check it before you rely on it, and open the study to correct it. Effects are not"
+        " pooled."
     )
 
 
@@ -331,14 +427,19 @@ def finding_row(opened: OpenedScreening, found: Finding) -> Row:
             "quote": " ".join(sentence.split()),
         },
         {"pills": directions},
-        {"text": _design(grade), "below": [size_text(grade) or "size not reported"] if grade else []},
+        {
+            "text": _design(grade),
+            "below": [size_text(grade) or "size not reported"] if grade else [],
+        },
         {"score": None if grade is None else grade.quality},
         open=found.abstract_id,
     )
 
 
 def study_name(abstract: Abstract) -> str:
-    """Return ``Doe 2019: Aspirin for headache``: the first author and year where known, and the title."""
+    """Return ``Doe 2019: Aspirin for headache``: the first author and year where known, and the
+    title.
+    """
     first = abstract.authors[0].split(",")[0].split(" ")[0] if abstract.authors else ""
     lead = " ".join(part for part in (first, str(abstract.year or "")) if part)
     title = (abstract.title or abstract.id)[:LONGEST_TITLE]
@@ -353,9 +454,13 @@ def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
     """Return how many studies of each design point where, as rows of the plot."""
     grades = {grade.abstract_id: grade for grade in opened.screening.grades}
     found = Counter(
-        (DIRECTION[each.direction].text, _design(grades.get(each.abstract_id))) for each in opened.synthesis.findings
+        (DIRECTION[each.direction].text, _design(grades.get(each.abstract_id)))
+        for each in opened.synthesis.findings
     )
-    return [{"direction": where, "design": design, "studies": count} for (where, design), count in found.items()]
+    return [
+        {"direction": where, "design": design, "studies": count}
+        for (where, design), count in found.items()
+    ]
 
 
 def _criteria(screening: Screening) -> None:
@@ -368,7 +473,10 @@ def _criteria(screening: Screening) -> None:
             if chosen := [f"• {each.text}" for each in criteria if each.kind == kind]:
                 st.markdown(f"**{kind.capitalize()}**")
                 st.text("\n".join(chosen))
-        st.caption("They are for people: set an abstract to discard, choose one as the reason, and the flow counts it.")
+        st.caption(
+            "They are for people: set an abstract to discard, choose one as the reason, and the"
+            " flow counts it."
+        )
 
 
 def _flow(opened: OpenedScreening) -> None:
@@ -386,7 +494,11 @@ def _flow(opened: OpenedScreening) -> None:
     with plot:
         st.header("Direction of effect")
         if opened.synthesis.findings:
-            draw_chart(direction_chart, rows=direction_rows(opened), description="Direction of effect by design")
+            draw_chart(
+                direction_chart,
+                rows=direction_rows(opened),
+                description="Direction of effect by design",
+            )
         else:
             st.caption("Nothing is kept, so there is no direction to count.")
 
@@ -402,19 +514,27 @@ def _course(screening: Screening) -> None:
         st.header("Rounds")
         show_rounds(screening.rounds, thresholds.keep_share)
         if thresholds.adapted_by:
-            changed = f"The acceptance memory changed the required average by {thresholds.adapted_by:+.3f}"
+            changed = (
+                "The acceptance memory changed the required average by"
+                f" {thresholds.adapted_by:+.3f}"
+            )
             st.caption(f"{changed}: {thresholds.adapted_why}")
     with right:
         st.header("Convergence")
         if len(screening.rounds) < 2:
-            st.caption("A course over rounds begins with the second one; the numbers of each round are beside it.")
+            st.caption(
+                "A course over rounds begins with the second one; the numbers of each round are"
+                " beside it."
+            )
         else:
             rows = convergence(screening.rounds, thresholds)
             draw_chart(convergence_chart, rows=rows, description="How the rounds converge")
 
 
 def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[str, Any]]:
-    """Return the average against the required one and the share of keeps against that needed, as rows of the chart."""
+    """Return the average against the required one and the share of keeps against that needed, as
+    rows of the chart.
+    """
     return [
         {"round": each.number, "what": name, "value": value}
         for each in rounds
@@ -429,7 +549,9 @@ def convergence(rounds: Sequence[Round], thresholds: Thresholds) -> list[dict[st
 
 
 def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -> None:
-    """Draw the rounds: what was searched and why, how the grades voted, whether both rules are satisfied."""
+    """Draw the rounds: what was searched and why, how the grades voted, whether both rules are
+    satisfied.
+    """
     for each in rounds:
         with st.container(border=True, gap="xsmall", key=f"screening-round-{each.number}"):
             st.markdown(
@@ -461,7 +583,9 @@ ABSTRACT_COLUMNS = [
 
 
 def listed(screening: Screening, shown: Sequence[Recommendation], order: Order) -> list[Grade]:
-    """Return the grades with these recommendations (all where none is named), in this order, unscored ones last."""
+    """Return the grades with these recommendations (all where none is named), in this order,
+    unscored ones last.
+    """
     found = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
 
     def rank(grade: Grade) -> tuple[bool, float, str]:
@@ -477,10 +601,17 @@ def counts(screening: Screening) -> Counter[Recommendation]:
     return Counter(grade.recommendation for grade in screening.grades)
 
 
-def abstract_row(screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = "") -> Row:
-    """Return a graded abstract as the table lists it. ``abstract`` None: its record was removed, its grade was not."""
+def abstract_row(
+    screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = ""
+) -> Row:
+    """Return a graded abstract as the table lists it. ``abstract`` None: its record was removed,
+    its grade was not.
+    """
     number = next((each.number for each in screening.rounds if grade.abstract_id in each.new), None)
-    below = [*(facts(abstract) if abstract else ()), *([] if number is None else [f"round {number}"])]
+    below = [
+        *(facts(abstract) if abstract else ()),
+        *([] if number is None else [f"round {number}"]),
+    ]
     recommendation = [label(RECOMMENDATION[grade.recommendation])]
     if grade.overridden:
         recommendation.append(label(OVERRIDDEN))
@@ -535,7 +666,9 @@ def _abstracts(opened: OpenedScreening) -> None:
 
 def _controls(screening: Screening, shown: list[Recommendation], order: Order) -> None:
     numbers = counts(screening)
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
+    with st.container(
+        horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
+    ):
         st.pills(
             "Recommendation",
             [each for each in RECOMMENDATIONS if numbers[each]],

@@ -1,1 +1,3 @@
-"""What all pages share: frame, address, keys, wording, the served database, the reviewer, drafts."""
+"""What all pages share: frame, address, keys, wording, the served database, the
+reviewer, drafts.
+"""

@@ -1,7 +1,7 @@
 """Read and write the address of the page, in one place.
 
-Addresses come from outside: what makes no sense in one is ignored. What a widget chooses is written there by one
-callback (``kept``), so that Back, reload and a copied link show the same.
+Addresses come from outside: what makes no sense in one is ignored. What a widget chooses is written
+there by one callback (``kept``), so that Back, reload and a copied link show the same.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ ORDERS: dict[QueueOrder, str] = {
 class Filter(NamedTuple):
     """A filter of the queue: address, widget, chips and query all come from this declaration.
 
-    ``name`` is its parameter in the address, ``field`` that of ``CaseFilter``. A ``known`` one takes the values that
-    ``options`` words, ``words`` any value, a ``range`` two bounds from 0 to 1. ``machine`` ones go by what
-    audits found.
+    ``name`` is its parameter in the address, ``field`` that of ``CaseFilter``. A ``known`` one
+    takes the values that ``options`` words, ``words`` any value, a ``range`` two bounds from 0 to
+    1. ``machine`` ones go by what audits found.
     """
 
     name: str
@@ -64,14 +64,25 @@ def _texts(words: Mapping[Any, Word]) -> dict[str, str]:
 
 STANDINGS = Filter("standing", "Stands", "known", "standings", _texts(STANDING))
 SEVERITIES = Filter(
-    "severity", "Worst issue", "known", "severities", {**_texts(SEVERITY), "none": "none"}, machine=True
+    "severity",
+    "Worst issue",
+    "known",
+    "severities",
+    {**_texts(SEVERITY), "none": "none"},
+    machine=True,
 )
 FILTERED_STATES = ("needs_review", "needs_adjudication", *STATE_OF_VERDICT.values())
 DRAWER: tuple[Filter, ...] = (
     Filter("flag", "Issue", "known", "flags", _texts(FLAG), machine=True),
     SEVERITIES,
     Filter("reason", "Reason for review", "known", "reasons", _texts(REASON), machine=True),
-    Filter("state", "State in detail", "known", "states", _texts({name: STATE[name] for name in FILTERED_STATES})),
+    Filter(
+        "state",
+        "State in detail",
+        "known",
+        "states",
+        _texts({name: STATE[name] for name in FILTERED_STATES}),
+    ),
     Filter("field", "Field", "words", "fields"),
     Filter("dataset", "Data set", "words", "datasets"),
     Filter("model", "Model", "words", "models", machine=True),
@@ -87,7 +98,9 @@ FILTERS = ("q", *(each.name for each in (STANDINGS, *DRAWER)))
 """The parameters that leave cases out."""
 
 LIST_PARAMETERS = (*FILTERS, "order", "seed", "page", "size")
-"""What describes the list a case was opened from; links carry it on, so that back and next follow the same list."""
+"""What describes the list a case was opened from; links carry it on, so that back and next follow
+the same list.
+"""
 
 
 def value(name: str) -> str:
@@ -118,12 +131,14 @@ def kept(
     drops: Collection[str] = ("page",),
     drawer: bool = False,
 ) -> dict[str, Any]:
-    """Return the arguments of a widget whose value the address keeps, as in ``st.selectbox(..., **kept("order"))``.
+    """Return the arguments of a widget whose value the address keeps, as in ``st.selectbox(...,
+    **kept("order"))``.
 
     Args:
         name: The parameter.
         default: The value that the address does not mention.
-        shows: What the widget shows, as the address says it; where none is given, the caller sets it.
+        shows: What the widget shows, as the address says it; where none is given, the caller sets
+            it.
         key: Key of the widget; the parameter's name where none is given.
         drops: Parameters that make no sense any more once this one has changed.
         drawer: Whether the widget stands in a drawer, which may be closed.
@@ -138,9 +153,11 @@ def kept(
 
 
 def _drawn(key: str, shows: object) -> str:
-    """Return the key of a widget in a drawer: another one once the address says what was not chosen in the widget.
+    """Return the key of a widget in a drawer: another one once the address says what was not chosen
+    in the widget.
 
-    A browser keeps the value of a widget whose drawer is closed, and would post it again with the next act.
+    A browser keeps the value of a widget whose drawer is closed, and would post it again with the
+    next act.
     """
     drawn: int = st.session_state.get(f"drawn-{key}", 0)
     drawn += st.session_state.get(f"{key}-{drawn}", shows) != shows
@@ -185,7 +202,9 @@ def several(name: str, known: Iterable[Known]) -> list[Known]:
 
 
 def words(name: str) -> list[str]:
-    """The values of a parameter that holds several, whatever they are; a comma inside one is written ``%2C``."""
+    """The values of a parameter that holds several, whatever they are; a comma inside one is
+    written ``%2C``.
+    """
     found = (unquote(each).strip()[:LONGEST_WORD] for each in value(name).split(",")[:MOST_WORDS])
     return list(dict.fromkeys(each for each in found if each))
 
@@ -202,7 +221,9 @@ def number(name: str, default: int = 1) -> int:
 
 
 def bounds(name: str) -> tuple[float | None, float | None]:
-    """Return a parameter as a range of scores, ``0.2-0.8``, ``0.5-`` or ``-0.5``; None leaves a side open."""
+    """Return a parameter as a range of scores, ``0.2-0.8``, ``0.5-`` or ``-0.5``; None leaves a
+    side open.
+    """
     low, high = (_share(each) for each in value(name).partition("-")[::2])
     return (None, None) if low is not None and high is not None and low > high else (low, high)
 
@@ -226,7 +247,8 @@ def day(name: str) -> date | None:
 def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
     """Where the listed cases stand: as the address says, else all that are not decided.
 
-    A search and a filter by verdict look through all of them; ``with_state``: as if the address had such a filter.
+    A search and a filter by verdict look through all of them; ``with_state``: as if the address had
+    such a filter.
     """
     chosen = several("standing", get_args(Standing))
     if "to_review" in chosen:  # what a reviewer sees who may not see what the audit found
@@ -243,7 +265,9 @@ def case_filter() -> CaseFilter:
         if each.kind == "range":
             given[f"{each.field}_from"], given[f"{each.field}_to"] = bounds(each.name)
         else:
-            given[each.field] = tuple(several(each.name, each.options) if each.options else words(each.name))
+            given[each.field] = tuple(
+                several(each.name, each.options) if each.options else words(each.name)
+            )
     size = number("size", PAGE_SIZE)
     return CaseFilter(
         text=value("q")[:LONGEST_QUERY],
@@ -257,9 +281,15 @@ def case_filter() -> CaseFilter:
 
 
 def choose_several(
-    title: str, name: str, counts: Mapping[str, int], worded: Callable[[str], str] = str, **keeps: Any
+    title: str,
+    name: str,
+    counts: Mapping[str, int],
+    worded: Callable[[str], str] = str,
+    **keeps: Any,
 ) -> None:
-    """Draw in a drawer which values of a parameter are chosen, each with its count; ``keeps`` are those of ``kept``."""
+    """Draw in a drawer which values of a parameter are chosen, each with its count; ``keeps`` are
+    those of ``kept``.
+    """
     chosen = words(name)
     options = list(dict.fromkeys((*counts, *chosen)))
     st.multiselect(
@@ -273,7 +303,9 @@ def choose_several(
 
 
 def show_pages(total: int, size: int, *, key: str) -> None:
-    """Draw the pages of a list where it has several; an address behind the last one leads to the last."""
+    """Draw the pages of a list where it has several; an address behind the last one leads to the
+    last.
+    """
     pages = max(1, -(-total // size))
     if number("page") > pages:
         put("page", str(pages) if pages > 1 else "")
@@ -282,12 +314,16 @@ def show_pages(total: int, size: int, *, key: str) -> None:
         # in a row the widget is as narrow as it may be, and then leaves numbers out
         width = PAGE_BUTTON_PX * (min(pages, 7) + 2)
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
-            st.pagination(pages, width=width, **kept("page", 1, shows=number("page"), key=key, drops=()))
+            st.pagination(
+                pages, width=width, **kept("page", 1, shows=number("page"), key=key, drops=())
+            )
             st.caption(f"{number('page'):,} of {pages:,}", width="content")
 
 
 def known(read: Callable[[str], Record], record_id: str) -> Record | None:
-    """Return what ``read`` finds under an id from the address; None where there is none, or nothing under it."""
+    """Return what ``read`` finds under an id from the address; None where there is none, or nothing
+    under it.
+    """
     try:
         return read(record_id) if record_id else None
     except UnknownRecord:

@@ -1,4 +1,6 @@
-"""A file that is made when it is asked for, and then downloaded; where it can't be made, the page says why."""
+"""A file that is made when it is asked for, and then downloaded; where it can't be made, the page
+says why.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ def prepared_download(
 ) -> None:
     """Draw a button that makes a file and then offers it; an error stands in its place.
 
-    Streamlit's download button would make it as well, but says of an error no more than that there was one. The file is
-    held until the page is drawn again, which downloading it does not do.
+    Streamlit's download button would make it as well, but says of an error no more than that there
+    was one. The file is held until the page is drawn again, which downloading it does not do.
 
     Args:
         what: What the file holds, after "Prepare" and "Download".

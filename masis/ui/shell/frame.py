@@ -1,4 +1,6 @@
-"""What every page shares: its icon, its styles, and what is shown when a page, the database or the settings fail."""
+"""What every page shares: its icon, its styles, and what is shown when a page, the database or the
+settings fail.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,14 @@ _STYLES = """<style>
 
 
 def styles() -> None:
-    """Add the styles that the theme has no option for: contrast of buttons, of their keys and of captions.
+    """Add the styles that the theme has no option for: contrast of buttons, of their keys and of
+    captions.
 
-    The page itself, which browsers focus where it is clicked, shows no outline when a key is pressed then.
+    The page itself, which browsers focus where it is clicked, shows no outline when a key is
+    pressed then.
 
-    In the dark theme, white on the bright primary colour has a contrast of 2 to 1, and captions, drawn at six tenths of
-    the text's colour, 4.2 to 1; 4.5 to 1 is needed.
+    In the dark theme, white on the bright primary colour has a contrast of 2 to 1, and captions,
+    drawn at six tenths of the text's colour, 4.2 to 1; 4.5 to 1 is needed.
     """
     st.html(with_selectors(_STYLES))
 
@@ -60,12 +64,15 @@ FAILED = "This page could not be drawn"
 
 
 def demo_notice(workbench: Workbench) -> None:
-    """Say above a page that cases are invented and reviewers simulated, where the demo simulated decisions."""
+    """Say above a page that cases are invented and reviewers simulated, where the demo simulated
+    decisions.
+    """
     if simulated := workbench.store.decisions.simulated():
         with st.container(key="demo-notice"):
             st.markdown(
-                ":violet-background[:material/science: **Demo**] Invented cases, recorded replies of a model, and "
-                f"{counted(simulated, 'decision')} by simulated reviewers, not by people."
+                ":violet-background[:material/science: **Demo**] Invented cases, recorded replies"
+                f" of a model, and {counted(simulated, 'decision')} by simulated reviewers, not by"
+                " people."
             )
 
 
@@ -81,17 +88,21 @@ def crash_page() -> Iterator[None]:
         with st.container(key="page-failed"):
             st.title(FAILED)
             st.markdown(
-                "An unexpected error occurred. Nothing that is stored was changed by drawing this page. Load it again; "
-                "if it fails again, the server's log has the details."
+                "An unexpected error occurred. Nothing that is stored was changed by drawing this"
+                " page. Load it again; if it fails again, the server's log has the details."
             )
             st.text(f"{type(error).__name__}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")
             with st.container(horizontal=True):
-                st.button("Load it again", type="primary", icon=":material/refresh:", key="load-again")
+                st.button(
+                    "Load it again", type="primary", icon=":material/refresh:", key="load-again"
+                )
                 st.page_link("pages/health.py", label="Health", icon=":material/health_and_safety:")
 
 
 def say_refusal(error: Exception) -> bool:
-    """Say what the person's role does not grant, where that is the error; returns whether it was."""
+    """Say what the person's role does not grant, where that is the error; returns
+    whether it was.
+    """
     if not isinstance(error, NotAllowed):
         return False
     st.error("Nothing was done.", icon=":material/block:")
@@ -102,7 +113,9 @@ def say_refusal(error: Exception) -> bool:
 
 @contextmanager
 def database_errors() -> Iterator[Workbench]:
-    """Yield the workbench; where the database or a setting can't be used, say why and end the page."""
+    """Yield the workbench; where the database or a setting can't be used, say why and
+    end the page.
+    """
     try:
         with explained_errors(served_database()):
             yield served_workbench()

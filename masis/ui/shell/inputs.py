@@ -1,14 +1,18 @@
-"""Inputs whose contents belong to the person: what is typed or chosen is stored, and no rerun of the page undoes it.
+"""Inputs whose contents belong to the person: what is typed or chosen is stored, and no rerun of
+the page undoes it.
 
 Three things can lose an input in Streamlit, and each is answered here:
 
-- A rerun replaces what is in a field with what the server has. ``typing_area`` replaces text only when its ``version``
-  changes, and never text that is not stored yet; ``show_value`` sets a widget only when the value to show has changed.
-- What the browser posts is lost on its way, or the run that takes it is cut short. The fields post their text again
-  until the server says that it is stored, and the server says so only after ``on_text`` has returned. A callback that
-  was begun runs to its end: ``streamlit_internals.let_callbacks_finish``.
-- The page rebuilds an element, because another one above it came or went. The browser remembers text that is not stored
-  yet and puts it back; pages draw what comes and goes inside a container that is always there.
+- A rerun replaces what is in a field with what the server has. ``typing_area`` replaces text only
+  when its ``version`` changes, and never text that is not stored yet; ``show_value`` sets a widget
+  only when the value to show has changed.
+- What the browser posts is lost on its way, or the run that takes it is cut short. The fields post
+  their text again until the server says that it is stored, and the server says so only after
+  ``on_text`` has returned. A callback that was begun runs to its end:
+  ``streamlit_internals.let_callbacks_finish``.
+- The page rebuilds an element, because another one above it came or went. The browser remembers
+  text that is not stored yet and puts it back; pages draw what comes and goes inside a container
+  that is always there.
 """
 
 from __future__ import annotations
@@ -53,7 +57,8 @@ def typing_area(
         version: Changes when the field is to show ``text`` instead of what was typed.
         most: Longest text in characters; what is longer is cut.
         rows: Height in lines; 1 draws a field of a single line.
-        on_text: Stores the text. It may be called again with the same text. A MasisError means that it is not stored.
+        on_text: Stores the text. It may be called again with the same text. A MasisError means that
+            it is not stored.
         hint: A sentence under the label.
         placeholder: Shown in the empty field.
         optional: Whether the label says that the field may stay empty.
@@ -96,18 +101,19 @@ def typing_area(
 def take_typed() -> None:
     """Store what the fields of this page have posted, before a button's callback uses it.
 
-    The callbacks of one run are called in no particular order: that of a button can come before that of the field that
-    was left by clicking it.
+    The callbacks of one run are called in no particular order: that of a button can come before
+    that of the field that was left by clicking it.
     """
     for take in st.session_state.get(_FIELDS, {}).values():
         take()
 
 
 def show_value(key: str, value: Any, take: Callable[[], None] | None = None) -> None:
-    """Let the widget ``key``, drawn next, show ``value``, unless a person has just chosen another one.
+    """Let the widget ``key``, drawn next, show ``value``, unless a person has just chosen another
+    one.
 
-    Assigning to the session state on every run would put the widget back to ``value`` even while a newer choice is on
-    its way to the server.
+    Assigning to the session state on every run would put the widget back to ``value`` even while a
+    newer choice is on its way to the server.
 
     Args:
         key: Key of the widget.

@@ -1,4 +1,5 @@
-"""The keys of the workbench, named once: buttons and pages take them from here, and the key map shows them.
+"""The keys of the workbench, named once: buttons and pages take them from here, and the key map
+shows them.
 
 ``C`` and ``R`` belong to Streamlit. Plain keys do nothing while a person types.
 """
@@ -62,14 +63,25 @@ HELP = Key("H", "H or ?", "Show or hide these keys")
 NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
-OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
-ADJUDICATE = Key("Enter", "Enter", "On a case whose reviewers differ: its adjudication, whose own keys H shows there")
+OPEN = Key(
+    "Enter",
+    "Enter",
+    "Open the row, with Ctrl in another tab; in the queue without a row the first case",
+)
+ADJUDICATE = Key(
+    "Enter",
+    "Enter",
+    "On a case whose reviewers differ: its adjudication, whose own keys H shows there",
+)
 TAKE_SIDE = Key(
     "1",
     "1 2 …",
-    "Take a reviewer's decision, or by the next number yours as you typed it last; press another to compare",
+    "Take a reviewer's decision, or by the next number yours as you typed it last; press another to"
+    " compare",
 )
-TYPE_REASON = Key("T", "T", "Type the reason, or take a usual one by its number while the field is empty")
+TYPE_REASON = Key(
+    "T", "T", "Type the reason, or take a usual one by its number while the field is empty"
+)
 TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
 BEGIN_AGAIN = Key("B", "B", "Begin the correction again with the answer, or another correction")
 NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
@@ -77,15 +89,32 @@ PREVIOUS = Key("P", "P", "Previous case that waits for you")
 CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
 CHANGE = Key("M", "M", "Change the verdict that stands on a settled case, or keep it after all")
 UNDO_FINAL = Key("U", "U", "Undo your final verdict shown, else the one you recorded last")
-RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
+RECORD = Key(
+    "Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing"
+)
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the queue; Enter leads to the first row found")
 
-_DECIDE = (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, INSERT, NOTE, LABELS, LABEL_WORDS, REPORT)
+_DECIDE = (
+    APPROVE,
+    OVERRIDE,
+    REJECT,
+    ESCALATE,
+    REASON,
+    TAKE,
+    INSERT,
+    NOTE,
+    LABELS,
+    LABEL_WORDS,
+    REPORT,
+)
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),
     ("Go on", (NEXT, SKIP, FORWARD, BACK, SEARCH)),
-    ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
+    (
+        "Look",
+        (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP),
+    ),
 )
 
 _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
@@ -96,7 +125,9 @@ _TO_FIELDS = (
     | {"o": "final-corrected", "Shift+t": "final-note"}
     | dict.fromkeys("123456789", "")
 )
-"""Where each key puts the focus that changes the form; "" for nowhere: whoever takes a side may take the other next."""
+"""Where each key puts the focus that changes the form; "" for nowhere: whoever takes a side may
+take the other next.
+"""
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 """Pages without a table whose rows lead somewhere."""
@@ -110,8 +141,8 @@ def key_map() -> list[KeyGroup]:
 def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
     """Return the keys of a page without a decision form, for its component.
 
-    These are the sheet, whether rows are walked, the name of its search field, and the container of the text field that
-    a key leads to.
+    These are the sheet, whether rows are walked, the name of its search field, and the container of
+    the text field that a key leads to.
 
     Args:
         page: the last part of its address, empty for the overview.
@@ -122,13 +153,25 @@ def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
     rows = page not in _WITHOUT_LISTS and not adjudicates
     search = "search" if page == "queue" else None
     groups = [
-        *([_group("Lists", (*_ROWS, *([ADJUDICATE] if page in ("queue", "team") else [])))] if rows else []),
-        _group("This page", (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP)),
+        *(
+            [_group("Lists", (*_ROWS, *([ADJUDICATE] if page in ("queue", "team") else [])))]
+            if rows
+            else []
+        ),
+        _group(
+            "This page",
+            (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP),
+        ),
         *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
     if adjudicates:
         groups = [_group("Adjudicate", _ADJUDICATION), _group("Look and go on", _BESIDE)]
-    return {"keys": groups, "rows": rows, "search": search, "fields": _TO_FIELDS if adjudicates else {}}
+    return {
+        "keys": groups,
+        "rows": rows,
+        "search": search,
+        "fields": _TO_FIELDS if adjudicates else {},
+    }
 
 
 def _group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
@@ -136,26 +179,40 @@ def _group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
 
 
 def focus_on(container: str) -> None:
-    """Put the focus into the text field of a container once the page is drawn again, as where an act was refused."""
+    """Put the focus into the text field of a container once the page is drawn again, as where an
+    act was refused.
+    """
     st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 
 def open_at(container: str) -> None:
-    """Let the page open at one of its containers, where a link from another page named what stands there."""
+    """Let the page open at one of its containers, where a link from another page named what stands
+    there.
+    """
     st.session_state[_OPEN_AT] = container
 
 
 def typed_over(borrowed: Iterable[str]) -> None:
-    """Let these texts be selected where a key leads into a field that holds one: what is typed takes their place."""
+    """Let these texts be selected where a key leads into a field that holds one: what is typed
+    takes their place.
+    """
     st.session_state[_BORROWED] = sorted(filter(None, borrowed))
 
 
 def page_keys(page: str) -> None:
     """Listen for the keys of a page, and show them on H or ?; to be drawn after the page."""
     case_id = address.value("case")
-    about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
+    about = {
+        "focus": st.session_state.pop(_FOCUS, None),
+        "case": case_id,
+        "page": address.value("page"),
+    }
     about["run"] = uuid.uuid4().hex  # what waits for the page sees that it was drawn again
-    about |= {"borrowed": st.session_state.pop(_BORROWED, []), "name": page, "at": st.session_state.pop(_OPEN_AT, "")}
+    about |= {
+        "borrowed": st.session_state.pop(_BORROWED, []),
+        "name": page,
+        "at": st.session_state.pop(_OPEN_AT, ""),
+    }
     # the menu's link to the page that is open: it is shown as at first
     _KEYS(
         data={**page_key_map(page, case_id), **about},

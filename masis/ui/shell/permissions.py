@@ -1,4 +1,5 @@
-"""Acts: what a role doesn't allow is shown disabled, with the role that it takes; what is refused says why.
+"""Acts: what a role doesn't allow is shown disabled, with the role that it takes; what is refused
+says why.
 
 The services ask for the role all the same: a page is no protection.
 """
@@ -25,7 +26,12 @@ class ButtonState(TypedDict):
     help: str | None
 
 
-def needs(permission: Permission, *, disabled: bool = False, help: str | None = None) -> ButtonState:  # noqa: A002
+def needs(
+    permission: Permission,
+    *,
+    disabled: bool = False,
+    help: str | None = None,  # noqa: A002
+) -> ButtonState:
     """Return the state of a button that does what takes a permission.
 
     Args:
@@ -38,7 +44,10 @@ def needs(permission: Permission, *, disabled: bool = False, help: str | None = 
     if served_workbench().access.allows(who, permission):
         return ButtonState(disabled=disabled, help=help)
     return ButtonState(
-        disabled=True, help=f"Takes the role {PERMISSIONS[permission]}; you have {', '.join(who.roles) or 'none'}."
+        disabled=True,
+        help=(
+            f"Takes the role {PERMISSIONS[permission]}; you have {', '.join(who.roles) or 'none'}."
+        ),
     )
 
 
@@ -53,14 +62,18 @@ def action(
     why: str | None = None,
     **shown: Any,
 ) -> None:
-    """Draw a button that does what takes a permission; ``why`` is its tooltip where a person has that."""
+    """Draw a button that does what takes a permission; ``why`` is its tooltip where a person has
+    that.
+    """
     state = needs(takes, disabled=disabled, help=why)
     sign = f":material/{icon}:" if icon else None
     st.button(label, key=key, icon=sign, on_click=on_click, args=args, **shown, **state)
 
 
 def carried_out(act: Callable[[], object]) -> bool:
-    """Do what a form asks for, and return whether it was done; what is wrong with it is said where it is not."""
+    """Do what a form asks for, and return whether it was done; what is wrong with it is said where
+    it is not.
+    """
     try:
         act()
     except ValidationError as error:

@@ -1,7 +1,8 @@
 """The reviewer's name: asked for once, shown in the frame, recorded with every decision.
 
-The browser it was typed in stores it (local storage), so that it is not asked for again after a reload or a restart of
-the server, and never follows anyone to another browser. It is a signature, not a proof: there are no accounts.
+The browser it was typed in stores it (local storage), so that it is not asked for again after a
+reload or a restart of the server, and never follows anyone to another browser. It is a signature,
+not a proof: there are no accounts.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ def reviewer() -> str | None:
 
 
 def actor() -> Actor:
-    """Return who the pages of this session act for: who has signed in, else the reviewer, once their name is known.
+    """Return who the pages of this session act for: who has signed in, else the reviewer, once
+    their name is known.
 
-    The one place where pages learn who is at work. With sign-in it is asked on every use: a session that is over, or a
-    person who was removed, is nobody.
+    The one place where pages learn who is at work. With sign-in it is asked on every use: a session
+    that is over, or a person who was removed, is nobody.
     """
     if (sign_in := served_reach().sign_in) is not None:
         return sign_in.actor(st.user.to_dict()) or ANONYMOUS
@@ -56,7 +58,9 @@ def actor() -> Actor:
 
 
 def acting(do: Callable[..., object], *arguments: object) -> Callable[[], None]:
-    """Return a callback that does this for whoever is at work when it is called, not when the page was drawn."""
+    """Return a callback that does this for whoever is at work when it is called, not when the page
+    was drawn.
+    """
 
     def act() -> None:
         do(actor(), *arguments)
@@ -75,10 +79,12 @@ def signed_in_or_stop() -> None:
 
 
 def name_reviewer(workbench: Workbench, typed: object) -> str | None:
-    """Set the name of this session and hand earlier drafts to it. Returns the name as set, None if it is no name.
+    """Set the name of this session and hand earlier drafts to it. Returns the name as set, None if
+    it is no name.
 
-    Where the session had another name, the case that is open and what is typed go with it. The name that the acceptance
-    policy signs with is refused. Who has signed in has that name, whatever is typed.
+    Where the session had another name, the case that is open and what is typed go with it. The name
+    that the acceptance policy signs with is refused. Who has signed in has that name, whatever is
+    typed.
     """
     if served_reach().sign_in is not None:
         return reviewer()
@@ -99,7 +105,9 @@ def note_open_form(subject: str) -> None:
 
 
 def _hand_over(workbench: Workbench, earlier: Actor, name: str) -> None:
-    """Let what this session has open follow its new name: else the person would be refused by themselves."""
+    """Let what this session has open follow its new name: else the person would be refused by
+    themselves.
+    """
     taken = st.session_state.get(TAKEN)
     cases = {each for each in (taken, address.value("case")) if isinstance(each, str) and each}
     about_cases = (subject for case_id in cases for subject in subjects_of_case(case_id))
@@ -108,7 +116,9 @@ def _hand_over(workbench: Workbench, earlier: Actor, name: str) -> None:
 
 
 def suggested_name() -> str:
-    """Return the name of the account that serves this machine alone, to be confirmed; "" where others can reach it."""
+    """Return the name of the account that serves this machine alone, to be confirmed; "" where
+    others can reach it.
+    """
     if served_reach().opened or served_reach().sign_in is not None:
         return ""
     account = account_name()
@@ -116,20 +126,28 @@ def suggested_name() -> str:
 
 
 def reviewer_badge(workbench: Workbench) -> None:
-    """Show the reviewer's name at the right of the frame, with a way to change it; once a page, before the page."""
+    """Show the reviewer's name at the right of the frame, with a way to change it; once a page,
+    before the page.
+    """
     who, signed_in = actor(), served_reach().sign_in is not None
-    with st.container(key="reviewer-badge"):  # all of it out of the flow: the page begins where it would without
+    # all of it out of the flow: the page begins where it would without
+    with st.container(key="reviewer-badge"):
         st.html(with_selectors(_STYLE))
         if not signed_in:
             _remember(workbench)
-        popover = st.popover(escaped(who.name) or "Your name", icon=":material/person:", type="tertiary")
+        popover = st.popover(
+            escaped(who.name) or "Your name", icon=":material/person:", type="tertiary"
+        )
     with popover:
         if signed_in:
             st.markdown(f"Signed in as **{escaped(who.name)}**, {', '.join(who.roles)}.")
             st.markdown("Decisions are recorded under this name.")
             st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
             return
-        st.markdown("**Who decides?** The name is recorded with every decision and remembered by this browser.")
+        st.markdown(
+            "**Who decides?** The name is recorded with every decision and remembered by this"
+            " browser."
+        )
 
         def rename() -> None:
             if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
@@ -143,7 +161,10 @@ def _remember(workbench: Workbench) -> None:
     """Let the browser store the name, or take the one it has stored."""
     with st.container(key="reviewer-memory"):
         stored = _MEMORY(
-            data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=nothing, on_wake_change=nothing
+            data={"name": reviewer() or ""},
+            key="reviewer-store",
+            on_kept_change=nothing,
+            on_wake_change=nothing,
         ).kept
     if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
         st.rerun()

@@ -1,7 +1,9 @@
-"""Start the workbench: a local server for ``app.py``, on this machine only unless another address is named.
+"""Start the workbench: a local server for ``app.py``, on this machine only unless another address
+is named.
 
-Streamlit's settings come from the ``.streamlit/config.toml`` beside ``app.py``, wherever the command is run; headers
-that keep a page from reaching anything but its own server are added to every response.
+Streamlit's settings come from the ``.streamlit/config.toml`` beside ``app.py``, wherever the
+command is run; headers that keep a page from reaching anything but its own server are added to
+every response.
 """
 
 from __future__ import annotations
@@ -37,7 +39,11 @@ from masis.ui.shell.frame import say_refusal
 from masis.ui.shell.host_guard import HostGuard
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
-from masis.ui.shell.streamlit_internals import break_long_marks, is_no_pages_folder_app, let_callbacks_finish
+from masis.ui.shell.streamlit_internals import (
+    break_long_marks,
+    is_no_pages_folder_app,
+    let_callbacks_finish,
+)
 from masis.ui.shell.worker import show_log
 
 # Health over HTTP, for whoever watches the server: is it there, and is all in order?
@@ -54,12 +60,17 @@ def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
     async def alive(request: Request) -> PlainTextResponse:
         return PlainTextResponse("ok", headers=_FRESH)
 
-    def report(request: Request) -> JSONResponse:  # not async: Starlette then gives it a thread of its own
+    # not async: Starlette then gives it a thread of its own
+    def report(request: Request) -> JSONResponse:
         checked = reports.current()
         actor: Actor | None = request.scope.get(ACTOR)
         if actor is not None and not actor.may("oversee"):
             checked = checked.without_counts()
-        content = checked.to_json() if actor is not None and actor.may("read") else {"ok": checked.report.ok}
+        content = (
+            checked.to_json()
+            if actor is not None and actor.may("read")
+            else {"ok": checked.report.ok}
+        )
         return JSONResponse(content, status_code=200 if checked.report.ok else 503, headers=_FRESH)
 
     return [Route("/healthz", alive), Route("/health.json", report)]
@@ -74,8 +85,9 @@ LARGEST_UPLOAD = "STREAMLIT_SERVER_MAX_UPLOAD_SIZE"
 FIRST_PORT = 8501
 PORTS_TRIED = 100
 
-# Streamlit's own scripts need 'unsafe-inline' and 'unsafe-eval' (charts are compiled in the page). What matters is that
-# nothing a model wrote can load from or send to another host: no remote image, frame, form target or connection.
+# Streamlit's own scripts need 'unsafe-inline' and 'unsafe-eval' (charts are compiled in the page).
+# What matters is that nothing a model wrote can load from or send to another host: no remote image,
+# frame, form target or connection.
 SECURITY_HEADERS = {
     "content-security-policy": "; ".join(
         (
@@ -125,10 +137,13 @@ class SecurityHeaders:
         await self.app(scope, receive, send_dressed)
 
 
-def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False) -> int:
+def launch(
+    db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False
+) -> int:
     """Serve the workbench on the database ``db`` until interrupted; returns the exit status.
 
-    Without ``port`` the first free one from 8501 on is taken. Raises PortTaken where ``port`` is not free.
+    Without ``port`` the first free one from 8501 on is taken. Raises PortTaken where ``port`` is
+    not free.
     """
     import streamlit
     from starlette.middleware import Middleware
@@ -143,14 +158,21 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
     served_database.serve_database(db)
     serve_under(reach)
     every_address = reach.address in ("0.0.0.0", "::")  # noqa: S104 (compared, not bound)
-    host = "localhost" if every_address else f"[{reach.address}]" if ":" in reach.address else reach.address
+    host = (
+        "localhost"
+        if every_address
+        else f"[{reach.address}]"
+        if ":" in reach.address
+        else reach.address
+    )
     url = f"http://{host}:{port}"
     print(f"MASIS Workbench: {url}\nDatabase: {db}\nStop it with Ctrl-C.", flush=True)
     if reach.exposed:
         print(EXPOSED, file=sys.stderr, flush=True)
     if open_browser:
         threading.Thread(target=_open_when_up, args=(url,), daemon=True).start()
-    # Streamlit takes sys.argv[0] for the script it runs, and its folder for the place of its settings.
+    # Streamlit takes sys.argv[0] for the script it runs, and its folder for the place of its
+    # settings.
     sys.argv = [str(root / "app.py")]
     guards = [Middleware(HostGuard, hosts=reach.hosts()), Middleware(SecurityHeaders)]
     routes, kept = health_routes(), {}
@@ -160,7 +182,11 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
         sign_in.keep_ended(ended_sessions.read(db), functools.partial(ended_sessions.add, db))
         kept = sign_in.streamlit_secrets()
     app = streamlit.App(
-        root / "app.py", middleware=guards, routes=routes, secrets=kept or None, on_script_error=say_refusal
+        root / "app.py",
+        middleware=guards,
+        routes=routes,
+        secrets=kept or None,
+        on_script_error=say_refusal,
     )
     REPORTS.watch()
     later = threading.Timer(SECONDS_UNTIL_IMPORTS, import_heavy)
@@ -168,7 +194,13 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
     later.start()
     try:
         show_log()
-        app.run(config={**streamlit_settings(root), "server.address": reach.address, "server.port": port})
+        app.run(
+            config={
+                **streamlit_settings(root),
+                "server.address": reach.address,
+                "server.port": port,
+            }
+        )
     except KeyboardInterrupt:
         return 0
     return 0
@@ -184,19 +216,25 @@ def chosen_port(address: str, port: int | None) -> int:
     """``port`` if it is free, else PortTaken; without one the first free port from 8501 on."""
     if port is not None:
         if not _free(address, port):
-            raise PortTaken(f"port {port} on {address} is taken. Name another with --port, or leave it out.")
+            raise PortTaken(
+                f"port {port} on {address} is taken. Name another with --port, or leave it out."
+            )
         return port
     for candidate in range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
         if _free(address, candidate):
             return candidate
     last = FIRST_PORT + PORTS_TRIED - 1
-    raise PortTaken(f"no port from {FIRST_PORT} to {last} on {address} is free. Name one with --port.")
+    raise PortTaken(
+        f"no port from {FIRST_PORT} to {last} on {address} is free. Name one with --port."
+    )
 
 
 def streamlit_settings(root: Path) -> dict[str, Any]:
-    """What ``.streamlit/config.toml`` under ``root`` sets, keyed ``section.option`` as Streamlit names it.
+    """What ``.streamlit/config.toml`` under ``root`` sets, keyed ``section.option`` as Streamlit
+    names it.
 
-    How large an upload may be (32 MB) is for who runs the server to say, in Streamlit's own variable.
+    How large an upload may be (32 MB) is for who runs the server to say, in Streamlit's own
+    variable.
     """
     parsed = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     found = dict(_flattened(parsed))
@@ -222,7 +260,9 @@ def _free(address: str, port: int) -> bool:
         except OSError as error:
             if error.errno in (errno.EADDRINUSE, errno.EACCES):
                 return False
-            raise MasisError(f"{address} can't be served on ({error.strerror}). Use --address 127.0.0.1.") from error
+            raise MasisError(
+                f"{address} can't be served on ({error.strerror}). Use --address 127.0.0.1."
+            ) from error
     return True
 
 

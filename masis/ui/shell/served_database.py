@@ -1,4 +1,6 @@
-"""Which database the pages show, and the one workbench on it that all sessions of this process share."""
+"""Which database the pages show, and the one workbench on it that all sessions of this process
+share.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,20 @@ def was_moved(path: Path) -> bool:
 
 
 def served_database() -> Path:
-    """Return the database named at the start, else that of the settings (``MASIS_DB``, the user's data folder)."""
+    """Return the database named at the start, else that of the settings (``MASIS_DB``, the user's
+    data folder).
+    """
     return _served[0] if _served else database_path()
 
 
 def command(words: str) -> str:
-    """Return a command as typed in a shell, with ``--db`` where it would otherwise use another database."""
+    """Return a command as typed in a shell, with ``--db`` where it would otherwise use another
+    database.
+    """
     served = served_database().resolve()
-    return words if served == database_path().resolve() else f"{words} --db {shlex.quote(str(served))}"
+    return (
+        words if served == database_path().resolve() else f"{words} --db {shlex.quote(str(served))}"
+    )
 
 
 def command_markdown(words: str) -> str:

@@ -1,7 +1,9 @@
-"""Signing in: the page for it, and the gate that lets nobody else through to pages, websocket, uploads and media.
+"""Signing in: the page for it, and the gate that lets nobody else through to pages, websocket,
+uploads and media.
 
-Both ways end in the session cookie of ``st.login``: with a provider Streamlit (Authlib) sets it after the code flow,
-with a secret this page does. What a person may do is decided by the services, on every call, from the claims in it.
+Both ways end in the session cookie of ``st.login``: with a provider Streamlit (Authlib) sets it
+after the code flow, with a secret this page does. What a person may do is decided by the services,
+on every call, from the claims in it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ from masis.schema.actor import Actor
 from masis.schema.base import utc_now
 from masis.settings.sign_in import SignIn
 from masis.ui.shell.host_guard import refuse
-from masis.ui.shell.streamlit_internals import HEALTH_PATH, UPLOADS, login_address, session_cookie, signed_in_claims
+from masis.ui.shell.streamlit_internals import (
+    HEALTH_PATH,
+    UPLOADS,
+    login_address,
+    session_cookie,
+    signed_in_claims,
+)
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +50,8 @@ MOST_UPLOADED = 256 * 2**20
 _SESSIONS = 10_000
 
 WRONG_SECRET_S, MOST_WRONG = 1.0, 20
-"""Who gives a wrong secret waits so long for the answer, and so many may wait at once: more are refused. Whoever gives
-the right one is let in at once, so that nobody can lock others out."""
+"""Who gives a wrong secret waits so long for the answer, and so many may wait at once: more are
+refused. Whoever gives the right one is let in at once, so that nobody can lock others out."""
 
 LONGEST_FORM = 8192
 """Bytes of a name, a secret and an address."""
@@ -73,7 +81,12 @@ class SignInGate:
             await signed_out(scope, receive, send)
         elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
             await self._app(scope, receive, send)
-        elif actor is None and scope["type"] == "http" and scope["method"] == "GET" and _wants_page(scope):
+        elif (
+            actor is None
+            and scope["type"] == "http"
+            and scope["method"] == "GET"
+            and _wants_page(scope)
+        ):
             query = scope.get("query_string", b"").decode("latin-1")
             target = f"{PAGE}?{urlencode({'next': _local(path + (f'?{query}' if query else ''))})}"
             await RedirectResponse(target, status_code=303, headers=_FRESH)(scope, receive, send)
@@ -85,17 +98,27 @@ class SignInGate:
             await refuse(scope, receive, send, 403, "You have no role here.")
         elif path.startswith(UPLOADS) and not actor.may("audit"):
             await refuse(
-                scope, receive, send, 403, "Files are taken from who may add cases: that takes the role reviewer."
+                scope,
+                receive,
+                send,
+                403,
+                "Files are taken from who may add cases: that takes the role reviewer.",
             )
         elif path.startswith(UPLOADS) and not self._has_room(scope):
             await refuse(
-                scope, receive, send, 413, f"A session may hold {MOST_UPLOADED // 2**20} MiB of files; remove some."
+                scope,
+                receive,
+                send,
+                413,
+                f"A session may hold {MOST_UPLOADED // 2**20} MiB of files; remove some.",
             )
         else:
             await self._app(scope, receive, send)
 
     def _has_room(self, scope: Scope) -> bool:
-        """Count what a session has uploaded; one that is over is forgotten when many others have come since."""
+        """Count what a session has uploaded; one that is over is forgotten when many others have
+        come since.
+        """
         session, _, file = scope["path"].removeprefix(UPLOADS).strip("/").partition("/")
         files = self._uploaded.setdefault(session, {})
         if scope["method"] == "DELETE":
@@ -131,11 +154,18 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
             host = request.client.host if request.client else "an unknown address"
             log.warning("%s: sign-in of %s from %s failed", utc_now(), who, host)
             if waiting.locked():
-                return _page(_form(sign_in, target, "Too many wrong secrets at once. Try again."), status=429)
+                return _page(
+                    _form(sign_in, target, "Too many wrong secrets at once. Try again."), status=429
+                )
             async with waiting:
                 await asyncio.sleep(WRONG_SECRET_S)
-            return _page(_form(sign_in, target, "Name and secret don't match. Type both again."), status=401)
-        origin = (request.headers.getlist("origin") or [f"{request.url.scheme}://{request.headers['host']}"])[0]
+            return _page(
+                _form(sign_in, target, "Name and secret don't match. Type both again."), status=401
+            )
+        origin = (
+            request.headers.getlist("origin")
+            or [f"{request.url.scheme}://{request.headers['host']}"]
+        )[0]
         cookie = session_cookie(sign_in.claims_of(name), origin)
         response = RedirectResponse(target, status_code=303, headers=_FRESH)
         response.set_cookie(
@@ -170,7 +200,12 @@ def _wants_page(scope: Scope) -> bool:
 
 def _local(address: str) -> str:
     """Return an address if it is a path of this server, else its start."""
-    safe = address.startswith("/") and not address.startswith("//") and "\\" not in address and address.isprintable()
+    safe = (
+        address.startswith("/")
+        and not address.startswith("//")
+        and "\\" not in address
+        and address.isprintable()
+    )
     return address if safe and len(address) <= 2000 else "/"
 
 
@@ -184,7 +219,10 @@ async def _fields(request: Request) -> dict[str, str] | None:
                 return None
     except ClientDisconnect:
         return None
-    return {name: values[0] for name, values in parse_qs(body.decode("utf-8", "replace"), max_num_fields=10).items()}
+    return {
+        name: values[0]
+        for name, values in parse_qs(body.decode("utf-8", "replace"), max_num_fields=10).items()
+    }
 
 
 def _page(content: str, status: int = 200) -> HTMLResponse:
@@ -196,7 +234,8 @@ def _form(sign_in: SignIn, target: str, problem: str) -> str:
     if (oidc := sign_in.oidc) is not None:
         button = f"Sign in with {html.escape(oidc.label)}"
         return (
-            f'<h1>MASIS Workbench</h1>{said}<p><a class="button" href="{html.escape(login_address())}">{button}</a></p>'
+            f'<h1>MASIS Workbench</h1>{said}<p><a class="button"'
+            f' href="{html.escape(login_address())}">{button}</a></p>'
         )
     return f"""<h1>MASIS Workbench</h1>{said}
 <form method="post" action="{PAGE}">
@@ -211,7 +250,8 @@ def _form(sign_in: SignIn, target: str, problem: str) -> str:
 
 def _no_role(actor: Actor) -> str:
     return (
-        f"<h1>No role</h1><p>You are signed in as {html.escape(actor.name)}, and have no role here. Ask whoever runs "
+        f"<h1>No role</h1><p>You are signed in as {html.escape(actor.name)}, and have no role here."
+        " Ask whoever runs "
         f'this workbench.</p><p><a class="button" href="{SIGN_OUT}">Sign out</a></p>'
     )
 

@@ -1,4 +1,6 @@
-"""A form of one session, stored as it is filled in, so that it survives the page, the browser and the server."""
+"""A form of one session, stored as it is filled in, so that it survives the page, the browser and
+the server.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,14 @@ from masis.ui.shell.served_database import served_workbench
 
 
 class StoredForm(BaseModel):
-    """What a person has filled in: a form declares its fields, and ``save`` stores those that have changed.
+    """What a person has filled in: a form declares its fields, and ``save`` stores those that have
+    changed.
 
     Attributes:
         SUBJECT: What its draft is stored under, with the name of its owner.
-        version: Changes when the fields are to show other text than was typed. It is stored with the draft, so that a
-            restarted server does not mistake its own text for newer than what is typed in the browser.
+        version: Changes when the fields are to show other text than was typed. It is stored with
+            the draft, so that a restarted server does not mistake its own text for newer than what
+            is typed in the browser.
         owner: Whose draft it is.
         uploads: Rises when an uploader is to be empty again.
         saved_at: When the draft that was found was saved; None once it has been changed.
@@ -43,7 +47,9 @@ class StoredForm(BaseModel):
 
     @classmethod
     def current(cls) -> Self:
-        """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
+        """Return the session's form; after a reload, and when a person's name becomes known, as it
+        was stored.
+        """
         note_open_form(cls.SUBJECT)
         owner, held = actor(), st.session_state.get(cls.SUBJECT)
         if isinstance(held, cls) and held.owner == owner:
@@ -56,7 +62,8 @@ class StoredForm(BaseModel):
         return form
 
     def save(self, *, replaced: bool = False, **values: Any) -> None:
-        """Store values, then take them into the form; ``replaced`` shows them in place of what was typed.
+        """Store values, then take them into the form; ``replaced`` shows them in place of what was
+        typed.
 
         Of who may only read nothing is stored: the form holds it until the session ends.
         """
@@ -70,7 +77,9 @@ class StoredForm(BaseModel):
             setattr(self, name, value)
 
     def text_field(self, name: str, label: str, *, most: int, rows: int, **shown: Any) -> None:
-        """Draw the text area of a field, which stores what is typed into it; ``shown`` as ``typing_area`` takes it."""
+        """Draw the text area of a field, which stores what is typed into it; ``shown`` as
+        ``typing_area`` takes it.
+        """
 
         def take(text: str) -> None:
             form, typed = self.current(), {name: text}
@@ -91,8 +100,9 @@ class StoredForm(BaseModel):
     def widget_key(self, name: str) -> str:
         """Return the key of a widget, another one for each version of the form.
 
-        A widget starts with its default under each key. Assigning to the session state instead reaches the browser with
-        one run only; where that is cut short the widget goes on with its old value, which then counts as chosen.
+        A widget starts with its default under each key. Assigning to the session state instead
+        reaches the browser with one run only; where that is cut short the widget goes on with its
+        old value, which then counts as chosen.
         """
         return f"{self.SUBJECT}-{name}-{self.version}-{self.owner}"
 
@@ -106,12 +116,16 @@ def show_file(title: str, name: str, remove: Callable[[], None]) -> None:
 
 
 class SettingsForm(StoredForm):
-    """A form whose start takes settings of its own: ``settings`` are those that were changed in it."""
+    """A form whose start takes settings of its own: ``settings`` are those that were
+    changed in it.
+    """
 
     settings: dict[str, Any] = {}
 
     def applied_to(self, base: Settings) -> Settings:
-        """Return the settings with what was changed; a stored change that makes no sense is left out."""
+        """Return the settings with what was changed; a stored change that makes no sense is left
+        out.
+        """
         raise NotImplementedError
 
     @property
@@ -120,7 +134,9 @@ class SettingsForm(StoredForm):
         return self.applied_to(served_workbench().settings)
 
     def change(self, name: str, value: Any) -> None:
-        """Store a setting, unless it is what applies: a page that comes back posts its defaults as if chosen."""
+        """Store a setting, unless it is what applies: a page that comes back posts its defaults as
+        if chosen.
+        """
         if value != getattr(self.effective, name):
             self.save(settings={**self.settings, name: value})
 
@@ -133,17 +149,28 @@ class SettingsForm(StoredForm):
         """Return how many settings differ from the workbench's own."""
         chosen = self.applied_to(base)
         return sum(
-            getattr(chosen, name) != getattr(base, name) for name in self.settings if name in type(base).model_fields
+            getattr(chosen, name) != getattr(base, name)
+            for name in self.settings
+            if name in type(base).model_fields
         )
 
     def settings_panel(self) -> Any:
         """Draw how many settings are changed, and return the expander that they stand in."""
         differ = self.changed(served_workbench().settings)
-        st.caption(f"{counted(differ, 'setting')} changed" if differ else "The workbench's own settings apply.")
-        return st.expander("Settings", icon=":material/tune:")  # another label would be another expander, closed again
+        st.caption(
+            f"{counted(differ, 'setting')} changed"
+            if differ
+            else "The workbench's own settings apply."
+        )
+        # another label would be another expander, closed again
+        return st.expander("Settings", icon=":material/tune:")
 
-    def draw_setting(self, name: str, draw: Callable[..., object], *arguments: Any, **shown: Any) -> None:
-        """Draw a setting with what it does: ``draw(*arguments)`` is the widget, whose choice is stored."""
+    def draw_setting(
+        self, name: str, draw: Callable[..., object], *arguments: Any, **shown: Any
+    ) -> None:
+        """Draw a setting with what it does: ``draw(*arguments)`` is the widget, whose choice is
+        stored.
+        """
         key = self.widget_key(f"setting-{name}")
         with st.container(gap="xxsmall"):
             draw(*arguments, key=key, on_change=self.take, args=(name, key), **shown)

@@ -1,8 +1,8 @@
 """All that the workbench uses of Streamlit beyond its documented API, in one place.
 
-None of it is promised to stay, so pyproject.toml allows no minor version of Streamlit later than ``TESTED``, and
-tests/browser/test_demo.py names what a new version no longer has. To move to one: raise ``TESTED`` and
-the bound in pyproject.toml, run that test, and change what it names here.
+None of it is promised to stay, so pyproject.toml allows no minor version of Streamlit later than
+``TESTED``, and tests/browser/test_demo.py names what a new version no longer has. To move to one:
+raise ``TESTED`` and the bound in pyproject.toml, run that test, and change what it names here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ ELEMENTS: dict[str, str] = {
     "toasts": "stToastContainer",
     "wrapper": "stLayoutWrapper",
 }
-"""The elements that styles and scripts refer to: our name, and the ``data-testid`` that Streamlit gives them."""
+"""The elements that styles and scripts refer to: our name, and the ``data-testid`` that Streamlit
+gives them.
+"""
 
 PAGE_STATE = {
     "connection": "testConnectionState",
@@ -45,14 +47,18 @@ PAGE_STATE = {
     "script": "testScriptState",
     "idle": "notRunning",
 }
-"""Names in the ``app`` element's data set, and the values they have when the page is connected and drawn."""
+"""Names in the ``app`` element's data set, and the values they have when the page is connected and
+drawn.
+"""
 
 
 HEALTH_PATH = "/_stcore/health"
 """Where Streamlit's own server says that it is alive; it tells nothing else."""
 
 UPLOADS = "/_stcore/upload_file/"
-"""Where Streamlit takes files into memory, whatever page is open; it drops those of a session that is over."""
+"""Where Streamlit takes files into memory, whatever page is open; it drops those of a session that
+is over.
+"""
 
 
 def selector(name: str) -> str:
@@ -76,7 +82,8 @@ def script() -> str:
 def is_no_pages_folder_app() -> None:
     """Tell Streamlit that the folder ``pages/`` is not its own kind of multipage application.
 
-    It takes it for one until app.py has run once, and a deep link would then show its page without the frame.
+    It takes it for one until app.py has run once, and a deep link would then show its page without
+    the frame.
     """
     from streamlit.runtime.pages_manager import PagesManager
 
@@ -89,11 +96,13 @@ _APPLYING = threading.local()
 
 @cache
 def let_callbacks_finish() -> None:
-    """Let every callback run to its end, once what the browser sent has arrived. Called again, it changes nothing.
+    """Let every callback run to its end, once what the browser sent has arrived. Called again, it
+    changes nothing.
 
-    A run gives way to a newer request at each use of the session state. In a callback that loses what was chosen or
-    pressed: the value counts as taken over, so that the newer run calls nothing for it. With this a newer request
-    waits until the callbacks have returned; it still cuts short the drawing that follows.
+    A run gives way to a newer request at each use of the session state. In a callback that loses
+    what was chosen or pressed: the value counts as taken over, so that the newer run calls nothing
+    for it. With this a newer request waits until the callbacks have returned; it still cuts short
+    the drawing that follows.
     """
     from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
     from streamlit.runtime.state.safe_session_state import SafeSessionState
@@ -120,7 +129,9 @@ def let_callbacks_finish() -> None:
 
 @cache
 def break_long_marks() -> None:
-    """Let no text reach a browser that it can't draw in linear time. Called again, it changes nothing."""
+    """Let no text reach a browser that it can't draw in linear time. Called again, it changes
+    nothing.
+    """
     from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
     context: Any = ScriptRunContext
@@ -148,7 +159,9 @@ def _make_drawable(message: Any) -> None:
 
 
 def signed_in_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
-    """Return the claims in the session cookie that ``st.login`` sets; empty where there is none, or it is not ours."""
+    """Return the claims in the session cookie that ``st.login`` sets; empty where there is none, or
+    it is not ours.
+    """
     from streamlit.auth_util import get_cookie_with_chunks
     from streamlit.web.server.server_util import get_cookie_secret
     from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
@@ -156,7 +169,11 @@ def signed_in_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
 
     def signed(name: str) -> bytes | None:
         value = cookies.get(name)
-        return None if value is None else decode_signed_value(get_cookie_secret(), name, value.encode("latin-1"))
+        return (
+            None
+            if value is None
+            else decode_signed_value(get_cookie_secret(), name, value.encode("latin-1"))
+        )
 
     try:
         claims = json.loads(get_cookie_with_chunks(signed, USER_COOKIE_NAME) or b"{}")
@@ -173,13 +190,18 @@ class SessionCookie(NamedTuple):
 
 
 def session_cookie(claims: Mapping[str, Any], origin: str) -> SessionCookie:
-    """Return the cookie by which ``st.user`` knows who has signed in; it counts for pages of this origin."""
+    """Return the cookie by which ``st.user`` knows who has signed in; it counts for pages of this
+    origin.
+    """
     from streamlit.web.server.server_util import get_cookie_secret
     from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
     from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
     content = json.dumps({**claims, "origin": origin, "is_logged_in": True})
-    return SessionCookie(USER_COOKIE_NAME, create_signed_value(get_cookie_secret(), USER_COOKIE_NAME, content).decode())
+    return SessionCookie(
+        USER_COOKIE_NAME,
+        create_signed_value(get_cookie_secret(), USER_COOKIE_NAME, content).decode(),
+    )
 
 
 def login_address() -> str:

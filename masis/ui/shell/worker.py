@@ -1,4 +1,6 @@
-"""The process that runs a server's jobs (``masis.services.jobs``), with its log and telemetry as the settings say."""
+"""The process that runs a server's jobs (``masis.services.jobs``), with its log and telemetry as
+the settings say.
+"""
 
 from __future__ import annotations
 

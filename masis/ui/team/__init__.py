@@ -1,1 +1,3 @@
-"""Reviewing as a team: taking cases, the work on one case, adjudication, policies, the rubric, progress."""
+"""Reviewing as a team: taking cases, the work on one case, adjudication, policies, the rubric,
+progress.
+"""

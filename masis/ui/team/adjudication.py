@@ -1,4 +1,6 @@
-"""Adjudication: what the reviewers of one case differ in, and the final verdict that keeps all of theirs."""
+"""Adjudication: what the reviewers of one case differ in, and the final verdict that keeps all of
+theirs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from masis.schema.base import Record
 from masis.schema.review import Decision, Verdict, decided_about
 from masis.schema.wording import counted, shortened
 from masis.services import ANONYMOUS, CaseView, Workbench, decision_rules
-from masis.services.decision_rules import OTHER, DecidedAnswer, ProblemCode, reasons_for, seen_issues
+from masis.services.decision_rules import (
+    OTHER,
+    DecidedAnswer,
+    ProblemCode,
+    reasons_for,
+    seen_issues,
+)
 from masis.services.drafts import adjudication_subject, read_form
 from masis.ui.components import HERE, registered
 from masis.ui.review.case import show_answer
@@ -48,11 +56,15 @@ from masis.views.markdown import coloured, escaped
 from masis.views.words import DECIDE, DECIDED, Word
 
 _LEFT = registered("correction_left", "key_sheet", "correction_check")
-_LAYOUT = f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encoding='utf-8'))}</style>"
+_LAYOUT = (
+    f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encoding='utf-8'))}</style>"
+)
 
 
 def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Name what decisions on one case differ in: verdict, approved answer, correction, reason, note, scores, labels."""
+    """Name what decisions on one case differ in: verdict, approved answer, correction, reason,
+    note, scores, labels.
+    """
     said: dict[str, list[object]] = {
         "verdict": [each.verdict for each in decisions],
         "approved answer": [decided_about(each) for each in decisions if each.verdict == "approve"],
@@ -65,9 +77,12 @@ def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
     labels: dict[tuple[Any, ...], list[list[str]]] = {}
     for number, each in enumerate(decisions):
         for label in each.labels:
-            # a reported issue is compared with the other reports on the same words, never with corrections of the audit
+            # a reported issue is compared with the other reports on the same words, never with
+            # corrections of the audit
             key = (label.target, label.start, label.end, label.text, label.reports)
-            labels.setdefault(key, [[] for _ in decisions])[number].append(f"{label.label} {label.severity}")
+            labels.setdefault(key, [[] for _ in decisions])[number].append(
+                f"{label.label} {label.severity}"
+            )
     said |= {_labelled(*key): [sorted(each) for each in given] for key, given in labels.items()}
     return tuple(what for what, each in said.items() if any(other != each[0] for other in each[1:]))
 
@@ -87,12 +102,20 @@ def _decided(decision: Decision) -> str:
 
 
 def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
-    """Return the decisions of a case's reviewers that count, without those whose text was redacted."""
-    return tuple(entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision is not None)
+    """Return the decisions of a case's reviewers that count, without those whose text
+    was redacted.
+    """
+    return tuple(
+        entry.decision
+        for entry in workbench.reviews.individual(case_id)
+        if entry.decision is not None
+    )
 
 
 def show_adjudication(workbench: Workbench, case_id: str) -> None:
-    """Draw one case whose reviewers differ: in what, answer and evidence, every decision and the final verdict."""
+    """Draw one case whose reviewers differ: in what, answer and evidence, every decision and the
+    final verdict.
+    """
     st.html(_LAYOUT)
     try:
         view = workbench.cases.open_for(actor(), case_id)
@@ -107,7 +130,8 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
     if work.pending or work.policy is None or not work.decided_by:
         _question(view, ())
         st.markdown(
-            "This case is not waiting for an adjudication: its reviewers have not all decided, or it has only one."
+            "This case is not waiting for an adjudication: its reviewers have not all decided, or"
+            " it has only one."
         )
         return
     run = view.run if view.run and view.run.iterations else None
@@ -122,19 +146,27 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
                     st.markdown(f"**The audit:** {coloured(Word(worst.text, worst.tone))}{others}")
                 show_answer(view, run, 0, None)
             _versions(workbench, decisions, may=_may(workbench, work.decided_by) and _open(view))
-            st.page_link("pages/review.py", label="Open the case with its audit", query_params={"case": case_id})
+            st.page_link(
+                "pages/review.py",
+                label="Open the case with its audit",
+                query_params={"case": case_id},
+            )
         with final.container(border=True, gap="xsmall", key="adjudication-final"):
             _final(workbench, view, work.decided_by)
 
 
 def _question(view: CaseView, differ: Sequence[str]) -> None:
-    """Draw what a case asks, its id and what its reviewers differ in; the whole of a long question is its hint.
+    """Draw what a case asks, its id and what its reviewers differ in; the whole of a long question
+    is its hint.
 
     It is cut and never scrolls: what is scrolled stays so on every later case.
     """
     asked = view.case.query
     with st.container(key="adjudicated-question", gap="xsmall"):
-        st.text(shortened(asked, LONG_QUESTION), help=escaped(asked) if len(asked) > LONG_QUESTION else None)
+        st.text(
+            shortened(asked, LONG_QUESTION),
+            help=escaped(asked) if len(asked) > LONG_QUESTION else None,
+        )
         what = f" · the reviewers differ in the {escaped(', '.join(differ))}" if differ else ""
         st.caption(f"{escaped(view.case.id)}{what}")
 
@@ -144,26 +176,46 @@ LONG_QUESTION = 250
 
 
 def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
-    """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside."""
+    """Draw the way back, how far the adjudications have come, what was done last, and the ways to
+    the cases beside.
+    """
     # what was done last stands in a line that is always there: the form below never moves
-    left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
+    left, done = (
+        workbench.team.adjudications(actor(), size=1).total,
+        st.session_state.get(_DONE, {}),
+    )
     escalated = sum(draft.form.verdict == "escalate" for _, draft in done.values())
     facts = [f"{left:,} left for you"] if left or done else []
     facts += [f"{len(done) - escalated:,} decided now"] if len(done) > escalated else []
     facts += [f"{escalated:,} escalated now"] if escalated else []
-    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="adjudication-bar"):
-        st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))
+    with st.container(
+        horizontal=True, vertical_alignment="center", gap="small", key="adjudication-bar"
+    ):
+        st.button(
+            "Team",
+            icon=":material/arrow_back:",
+            type="tertiary",
+            on_click=address.put,
+            args=("case", ""),
+        )
         st.title("Adjudication", anchor=False, width="content")
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="adjudication-said"):
+        with st.container(
+            horizontal=True, vertical_alignment="center", gap="small", key="adjudication-said"
+        ):
             st.caption(", ".join(facts), width="content")
             with st.container(key="adjudication-last"):
                 st.markdown(_said_last(view) if view else EMPTY)
             st.caption("Keys: H or ?", width="content")
         if view is not None and not _is_mine(view):
             _undo_last(workbench, view)
-        for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
+        for label, key, forward in (
+            ("Previous", PREVIOUS, False),
+            ("Next", NEXT_TO_ADJUDICATE, True),
+        ):
             beside = _beside(workbench, case_id, forward=forward)
-            does, args = (address.put, ("case", beside)) if beside else (_notice, (case_id, NONE_BEFORE))
+            does, args = (
+                (address.put, ("case", beside)) if beside else (_notice, (case_id, NONE_BEFORE))
+            )
             if beside or (view is not None and not forward):
                 st.button(label, shortcut=key.shortcut, on_click=does, args=args)
 
@@ -174,7 +226,9 @@ def _notice(case_id: str, words: str, sign: str = ":material/info:") -> None:
 
 
 def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str | None:
-    """Return the case that waits for an adjudication before or behind this one; behind the last one, the first."""
+    """Return the case that waits for an adjudication before or behind this one; behind the last
+    one, the first.
+    """
     waiting = workbench.team.to_adjudicate(actor())
     try:
         beside = workbench.cases.beside(case_id, waiting, forward=forward)
@@ -193,8 +247,13 @@ def _may(workbench: Workbench, decided_by: Sequence[str]) -> bool:
 
 
 def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool) -> None:
-    """Draw every reviewer's decision and what the adjudicator typed, each with the key that puts it into the form."""
-    cards = [(each, each.reviewer, f"{each.reviewer}'s decision", _Version.of(each)) for each in decisions]
+    """Draw every reviewer's decision and what the adjudicator typed, each with the key that puts it
+    into the form.
+    """
+    cards = [
+        (each, each.reviewer, f"{each.reviewer}'s decision", _Version.of(each))
+        for each in decisions
+    ]
     draft = _Draft.of(decisions[0].case_id) if may else _Draft()
     for name, mine in zip(("Mine", "Mine, earlier"), draft.mine, strict=False):
         cards.append((mine.as_decision(decisions, name), name, name.lower(), mine))
@@ -203,9 +262,13 @@ def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool)
         zip(st.columns(len(cards), gap="small"), cards, strict=True), start=1
     ):
         with column.container(border=True, height="stretch", gap="xsmall"):
-            with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=f"side-{number}"):
+            with st.container(
+                horizontal=True, vertical_alignment="center", gap="xsmall", key=f"side-{number}"
+            ):
                 st.markdown(f"**{escaped(name)}**: {_decided(decision)}", width="content")
-                if may:  # its button says what the form holds: a further word would push it into the next line
+                # its button says what the form holds: a further word would push it into the next
+                # line
+                if may:
                     st.button(
                         "In the form" if version == draft.form else f"Take {escaped(what)}",
                         key=f"take-{number}",
@@ -217,7 +280,9 @@ def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool)
 
 
 def _side(workbench: Workbench, decision: Decision, number: int, first: Decision | None) -> None:
-    """Draw what a decision says, what it corrects in the answer and, on request, in the ``first`` correction."""
+    """Draw what a decision says, what it corrects in the answer and, on request, in the ``first``
+    correction.
+    """
     said = [f"Reason: {decision.reason}" if decision.reason else "No reason given"]
     said += [f"Note: {decision.note}"] if decision.note else []
     said += [f"{name}: {value}" for name, value in decision.rubric_scores.items()]
@@ -232,11 +297,15 @@ def _side(workbench: Workbench, decision: Decision, number: int, first: Decision
     if first is not None and first.corrected_answer not in (None, decision.corrected_answer):
         what = f"{first.reviewer}'s correction"
         with st.expander(f"Changes to {escaped(what)}"):
-            _changes(what, first.corrected_answer or "", decision.corrected_answer, f"between-{number}")
+            _changes(
+                what, first.corrected_answer or "", decision.corrected_answer, f"between-{number}"
+            )
 
 
 def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str) -> None:
-    """Draw what a correction changes in the answer that a decision is about; the whole of it where that was removed."""
+    """Draw what a correction changes in the answer that a decision is about; the whole of it where
+    that was removed.
+    """
     if (before := _before(workbench, about)) is not None:
         _changes("the answer", before, corrected, key)
         return
@@ -253,12 +322,18 @@ def _before(workbench: Workbench, about: Decision) -> str | None:
 
 
 def _changes(what: str, before: str, after: str, key: str) -> None:
-    """Draw how a correction differs from another text, with no more of what is the same than the words beside it."""
+    """Draw how a correction differs from another text, with no more of what is the same than the
+    words beside it.
+    """
     pieces = [change._asdict() for change in word_changes(before, after)]
     for number, piece in enumerate(pieces):
         if piece["kind"] == "same" and len(piece["text"]) > 2 * BESIDE_CHANGE:
             head = "" if number == 0 else piece["text"][:BESIDE_CHANGE].rsplit(" ", 1)[0]
-            tail = "" if number == len(pieces) - 1 else piece["text"][-BESIDE_CHANGE:].split(" ", 1)[-1]
+            tail = (
+                ""
+                if number == len(pieces) - 1
+                else piece["text"][-BESIDE_CHANGE:].split(" ", 1)[-1]
+            )
             piece["text"] = f"{head} … {tail}"
     CHANGES(data={"pieces": pieces, "key": None, "description": f"Changes to {what}"}, key=key)
 
@@ -268,7 +343,9 @@ BESIDE_CHANGE = 40
 
 
 def final_words(verdict: Verdict, about: Decision, serious: int = 0) -> str:
-    """Return what the button says: what is done to which answer, and how many serious issues stay open."""
+    """Return what the button says: what is done to which answer, and how many serious issues stay
+    open.
+    """
     although = f" with {counted(serious, 'serious issue')} open" if serious else ""
     return {
         "approve": f"Approve {decided_about(about)}{although}",
@@ -277,7 +354,12 @@ def final_words(verdict: Verdict, about: Decision, serious: int = 0) -> str:
     }.get(verdict, "Escalate the case")
 
 
-_KEYS: dict[Verdict, Key] = {"approve": APPROVE, "override": OVERRIDE, "reject": REJECT, "escalate": ESCALATE}
+_KEYS: dict[Verdict, Key] = {
+    "approve": APPROVE,
+    "override": OVERRIDE,
+    "reject": REJECT,
+    "escalate": ESCALATE,
+}
 _NOTICE, _DONE = "adjudication-notice", "adjudications-done"
 _REFUSED = "adjudication-refused"
 OPENED = "adjudication-opened"
@@ -292,7 +374,8 @@ class _Version(Record):
     Attributes:
         verdict: What is chosen; None at first.
         taken: The reviewer whose decision it is, changed or not; "" where it is nobody's.
-        wrote: The reviewer whose reason and note the page put there, whatever is chosen since; "" where nobody's.
+        wrote: The reviewer whose reason and note the page put there, whatever is chosen since; ""
+            where nobody's.
         words: Reason, note and corrected answer by name; the last is missing until it is begun.
         given: Of these, what the page put there.
 
@@ -307,7 +390,11 @@ class _Version(Record):
     @classmethod
     def of(cls, decision: Decision) -> _Version:
         """Return a decision as the form takes it."""
-        texts = {"reason": decision.reason, "note": decision.note, "corrected": decision.corrected_answer}
+        texts = {
+            "reason": decision.reason,
+            "note": decision.note,
+            "corrected": decision.corrected_answer,
+        }
         words = {name: text for name, text in texts.items() if text is not None}
         whose = decision.reviewer
         return cls(verdict=decision.verdict, taken=whose, wrote=whose, words=words, given=words)
@@ -315,7 +402,11 @@ class _Version(Record):
     @property
     def typed(self) -> dict[str, str]:
         """The words that the adjudicator typed."""
-        return {name: text for name, text in self.words.items() if text.strip() and text != self.given.get(name, "")}
+        return {
+            name: text
+            for name, text in self.words.items()
+            if text.strip() and text != self.given.get(name, "")
+        }
 
     def beginning_with(self, corrected: str) -> _Version:
         """Return it with a correction that the page puts there."""
@@ -327,8 +418,12 @@ class _Version(Record):
         return next((each for each in decisions if each.reviewer == self.taken), None)
 
     def about(self, decisions: Sequence[Decision]) -> Decision:
-        """Return the decision whose answer it is about: the one it took, else one with its verdict."""
-        return self.side(decisions) or next((each for each in decisions if each.verdict == self.verdict), decisions[0])
+        """Return the decision whose answer it is about: the one it took, else one with
+        its verdict.
+        """
+        return self.side(decisions) or next(
+            (each for each in decisions if each.verdict == self.verdict), decisions[0]
+        )
 
     def as_decision(self, decisions: Sequence[Decision], name: str) -> Decision:
         """Return it as its card shows it, under a name."""
@@ -336,7 +431,9 @@ class _Version(Record):
         words = {each: self.words.get(each, "") for each in ("reason", "note")}
         corrected = self.words.get("corrected") if self.verdict == "override" else None
         update = {"reviewer": name, "verdict": self.verdict, "corrected_answer": corrected, **words}
-        return about.model_copy(update=update if side else update | {"labels": (), "rubric_scores": {}})
+        return about.model_copy(
+            update=update if side else update | {"labels": (), "rubric_scores": {}}
+        )
 
 
 class _Draft(Record):
@@ -344,8 +441,10 @@ class _Draft(Record):
 
     Attributes:
         form: What the form holds.
-        aside: What the adjudicator had typed when something else was put in its place, the newest first.
-        parted: Whether anything was put aside: from then on what they typed has a card, which no letter adds.
+        aside: What the adjudicator had typed when something else was put in its place, the newest
+            first.
+        parted: Whether anything was put aside: from then on what they typed has a card, which no
+            letter adds.
         changing: Whether the verdict that stands is to be changed.
         token: Tells one recording from the next.
 
@@ -359,16 +458,24 @@ class _Draft(Record):
 
     @classmethod
     def of(cls, case_id: str) -> _Draft:
-        """Return the draft of a case, with what its fields hold: their own callbacks may come after another's."""
-        draft = read_form(cls, served_workbench().drafts.get(actor(), adjudication_subject(case_id)).values)
+        """Return the draft of a case, with what its fields hold: their own callbacks may come after
+        another's.
+        """
+        draft = read_form(
+            cls, served_workbench().drafts.get(actor(), adjudication_subject(case_id)).values
+        )
         held = {name: st.session_state.get(_field(case_id, name)) for name in _FIELDS}
         words = draft.form.words | {name: text for name, text in held.items() if text is not None}
         return draft.model_copy(update={"form": draft.form.model_copy(update={"words": words})})
 
     @property
     def mine(self) -> tuple[_Version, ...]:
-        """What the adjudicator typed, the newest first; none until something else was put in its place."""
-        return (*((self.form,) if self.parted and self.form.typed else ()), *self.aside)[:_MOST_MINE]
+        """What the adjudicator typed, the newest first; none until something else was put in its
+        place.
+        """
+        return (*((self.form,) if self.parted and self.form.typed else ()), *self.aside)[
+            :_MOST_MINE
+        ]
 
     def save(self, case_id: str, **changes: Any) -> None:
         """Store the draft with these changes."""
@@ -376,11 +483,22 @@ class _Draft(Record):
         served_workbench().drafts.save(actor(), adjudication_subject(case_id), values)
 
     def put(self, case_id: str, form: _Version, **changes: Any) -> None:
-        """Put a version into the form; what was typed there and is not part of it is kept as the adjudicator's own."""
+        """Put a version into the form; what was typed there and is not part of it is kept as the
+        adjudicator's own.
+        """
         lost = any(form.words.get(name) != text for name, text in self.form.typed.items())
         aside = [*((self.form,) if lost else ()), *(each for each in self.aside if each != form)]
-        _empty_fields(case_id, *(name for name in _FIELDS if form.words.get(name) != self.form.words.get(name)))
-        self.save(case_id, form=form, aside=tuple(aside[:_MOST_MINE]), parted=self.parted or lost, **changes)
+        _empty_fields(
+            case_id,
+            *(name for name in _FIELDS if form.words.get(name) != self.form.words.get(name)),
+        )
+        self.save(
+            case_id,
+            form=form,
+            aside=tuple(aside[:_MOST_MINE]),
+            parted=self.parted or lost,
+            **changes,
+        )
 
 
 def _field(case_id: str, name: str) -> str:
@@ -403,7 +521,15 @@ def _text(case_id: str, name: str, label: str, height: int, most: int | None = 2
     key, draft = _field(case_id, name), _Draft.of(case_id)
     st.session_state.setdefault(key, draft.form.words.get(name, ""))
     hint = "Type it, or press the number of one below" if name == "reason" else None
-    st.text_area(label, key=key, max_chars=most, height=height, placeholder=hint, on_change=_keep, args=(case_id,))
+    st.text_area(
+        label,
+        key=key,
+        max_chars=most,
+        height=height,
+        placeholder=hint,
+        on_change=_keep,
+        args=(case_id,),
+    )
 
 
 def _choose(case_id: str, verdict: Verdict) -> None:
@@ -419,16 +545,23 @@ def _take(case_id: str, version: _Version) -> None:
 
 
 def _change(case_id: str, final: Decision | None) -> None:
-    """Open the form on a case whose verdict stands, with that verdict; why it is replaced is for the lead to say."""
+    """Open the form on a case whose verdict stands, with that verdict; why it is replaced is for
+    the lead to say.
+    """
     form = _Version()
     if final is not None and final.verdict != "escalate":
-        given, whose = _Version.of(final.model_copy(update={"reason": ""})), final.extra.get("taken_from", "")
+        given, whose = (
+            _Version.of(final.model_copy(update={"reason": ""})),
+            final.extra.get("taken_from", ""),
+        )
         form = given.model_copy(update={"taken": whose, "wrote": whose})
     _Draft.of(case_id).put(case_id, form, changing=True)
 
 
 def _open(view: CaseView) -> bool:
-    """Return whether the form is drawn: the reviewers differ, or the verdict that stands is to be changed."""
+    """Return whether the form is drawn: the reviewers differ, or the verdict that stands is to be
+    changed.
+    """
     return view.state == "needs_adjudication" or _Draft.of(view.case.id).changing
 
 
@@ -439,24 +572,35 @@ def _standing(view: CaseView) -> Decision | None:
 
 
 def _of_whom(text: str, name: str, decisions: Sequence[Decision], taken_from: str) -> str:
-    """Say that a reason or note is a reviewer's, whose decision was taken with it; "" where it isn't.
+    """Say that a reason or note is a reviewer's, whose decision was taken with it; "" where it
+    isn't.
 
-    Another reviewer may have written the same words: that makes them nobody's but whoever chose to write them.
+    Another reviewer may have written the same words: that makes them nobody's but whoever chose to
+    write them.
     """
     wrote = any(each.reviewer == taken_from and getattr(each, name) == text for each in decisions)
     return f"{taken_from}’s" if wrote and text.strip() else ""
 
 
 def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> None:
-    """Draw the final verdict: what was recorded last, who may give it, the one there is, and the form."""
+    """Draw the final verdict: what was recorded last, who may give it, the one there is, and the
+    form.
+    """
     case_id = view.case.id
     decisions = decisions_on(workbench, case_id)
     final = _standing(view)
     may = _may(workbench, reviewers)
     with st.container(gap="xsmall", key="adjudication-recorded"):
-        st.markdown("**Final verdict**" + ("" if final is None or final.verdict == "escalate" else " (settled)"))
+        st.markdown(
+            "**Final verdict**"
+            + ("" if final is None or final.verdict == "escalate" else " (settled)")
+        )
         if final is None and not may:
-            who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
+            who = (
+                "Anybody else"
+                if workbench.access.allows(ANONYMOUS, "oversee")
+                else "A lead who is none of them"
+            )
             st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
         if final is not None:
             _stands(final, decisions, workbench.reviews.settled_by(case_id))
@@ -467,7 +611,9 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
                 escalated = final is not None and final.verdict == "escalate"
                 label = "Keep it" if _open(view) else "Decide it" if escalated else "Change it"
                 does, args = (_forget, (case_id,)) if _open(view) else (_change, (case_id, final))
-                st.button(label, key="final-change", shortcut=CHANGE.shortcut, on_click=does, args=args)
+                st.button(
+                    label, key="final-change", shortcut=CHANGE.shortcut, on_click=does, args=args
+                )
         if final is not None and final.corrected_answer and not _open(view):
             _corrects(workbench, final, final.corrected_answer, "final-correction")
     ask_name(workbench)
@@ -482,20 +628,29 @@ def _stands(final: Decision, decisions: Sequence[Decision], whose: Sequence[str]
     """Draw the verdict that stands, with reason and note."""
     if final.verdict is None:
         return
-    waits = ": it waits for more evidence or another reviewer" if final.verdict == "escalate" else ""
+    waits = (
+        ": it waits for more evidence or another reviewer" if final.verdict == "escalate" else ""
+    )
     agreed = final.kind != "adjudication"
     took = "" if agreed else whose_decision(final, decisions)
-    st.markdown(f"{_decided(final)} by {escaped(' and '.join(whose))}{f' ({escaped(took)})' if took else ''}{waits}.")
+    st.markdown(
+        f"{_decided(final)} by"
+        f" {escaped(' and '.join(whose))}{f' ({escaped(took)})' if took else ''}{waits}."
+    )
     said = []
     for name in ("reason", "note"):
         if text := getattr(final, name):
-            of = _of_whom(text, name, () if agreed else decisions, final.extra.get("taken_from", ""))
+            of = _of_whom(
+                text, name, () if agreed else decisions, final.extra.get("taken_from", "")
+            )
             said.append(f"{f'{of} {name}' if of else name.capitalize()}: {text}")
     st.text("\n".join(said) or "No reason given")
 
 
 def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -> None:
-    """Draw the verdicts to choose from, the fields of the one chosen, and the button that records it."""
+    """Draw the verdicts to choose from, the fields of the one chosen, and the button that records
+    it.
+    """
     case_id = view.case.id
     draft = _Draft.of(case_id)
     with st.container(horizontal=True, gap="xsmall", key="final-verdicts"):
@@ -526,13 +681,23 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
     typed_over({draft.form.given.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
         if verdict is None:
-            st.caption("Take a reviewer's decision by its number, or choose a verdict: its reason and note follow.")
+            st.caption(
+                "Take a reviewer's decision by its number, or choose a verdict: its reason and note"
+                " follow."
+            )
         else:
             with st.container(key="final-reason"):
-                _text(case_id, "reason", _label(draft.form, "reason", decisions, optional=optional), 68)
+                _text(
+                    case_id,
+                    "reason",
+                    _label(draft.form, "reason", decisions, optional=optional),
+                    68,
+                )
                 usual = [each.text for each in reasons_for(verdict) if each.code != OTHER]
                 with st.container(key="final-usual"):  # while the field is empty and has the focus
-                    st.markdown("\n".join(f"{number}. {text}" for number, text in enumerate(usual, start=1)))
+                    st.markdown(
+                        "\n".join(f"{number}. {text}" for number, text in enumerate(usual, start=1))
+                    )
         if verdict == "override":
             with st.container(key="final-corrected", gap="xsmall"):
                 final = _standing(view)
@@ -548,8 +713,12 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
         if verdict is not None:
             decision = _final_decision(view, form, about, verdict)
             decided = workbench.reviews.decided_answer(actor(), decision)
-            lacks, serious = _lacks(_with_seen_issues(decision, decided), decided), len(decided.serious)
-        original = None if view.machine_hidden else _before(workbench, about)  # what it leaves was found by the audit
+            lacks, serious = (
+                _lacks(_with_seen_issues(decision, decided), decided),
+                len(decided.serious),
+            )
+        # what it leaves was found by the audit
+        original = None if view.machine_hidden else _before(workbench, about)
         stands = {"override": form.words.get("corrected"), "approve": original}.get(verdict or "")
         if stands and not (lacks and lacks.field == "final-corrected"):
             checked = check(stands, view.case, workbench.settings)
@@ -571,7 +740,11 @@ def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional
     text, given = form.words.get(name, ""), form.given.get(name, "")
     more = " (optional)" if optional else ""
     if text.strip() and (whose := _of_whom(given, name, decisions, form.wrote)):
-        more = f" (changed from {escaped(whose)})" if text != given else f" ({escaped(whose)}, unchanged)"
+        more = (
+            f" (changed from {escaped(whose)})"
+            if text != given
+            else f" ({escaped(whose)}, unchanged)"
+        )
     return f"{name.capitalize()}{more}"
 
 
@@ -579,14 +752,22 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
     """Draw the corrected answer, which begins with what is chosen below it, and what it changes."""
     case_id, draft, before = about.case_id, _Draft.of(about.case_id), _before(workbench, about)
     begins = {} if before is None else {"the original": before}
-    begins |= {f"{each.reviewer}'s": each.corrected_answer for each in decisions if each.corrected_answer}
+    begins |= {
+        f"{each.reviewer}'s": each.corrected_answer for each in decisions if each.corrected_answer
+    }
     if "corrected" not in draft.form.words:
         draft.put(case_id, draft.form.beginning_with(next(iter(begins.values()), "")))
         draft = _Draft.of(case_id)
     corrected, given = draft.form.words["corrected"], draft.form.given.get("corrected")
     whose = next((escaped(name) for name, text in begins.items() if text == given), "")
     state = f"{whose}, unchanged" if corrected == given else f"changed from {whose}"
-    _text(case_id, "corrected", f"Corrected answer ({state})" if whose else "Corrected answer", 150, None)
+    _text(
+        case_id,
+        "corrected",
+        f"Corrected answer ({state})" if whose else "Corrected answer",
+        150,
+        None,
+    )
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.caption("Begin again with", width="content")
         texts = list(begins.values())
@@ -612,7 +793,9 @@ def _begin(case_id: str, text: str) -> None:
 
 
 class _Lack(NamedTuple):
-    """What a final verdict lacks: as the button says it, as a refusal does, and the field that holds it."""
+    """What a final verdict lacks: as the button says it, as a refusal does, and the field that
+    holds it.
+    """
 
     label: str
     why: str
@@ -641,7 +824,8 @@ def _final_decision(view: CaseView, form: _Version, about: Decision, verdict: Ve
     words = {name: form.words.get(name, "") for name in _FIELDS}
     return Decision(
         kind="adjudication",
-        reviewer=actor().name or "?",  # who has no name yet is asked for it, and can't record anything before
+        # who has no name yet is asked for it, and can't record anything before
+        reviewer=actor().name or "?",
         case_id=view.case.id,
         run_id=about.run_id,
         iteration=about.iteration,
@@ -654,14 +838,18 @@ def _final_decision(view: CaseView, form: _Version, about: Decision, verdict: Ve
 
 
 def _with_seen_issues(decision: Decision, answer: DecidedAnswer) -> Decision:
-    """Return an approval that names the serious issues it leaves open: the button says how many, the answer which."""
+    """Return an approval that names the serious issues it leaves open: the button says how many,
+    the answer which.
+    """
     if decision.verdict != "approve":
         return decision
     return decision.model_copy(update={"extra": decision.extra | seen_issues(answer.serious)})
 
 
 def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
-    """Record the final verdict and open the next case; keep what was entered where it is refused."""
+    """Record the final verdict and open the next case; keep what was entered where it
+    is refused.
+    """
     case_id = view.case.id
     draft = _Draft.of(case_id)
     form, verdict = draft.form, draft.form.verdict
@@ -678,16 +866,24 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
             return
         more: dict[str, Any] = {
             "token": draft.token,
-            "extra": decision.extra
-            | {
-                "individual": [entry.id for entry in workbench.reviews.individual(case_id)],
-                "seconds": round(time.monotonic() - st.session_state[OPENED][1], 1),
-            },
+            "extra": (
+                decision.extra
+                | {
+                    "individual": [entry.id for entry in workbench.reviews.individual(case_id)],
+                    "seconds": round(time.monotonic() - st.session_state[OPENED][1], 1),
+                }
+            ),
         }
         decision = decision.model_copy(update=more)
         if side is not None:  # what else the reviewer had entered is taken, too
-            more = {"labels": side.labels, "rubric_scores": side.rubric_scores, "versions": side.versions}
-            decision = decision.model_copy(update={**more, "extra": {**decision.extra, "taken_from": side.reviewer}})
+            more = {
+                "labels": side.labels,
+                "rubric_scores": side.rubric_scores,
+                "versions": side.versions,
+            }
+            decision = decision.model_copy(
+                update={**more, "extra": {**decision.extra, "taken_from": side.reviewer}}
+            )
         entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except MasisError as error:
         _refuse(str(error), "final-corrected" if isinstance(error, InputError) else None)
@@ -728,19 +924,25 @@ EMPTY = "&nbsp;"
 
 
 def _said_last(view: CaseView) -> str:
-    """Say what was done on the way to this case; on others it would be about some other one, long ago."""
+    """Say what was done on the way to this case; on others it would be about some other one, long
+    ago.
+    """
     case_id, words = st.session_state.get(_NOTICE, ("", ""))
     return words if case_id == view.case.id else EMPTY
 
 
 def _is_mine(view: CaseView) -> bool:
-    """Return whether the verdict that stands on a case is an adjudication of whoever looks at it."""
+    """Return whether the verdict that stands on a case is an adjudication of whoever
+    looks at it.
+    """
     final = _standing(view)
     return final is not None and final.kind == "adjudication" and final.reviewer == actor().name
 
 
 def _undo_last(workbench: Workbench, view: CaseView) -> None:
-    """Offer to undo what this session recorded last, wherever it has gone on to; where nothing is left, say so."""
+    """Offer to undo what this session recorded last, wherever it has gone on to; where nothing is
+    left, say so.
+    """
     if done := st.session_state.get(_DONE):
         entry_id = next(reversed(done))
         _undo_button(f"Undo {escaped(done[entry_id][0])}", _undo, workbench, entry_id)
@@ -771,7 +973,9 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
         words = f"{whose} verdict stands again ({DECIDED[final.verdict].text.lower()})"
     else:
         words = f"{given.case_id} waits for you again, {_asked(view)}"
-        (draft or _drafted(given, decisions_on(workbench, given.case_id))).save(given.case_id, token=uuid.uuid4().hex)
+        (draft or _drafted(given, decisions_on(workbench, given.case_id))).save(
+            given.case_id, token=uuid.uuid4().hex
+        )
     _notice(given.case_id, f"Undone: {words}", DONE)
     address.put("case", given.case_id)
 

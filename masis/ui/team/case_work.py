@@ -1,4 +1,6 @@
-"""The work on one case beside its decision: guidelines, the team's own scores, comments, assignment, tags."""
+"""The work on one case beside its decision: guidelines, the team's own scores, comments,
+assignment, tags.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
     case_id = view.case.id
     rubric = workbench.store.team.in_force(Rubric)
     if rubric.guidelines or rubric.scores:
-        with st.expander(f"Guidelines and scores (version {rubric.version})", icon=":material/rule:"):
+        with st.expander(
+            f"Guidelines and scores (version {rubric.version})", icon=":material/rule:"
+        ):
             st.text(rubric.guidelines)
             _scores(workbench, case_id, rubric)
     team = workbench.team
@@ -57,14 +61,34 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
         _comment_field(workbench, case_id)
         names, tags = st.columns(2)
         with names:
-            _add(case_id, "Assign to", "Assign", team.reviewers(), lambda to: team.assign(actor(), [case_id], to))
+            _add(
+                case_id,
+                "Assign to",
+                "Assign",
+                team.reviewers(),
+                lambda to: team.assign(actor(), [case_id], to),
+            )
             _remove(
-                "Unassign", work.assignees, lambda names: workbench.team.unassign(actor(), [case_id], names), "unassign"
+                "Unassign",
+                work.assignees,
+                lambda names: workbench.team.unassign(actor(), [case_id], names),
+                "unassign",
             )
         with tags:
             tagged = workbench.store.team.counted("tagged")
-            _add(case_id, "Tags", "Tag", tagged, lambda to: team.tag(actor(), [case_id], ",".join(to).split(",")))
-            _remove("Remove tags", work.tags, lambda names: workbench.team.untag(actor(), [case_id], names), "untag")
+            _add(
+                case_id,
+                "Tags",
+                "Tag",
+                tagged,
+                lambda to: team.tag(actor(), [case_id], ",".join(to).split(",")),
+            )
+            _remove(
+                "Remove tags",
+                work.tags,
+                lambda names: workbench.team.untag(actor(), [case_id], names),
+                "untag",
+            )
 
 
 def show_own_assignment(workbench: Workbench, case_id: str) -> None:
@@ -92,7 +116,9 @@ def _drafted_comment(workbench: Workbench, case_id: str) -> str:
 
 
 def _left_unsent(workbench: Workbench, case_id: str) -> bool:
-    """Whether a comment waited here when this session opened the case; what is typed later folds nothing."""
+    """Whether a comment waited here when this session opened the case; what is typed later folds
+    nothing.
+    """
     waited = st.session_state.setdefault("comments-left", {})
     who = f"{actor().name}/{case_id}"
     if who not in waited:
@@ -163,11 +189,15 @@ def _choose(workbench: Workbench, case_id: str, name: str, key: str) -> None:
         workbench.drafts.save(actor(), rubric_subject(case_id), {name: value})
 
 
-def _add(case_id: str, label: str, button: str, known: Iterable[str], do: Callable[[list[str]], object]) -> None:
+def _add(
+    case_id: str, label: str, button: str, known: Iterable[str], do: Callable[[list[str]], object]
+) -> None:
     """Draw the choice of people or tags that a case gets: known ones, or names that are typed."""
     added = f"added-{button}-{case_id}"
     with st.form(f"case-{button}", clear_on_submit=True, border=False):
-        names = st.multiselect(label, list(known), accept_new_options=True, placeholder="Choose or type a name")
+        names = st.multiselect(
+            label, list(known), accept_new_options=True, placeholder="Choose or type a name"
+        )
         sent = st.form_submit_button(button, **needs("decide"))
     if sent and carried_out(lambda: do(names)):
         st.session_state[added] = f"{label} {', '.join(names)}: done"
@@ -176,11 +206,17 @@ def _add(case_id: str, label: str, button: str, known: Iterable[str], do: Callab
         st.caption(escaped(says))
 
 
-def _remove(label: str, names: tuple[str, ...], do: Callable[[tuple[str, ...]], object], key: str) -> None:
+def _remove(
+    label: str, names: tuple[str, ...], do: Callable[[tuple[str, ...]], object], key: str
+) -> None:
     if not names:
         return
     chosen = st.pills(
-        label, names, selection_mode="single", key=f"case-{key}", format_func=lambda name: f"{escaped(name)} ✕"
+        label,
+        names,
+        selection_mode="single",
+        key=f"case-{key}",
+        format_func=lambda name: f"{escaped(name)} ✕",
     )
     if chosen is not None and carried_out(lambda: do((chosen,))):
         st.rerun()

@@ -1,4 +1,6 @@
-"""The page of the team: progress, what needs adjudication, giving out cases, policy, rubric and label types."""
+"""The page of the team: progress, what needs adjudication, giving out cases, policy, rubric and
+label types.
+"""
 
 from __future__ import annotations
 
@@ -56,32 +58,48 @@ RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
         "What all agree on; else an adjudication",
         (
-            "To agree is to give the same verdict on the same answer or correction. Costs somebody's time wherever two "
-            "differ; who adjudicates gives a reason unless they approve as a reviewer did."
+            "To agree is to give the same verdict on the same answer or correction. Costs"
+            " somebody's time wherever two differ; who adjudicates gives a reason unless they"
+            " approve as a reviewer did."
         ),
     ),
     "agree": (
         "What enough of them agree on; else an adjudication",
         (
-            "Costs fewer adjudications: so many with the same verdict and answer settle the case, and who differs from "
-            "them is outvoted."
+            "Costs fewer adjudications: so many with the same verdict and answer settle the case,"
+            " and who differs from them is outvoted."
         ),
     ),
     "first": (
         "The first decision; the others measure agreement",
-        "Costs no adjudication. One person settles each case; the others show how far that can be relied on.",
+        (
+            "Costs no adjudication. One person settles each case; the others show how far that can"
+            " be relied on."
+        ),
     ),
 }
 ALL_OF_THEM = "The same as the rule above: {0} of {0} reviewers are all of them."
 MACHINE: dict[MachineShown, tuple[str, str]] = {
-    "first": ("At once", "Fastest. Who sees a verdict agrees with it more often: it shows little of how right it is."),
+    "first": (
+        "At once",
+        (
+            "Fastest. Who sees a verdict agrees with it more often: it shows little of how right"
+            " it is."
+        ),
+    ),
     "after": (
         "After their own decision",
-        "Slower: they read without marks. Shows how far the audit is right, which is what Trust needs.",
+        (
+            "Slower: they read without marks. Shows how far the audit is right, which is what Trust"
+            " needs."
+        ),
     ),
     "never": (
         "Not before the case is decided",
-        "Slowest: they can't correct themselves by the audit either. Shows the same, and their agreement unaided.",
+        (
+            "Slowest: they can't correct themselves by the audit either. Shows the same, and their"
+            " agreement unaided."
+        ),
     ),
 }
 """What a policy can be, each with what it costs and shows."""
@@ -100,7 +118,9 @@ ESCALATED = CaseFilter(states=("escalated",), order="oldest", size=MOST_LISTED)
 
 
 def show_team(workbench: Workbench) -> None:
-    """Draw the page, with the view that the address names; a case in the address is shown for adjudication."""
+    """Draw the page, with the view that the address names; a case in the address is shown for
+    adjudication.
+    """
     if case_id := address.value("case"):
         show_adjudication(workbench, case_id)
         return
@@ -111,8 +131,15 @@ def show_team(workbench: Workbench) -> None:
     if reviewer() is None:
         st.caption("Type your name to give out cases and to change policy and rubric.")
     else:
-        sections |= {"Give out cases": _give_out, "Policy": _policy, "Rubric": _rubric, "Label types": _label_types}
-    asked = next((each for each in sections if each.casefold() == address.value("view")), "Progress")
+        sections |= {
+            "Give out cases": _give_out,
+            "Policy": _policy,
+            "Rubric": _rubric,
+            "Label types": _label_types,
+        }
+    asked = next(
+        (each for each in sections if each.casefold() == address.value("view")), "Progress"
+    )
     tabs = st.tabs(list(sections), default=asked, key="team-view", on_change=_keep_view)
     for tab, draw in zip(tabs, sections.values(), strict=True):
         with tab:
@@ -126,13 +153,19 @@ def _keep_view() -> None:
 
 
 def _progress(workbench: Workbench) -> None:
-    """Draw where all cases stand, who has decided how many and how far they agree, what differs, what is escalated."""
+    """Draw where all cases stand, who has decided how many and how far they agree, what differs,
+    what is escalated.
+    """
     me = actor()
     facets = workbench.cases.facets_for(me)
     standing_counts(facets.standings, facets.states, lesser=facets.lesser)
-    count, mine = workbench.team.count_open(me, CaseFilter()), workbench.team.adjudications(me, size=1)
+    count, mine = (
+        workbench.team.count_open(me, CaseFilter()),
+        workbench.team.adjudications(me, size=1),
+    )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if mine.total:  # no link: one that leads to the page it stands on leaves the address as it was
+        # no link: one that leads to the page it stands on leaves the address as it was
+        if mine.total:
             st.button(
                 f"Adjudicate {counted(mine.total, 'case')}",
                 icon=":material/balance:",
@@ -143,7 +176,8 @@ def _progress(workbench: Workbench) -> None:
             )
         label = f"Review {counted(count, 'case')} that you can decide now"
         pressed = count and st.button(label, icon=":material/rate_review:", key="team-review")
-        if pressed and (first := workbench.team.next_open(me, CaseFilter())):  # which one is looked for once asked
+        # which one is looked for once asked
+        if pressed and (first := workbench.team.next_open(me, CaseFilter())):
             st.switch_page("pages/review.py", query_params={"case": first})
     _people(workbench)
     _differing(workbench)
@@ -151,12 +185,17 @@ def _progress(workbench: Workbench) -> None:
 
 
 def _people(workbench: Workbench) -> None:
-    """Draw how far reviewers agree, and of each how many cases they decided, how fast, and how often that stood."""
+    """Draw how far reviewers agree, and of each how many cases they decided, how fast, and how
+    often that stood.
+    """
     me = actor()
     st.header("Reviewers", anchor=False)
     every, pairs = workbench.access.allows(me, "oversee"), list[Pair]()
     # who may read everybody's figures below reads the same names above them
-    if workbench.access.allows(me, "read") and (found := workbench.trust.people(me, names=every)).agreement.units:
+    if (
+        workbench.access.allows(me, "read")
+        and (found := workbench.trust.people(me, names=every)).agreement.units
+    ):
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
         pairs = found.pairs
         agree = [pair_agrees(pair, what) for pair in pairs[:PAIRS_SAID]]
@@ -173,7 +212,10 @@ def _people(workbench: Workbench) -> None:
             who |= {"href": address.link("queue", assignee=address.in_words([name]))}
         at_work: Cell = {"text": "–"}
         if name in held:
-            at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
+            at_work = {
+                "text": held[name].case_id,
+                "below": [f"until {held[name].until[11:16]} UTC"],
+            }
         own = work.get(name)
         rows.append(
             row(
@@ -194,13 +236,20 @@ def _people(workbench: Workbench) -> None:
     columns = [
         *(column("Reviewer"), column("Decisions", "figure"), *verdicts),
         *map(functools.partial(column, kind="figure"), ("Upheld", "Adjudications")),
-        *(column("Assigned", "figure", hide="hide-medium"), column("At work on", hide="hide-medium")),
+        *(
+            column("Assigned", "figure", hide="hide-medium"),
+            column("At work on", hide="hide-medium"),
+        ),
     ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
     hidden = "" if every else "Of others, only leads see verdicts, times and what was upheld. "
-    st.caption(f"{UPHELD} Times: of decisions on the pages. {hidden}{workbench.trust.counts_in_words(me)}")
+    st.caption(
+        f"{UPHELD} Times: of decisions on the pages. {hidden}{workbench.trust.counts_in_words(me)}"
+    )
     _of_two(pairs)
-    st.page_link("pages/trust.py", label="Trust: agreement in detail", query_params={"view": "people"})
+    st.page_link(
+        "pages/trust.py", label="Trust: agreement in detail", query_params={"view": "people"}
+    )
 
 
 def _with_time(count: int, seconds: float | None) -> Cell:
@@ -209,10 +258,14 @@ def _with_time(count: int, seconds: float | None) -> Cell:
 
 
 def _adjudicated(name: str, count: int, own: Own | None) -> Cell:
-    """Return how many cases a person adjudicated, with the way to them: an escalation settles none."""
+    """Return how many cases a person adjudicated, with the way to them: an escalation
+    settles none.
+    """
     cell = _with_time(count, own and own.adjudication_seconds)
     if count:
-        cell["href"] = address.link("decisions", kind="adjudication", reviewer=address.in_words([name]))
+        cell["href"] = address.link(
+            "decisions", kind="adjudication", reviewer=address.in_words([name])
+        )
     if own and own.escalations:
         parts = f"{count - own.escalations:,} settled, {own.escalations:,} escalated"
         cell["below"] = [parts, *cell["below"]]
@@ -220,54 +273,100 @@ def _adjudicated(name: str, count: int, own: Own | None) -> Cell:
 
 
 def _upheld(own: Own | None) -> Cell:
-    """Return how many decisions of a reviewer stand, by verdict, and below with their correction or answer."""
+    """Return how many decisions of a reviewer stand, by verdict, and below with their correction or
+    answer.
+    """
     if own is None or own.agreed.value is None:
         return {"text": "–"}
     stood = f"{round(own.agreed.value * own.agreed.n):,} of {own.agreed.n:,}"
-    below = [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else []
+    below = (
+        [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else []
+    )
     return {"text": stood, "below": below}
 
 
 def _of_two(pairs: list[Pair]) -> None:
-    """Draw how often two reviewers gave which verdicts on the same case, first of those who agree least."""
+    """Draw how often two reviewers gave which verdicts on the same case, first of those who agree
+    least.
+    """
     if not pairs:
         return
     least = sorted(pairs, key=lambda pair: pair.same / max(1, pair.raw.n))
-    names = [f"{each.first} and {each.second}: {each.same:,} of {each.raw.n:,} alike" for each in least]
+    names = [
+        f"{each.first} and {each.second}: {each.same:,} of {each.raw.n:,} alike" for each in least
+    ]
     with st.container(width=760, gap="xsmall"):
-        chosen = st.selectbox("Verdicts of two reviewers", names, key="team-pair") if names[1:] else names[0]
+        chosen = (
+            st.selectbox("Verdicts of two reviewers", names, key="team-pair")
+            if names[1:]
+            else names[0]
+        )
         pair, words = least[names.index(chosen)], [word.text for word in DECIDED.values()]
-        given = [number for number in range(len(words)) if any(number in both for both in pair.verdicts)]
-        columns = [column(""), *(column(f"{pair.second}: {words[number]}", "figure") for number in given)]
-        rows = [
-            row(f"{pair.first}: {words[one]}", *(pair.verdicts.get((one, other)) for other in given)) for one in given
+        given = [
+            number for number in range(len(words)) if any(number in both for both in pair.verdicts)
         ]
-        linked_table(columns, rows, description=f"Verdicts of {pair.first} and {pair.second}", key="team-verdicts")
+        columns = [
+            column(""),
+            *(column(f"{pair.second}: {words[number]}", "figure") for number in given),
+        ]
+        rows = [
+            row(
+                f"{pair.first}: {words[one]}", *(pair.verdicts.get((one, other)) for other in given)
+            )
+            for one in given
+        ]
+        linked_table(
+            columns,
+            rows,
+            description=f"Verdicts of {pair.first} and {pair.second}",
+            key="team-verdicts",
+        )
 
 
 def pair_agrees(pair: Pair, case: str) -> str:
     """Say in plain words how far two reviewers agree, and on what kind of case."""
     of, who = pair.raw.n, f"{escaped(pair.first)} and {escaped(pair.second)}"
-    fully = f", the same verdict and correction in {pair.same - len(pair.apart):,}" if pair.apart else ""
-    return f"{who} gave the same verdict in {pair.same:,} of {counted(of, case)} ({pair.same / max(1, of):.0%}){fully}."
+    fully = (
+        f", the same verdict and correction in {pair.same - len(pair.apart):,}"
+        if pair.apart
+        else ""
+    )
+    return (
+        f"{who} gave the same verdict in {pair.same:,} of {counted(of, case)}"
+        f" ({pair.same / max(1, of):.0%}){fully}."
+    )
 
 
 def _differing(workbench: Workbench) -> None:
     """Draw the cases whose reviewers differ."""
     st.header("Adjudication", anchor=False)
-    page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_adjudication",), size=MOST_LISTED))
+    page = workbench.cases.find_for(
+        actor(), CaseFilter(states=("needs_adjudication",), size=MOST_LISTED)
+    )
     if not page.total:
-        st.caption("No case has reviewers who differ. Such cases are listed here once all their decisions are in.")
+        st.caption(
+            "No case has reviewers who differ. Such cases are listed here once all their decisions"
+            " are in."
+        )
         return
     individual = {summary.id: decisions_on(workbench, summary.id) for summary in page.rows}
-    # what comes first keeps them from settling the case; of a redacted decision nobody knows any more
-    first = {case: next(iter(differences(decisions)), "decision") for case, decisions in individual.items()}
+    # what comes first keeps them from settling the case; of a redacted decision nobody knows any
+    # more
+    first = {
+        case: next(iter(differences(decisions)), "decision")
+        for case, decisions in individual.items()
+    }
     kinds = Counter(first.values())
-    which = ", ".join(f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in the {kind}" for kind in kinds)
-    listed = "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
+    which = ", ".join(
+        f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in the {kind}"
+        for kind in kinds
+    )
+    listed = (
+        "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
+    )
     st.markdown(
-        f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}. "
-        f"Open one to decide it. {_who_may(workbench)}"
+        f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}."
+        f" Open one to decide it. {_who_may(workbench)}"
     )
     rows, begun = [], workbench.drafts.begun(actor(), first, adjudication_subject)
     for summary in page.rows:
@@ -279,13 +378,17 @@ def _differing(workbench: Workbench) -> None:
             question["below"] = [f"{summary.id} · begun by you"]
         rows.append(row(question, severity_cell(summary), verdicts, open=summary.id))
     columns = [column("Question", "main"), column("Severity", "pills"), column("Verdicts")]
-    if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
+    if opened := linked_table(
+        columns, rows, description="Cases that need adjudication", key="differing"
+    ):
         address.put("case", opened)
         st.rerun()
 
 
 def _escalated(workbench: Workbench) -> None:
-    """Draw the cases that somebody escalated, who and why, and the way to give them to others; nothing of none."""
+    """Draw the cases that somebody escalated, who and why, and the way to give them to others;
+    nothing of none.
+    """
     page = workbench.cases.find_for(actor(), ESCALATED)
     if not page.total:
         return
@@ -334,7 +437,9 @@ def _choose_to_give(cases: list[str]) -> None:
 
 def _give_out(workbench: Workbench) -> None:
     team, counts = workbench.team, workbench.store.team.counted
-    text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
+    text = st.text_input(
+        "Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY
+    )
     # escalated ones first: they wait for somebody in particular
     pages = [
         workbench.cases.find_for(actor(), case_filter.model_copy(update={"text": text}))
@@ -342,7 +447,11 @@ def _give_out(workbench: Workbench) -> None:
     ]
     total = sum(page.total for page in pages)
     if not total:
-        st.caption("No case that waits holds these words." if text else "No case waits: there is none to give out.")
+        st.caption(
+            "No case that waits holds these words."
+            if text
+            else "No case waits: there is none to give out."
+        )
         return
     named, titles = workbench.trust.shows_names(), {}
     for summary in (summary for page in pages for summary in page.rows):
@@ -353,7 +462,11 @@ def _give_out(workbench: Workbench) -> None:
         titles[summary.id] = " · ".join(filter(None, facts))[:120]
     actions: dict[str, _Action] = {
         "assign": _Action(
-            "Assign", "reviewers", team.reviewers(), lambda who, *_: team.give(who, shares.given), new=True
+            "Assign",
+            "reviewers",
+            team.reviewers(),
+            lambda who, *_: team.give(who, shares.given),
+            new=True,
         ),
         "unassign": _Action("Unassign", "reviewers", counts("assigned"), team.unassign),
         "tag": _Action("Tag", "tags", counts("tagged"), team.tag, new=True),
@@ -372,7 +485,9 @@ def _give_out(workbench: Workbench) -> None:
     first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
     label = f"Cases that wait ({total:,}{first})"
     # no form: what would be done shows before it is
-    chosen = st.multiselect(label, list(titles), format_func=titles.__getitem__, key="give-out-cases")
+    chosen = st.multiselect(
+        label, list(titles), format_func=titles.__getitem__, key="give-out-cases"
+    )
     names: list[str] = []
     if action.names:
         hint = "Choose or type a name" if action.new else "Choose"
@@ -388,27 +503,42 @@ def _give_out(workbench: Workbench) -> None:
         way = "all"
         if names[1:]:
             way = st.segmented_control(
-                "Who gets which", list(ways), format_func=ways.__getitem__, default=way, required=True
+                "Who gets which",
+                list(ways),
+                format_func=ways.__getitem__,
+                default=way,
+                required=True,
             )
         shares = team.share_out(actor(), chosen, names, one_each=way == "in turn")
-        label = f"Assign {escaped(_shared_out(shares.given))}" if shares.given else "Nothing to assign"
+        label = (
+            f"Assign {escaped(_shared_out(shares.given))}" if shares.given else "Nothing to assign"
+        )
         for case_id, who in shares.decided.items():
             whom = _and(who) if named else "some"
-            st.caption(f"{escaped(case_id)} is not given to {escaped(whom)}, who decided it already.")
+            st.caption(
+                f"{escaped(case_id)} is not given to {escaped(whom)}, who decided it already."
+            )
         if shares.full:
-            st.caption(f"Given to as many reviewers already as the policy asks for: {escaped(', '.join(shares.full))}.")
+            st.caption(
+                "Given to as many reviewers already as the policy asks for:"
+                f" {escaped(', '.join(shares.full))}."
+            )
         if not shares.given and not shares.decided:
             st.caption("They have been given these cases already.")
     ready = bool(chosen and (shares.given if does == "assign" else names or not action.names))
     sent = st.button(label, key="give-out", type="primary", **needs("decide", disabled=not ready))
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
-        words = _plus(shares.given) if does == "assign" else f"Done for {counted(len(chosen), 'case')}"
+        words = (
+            _plus(shares.given) if does == "assign" else f"Done for {counted(len(chosen), 'case')}"
+        )
         st.session_state[_GIVEN] = (words, shares.given)
         st.rerun()  # what each has been given is another figure now
     words, given = st.session_state.get(_GIVEN, ("", {}))
     if words:
         st.success(f"{escaped(words)}. Each is an entry of the decision log.")
-    undo = given and st.button("Undo", key="give-back", icon=":material/undo:", help="Takes just these back")
+    undo = given and st.button(
+        "Undo", key="give-back", icon=":material/undo:", help="Takes just these back"
+    )
     if undo and carried_out(lambda: team.give(actor(), given, back=True)):
         st.session_state[_GIVEN] = (f"Undone: {_plus(given, '−')}", {})
         st.rerun()
@@ -434,12 +564,19 @@ def _shared_out(given: Mapping[str, Sequence[str]]) -> str:
     """Say what each of several reviewers is given, and how many assignments that is."""
     sizes = {len(cases) for cases in given.values()}
     if len(given) == 1 or len(sizes) > 1:
-        return ", ".join(f"{counted(len(cases), 'case')} to {name}" for name, cases in given.items())
-    return f"{counted(size := sizes.pop(), 'case')} to each of {len(given)}: {size * len(given):,} assignments"
+        return ", ".join(
+            f"{counted(len(cases), 'case')} to {name}" for name, cases in given.items()
+        )
+    return (
+        f"{counted(size := sizes.pop(), 'case')} to each of {len(given)}: {size * len(given):,}"
+        " assignments"
+    )
 
 
 class _Action(NamedTuple):
-    """What can be done to many cases at once: whose names it needs, those known, whether it takes new ones."""
+    """What can be done to many cases at once: whose names it needs, those known, whether it takes
+    new ones.
+    """
 
     label: str
     names: Literal["reviewers", "tags"] | None
@@ -451,7 +588,9 @@ class _Action(NamedTuple):
 def _policy(workbench: Workbench) -> None:
     """Draw what the policy can be, what each choice costs and shows, and who set which when."""
     now = workbench.store.team.in_force(QueuePolicy)
-    stands: dict[str, Any] = {name: getattr(now, name) for name in CHOICES} | {"share": round(100 * now.share)}
+    stands: dict[str, Any] = {name: getattr(now, name) for name in CHOICES} | {
+        "share": round(100 * now.share)
+    }
     keys = {name: f"policy-{now.version}-{name}" for name in CHOICES}
     for name, value in stands.items():
         st.session_state.setdefault(keys[name], value)
@@ -459,15 +598,24 @@ def _policy(workbench: Workbench) -> None:
     changed = {name: value for name, value in chosen.items() if value != stands[name]}
     if chosen["rule"] != "agree":
         changed.pop("agree", None)
-    # a choice outlives a look at another page: what is chosen and what is in force must not be taken for each other
-    titles = {name: title + " :orange[(not set yet)]" * (name in changed) for name, title in CHOICES.items()}
+    # a choice outlives a look at another page: what is chosen and what is in force must not be
+    # taken for each other
+    titles = {
+        name: title + " :orange[(not set yet)]" * (name in changed)
+        for name, title in CHOICES.items()
+    }
     choices, history = st.columns([3, 2], gap="large")
     # no form: what a choice asks for, and what it would change, show before it is set
     with choices:
-        unset = f":orange[{counted(len(changed), 'choice is', 'choices are')} not set yet.] " if changed else ""
+        unset = (
+            f":orange[{counted(len(changed), 'choice is', 'choices are')} not set yet.] "
+            if changed
+            else ""
+        )
         st.caption(
-            f"{unset}{_version(workbench, now)} A case that has a decision keeps how many decide it and which verdict "
-            f"stands. What reviewers see of the machine changes at once, on every case. {_who_may(workbench)}"
+            f"{unset}{_version(workbench, now)} A case that has a decision keeps how many decide it"
+            " and which verdict stands. What reviewers see of the machine changes at once, on"
+            f" every case. {_who_may(workbench)}"
         )
         costs = "Each costs one more decision on every shared case. Two show how far people agree."
         _number("reviewers", titles, keys, MOST_REVIEWERS, help=costs)
@@ -477,31 +625,47 @@ def _policy(workbench: Workbench) -> None:
                 *(0, 100),
                 key=keys["share"],
                 format="%d %%",
-                help="The rest is decided by one person each. A part is enough to measure agreement, at less cost.",
+                help=(
+                    "The rest is decided by one person each. A part is enough to measure agreement,"
+                    " at less cost."
+                ),
                 disabled=chosen["reviewers"] == 1,
             )
         everybody = chosen["reviewers"] > 1 and chosen["agree"] == chosen["reviewers"]
-        enough = {"agree": (RULES["agree"][0], ALL_OF_THEM.format(chosen["agree"]))} if everybody else {}
+        enough = (
+            {"agree": (RULES["agree"][0], ALL_OF_THEM.format(chosen["agree"]))} if everybody else {}
+        )
         _radio("rule", titles, RULES | enough, keys["rule"])
         # always there: what lies below doesn't move
         _number("agree", titles, keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree")
         _radio("machine", titles, MACHINE, keys["machine"])
-        away = "Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can."
+        away = (
+            "Nobody else can decide it meanwhile. Once its reviewer has been away for longer,"
+            " others can."
+        )
         _number("lease_minutes", titles, keys, 24 * 60, help=away)
         if "share" in changed:
             changed["share"] /= 100
         policy = now.model_dump(exclude={"version"}) | changed
         with st.container(horizontal=True, gap="small"):
             label = "Set this policy" if changed else "This policy is in force"
-            sent = st.button(label, key="set-policy", type="primary", **needs("oversee", disabled=not changed))
+            sent = st.button(
+                label, key="set-policy", type="primary", **needs("oversee", disabled=not changed)
+            )
             back = {keys[name]: value for name, value in stands.items()}
             st.button(
-                "Discard", key="discard-policy", on_click=st.session_state.update, args=(back,), disabled=not changed
+                "Discard",
+                key="discard-policy",
+                on_click=st.session_state.update,
+                args=(back,),
+                disabled=not changed,
             )
         if effect := _hides(workbench, now.machine, chosen["machine"]):
             st.warning(effect)
         what = ". ".join(_changes(now.model_dump(), policy))
-        _set(workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent, what=what)
+        _set(
+            workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent, what=what
+        )
     with history:
         _versions(workbench)
 
@@ -509,7 +673,10 @@ def _policy(workbench: Workbench) -> None:
 def _who_may(workbench: Workbench) -> str:
     """Say who sets the policy and adjudicates."""
     if workbench.access.allows(ANONYMOUS, "oversee"):
-        return "Without a sign-in, anybody who types a name may set the policy and adjudicate what others decided."
+        return (
+            "Without a sign-in, anybody who types a name may set the policy and adjudicate what"
+            " others decided."
+        )
     return "Leads set the policy and adjudicate what others decided."
 
 
@@ -518,13 +685,17 @@ def _asked(name: str) -> DeltaGenerator:
     return st.container(border=address.value("field") == name)
 
 
-def _number(name: str, titles: Mapping[str, str], keys: Mapping[str, str], most: int, **options: Any) -> None:
+def _number(
+    name: str, titles: Mapping[str, str], keys: Mapping[str, str], most: int, **options: Any
+) -> None:
     """Draw a number of the policy, from 1 to ``most``."""
     with _asked(name):
         st.number_input(titles[name], 1, most, key=keys[name], **options)
 
 
-def _radio(name: str, titles: Mapping[str, str], options: Mapping[Choice, tuple[str, str]], key: str) -> None:
+def _radio(
+    name: str, titles: Mapping[str, str], options: Mapping[Choice, tuple[str, str]], key: str
+) -> None:
     """Draw the options of a field of the policy, each with what it costs and shows."""
     with _asked(name):
         st.radio(
@@ -549,13 +720,18 @@ def _versions(workbench: Workbench) -> None:
         st.caption(title)
         st.text("\n".join(changed))
     if len(lines) <= MOST_VERSIONS:
-        st.caption("Before: the default, one reviewer a case, who sees at once what the machine found.")
+        st.caption(
+            "Before: the default, one reviewer a case, who sees at once what the machine found."
+        )
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Say what one policy changes in another."""
     differ = {name: title for name, title in CHOICES.items() if before[name] != after[name]}
-    return [f"{title}: {_worded(name, before[name])} → {_worded(name, after[name])}" for name, title in differ.items()]
+    return [
+        f"{title}: {_worded(name, before[name])} → {_worded(name, after[name])}"
+        for name, title in differ.items()
+    ]
 
 
 def _worded(name: str, value: Any) -> str:
@@ -576,22 +752,30 @@ def _version(workbench: Workbench, now: TeamRecord) -> str:
 
 
 def _hides(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
-    """Say what setting another moment to see the machine hides from everybody; "" where it hides no more than now."""
+    """Say what setting another moment to see the machine hides from everybody; "" where it hides no
+    more than now.
+    """
     if list(MACHINE).index(then) <= list(MACHINE).index(now):
         return ""
     states = workbench.cases.facets_for(actor()).states
-    undecided = sum(states.get(state, 0) for state in ("needs_review", "needs_adjudication", "accepted"))
+    undecided = sum(
+        states.get(state, 0) for state in ("needs_review", "needs_adjudication", "accepted")
+    )
     until = "who has not decided them" if then == "after" else "until they are decided"
     return (
-        f"Once set, marks and scores of {counted(undecided, 'undecided case')} are hidden from everybody {until}, "
-        "from you and other adjudicators too, also where decisions were begun. Pages name no reviewers and count "
-        "decisions on settled cases only; Metrics is closed while cases are hidden from you. Setting it back shows "
-        "all again."
+        f"Once set, marks and scores of {counted(undecided, 'undecided case')} are hidden from"
+        f" everybody {until}, from you and other adjudicators too, also where decisions were begun."
+        " Pages name no reviewers and count decisions on settled cases only; Metrics is closed"
+        " while cases are hidden from you. Setting it back shows all again."
     )
 
 
-def _set(workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool, what: str = "") -> None:
-    """Set a record of the team where its button was pressed, and say so once it is in force, with what it changes."""
+def _set(
+    workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool, what: str = ""
+) -> None:
+    """Set a record of the team where its button was pressed, and say so once it is in force, with
+    what it changes.
+    """
     done = f"team-set-{kind.__name__}"
     version = workbench.store.team.in_force(kind).version
     if sent and carried_out(lambda: workbench.team.set(actor(), record())):
@@ -609,27 +793,48 @@ RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may fo
 
 def _rubric(workbench: Workbench) -> None:
     now = workbench.store.team.in_force(Rubric)
-    st.caption(f"{_version(workbench, now)} Decisions keep their scores with the version they were given under.")
+    st.caption(
+        f"{_version(workbench, now)} Decisions keep their scores with the version they were given"
+        " under."
+    )
     written = "\n".join(map(score_line, now.scores))
     guidelines = _typed("Guidelines, shown beside every case", now, now.guidelines, rows=6, hint="")
     lines = _typed("Scores", now, written, rows=4, hint=RUBRIC_HELP)
     unchanged = (guidelines.strip(), lines.strip()) == (now.guidelines, written)
     sent = st.button("Set this rubric", key="set-rubric", **needs("oversee", disabled=unchanged))
-    _set(workbench, Rubric, lambda: Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)), sent=sent)
+    _set(
+        workbench,
+        Rubric,
+        lambda: Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)),
+        sent=sent,
+    )
 
 
 def _typed(label: str, now: TeamRecord, text: str, *, rows: int, hint: str) -> str:
-    """Draw a field of the record in force, and return what it holds: a form would say so only once it is sent."""
+    """Draw a field of the record in force, and return what it holds: a form would say so only once
+    it is sent.
+    """
     key, version = f"team-{type(now).__name__}-{label}", str(now.version)
     typed = st.session_state.setdefault(key, {})
     take = functools.partial(typed.__setitem__, version)
     given = typed.get(version, text)
-    typing_area(label, key=f"{key}-field", text=given, version=version, most=20_000, rows=rows, hint=hint, on_text=take)
+    typing_area(
+        label,
+        key=f"{key}-field",
+        text=given,
+        version=version,
+        most=20_000,
+        rows=rows,
+        hint=hint,
+        on_text=take,
+    )
     return str(typed.get(version, text))
 
 
 def read_scores(lines: str) -> tuple[RubricScore, ...]:
-    """Return the scores that are written one a line (``RUBRIC_HELP``). Raises ValueError naming the line."""
+    """Return the scores that are written one a line (``RUBRIC_HELP``). Raises ValueError naming the
+    line.
+    """
     scores = []
     for line in filter(str.strip, lines.splitlines()):
         what, _, guidance = line.partition("|")
@@ -641,7 +846,9 @@ def read_scores(lines: str) -> tuple[RubricScore, ...]:
         if dash and low.isdecimal() and high.isdecimal():
             content |= {"low": int(low), "high": int(high)}
         else:
-            content["categories"] = tuple(word.strip() for word in values.split(",") if word.strip())
+            content["categories"] = tuple(
+                word.strip() for word in values.split(",") if word.strip()
+            )
         scores.append(RubricScore.model_validate(content))
     return tuple(scores)
 
@@ -658,18 +865,22 @@ LABEL_TYPES_HELP = "One type a line: name, or name | guidance."
 def _label_types(workbench: Workbench) -> None:
     now = workbench.store.team.in_force(LabelTypes)
     st.caption(
-        f"{_version(workbench, now)} The types of issues that reviewers report by labelling words of an answer. "
-        "Decisions keep theirs with the version they were set under."
+        f"{_version(workbench, now)} The types of issues that reviewers report by labelling words"
+        " of an answer. Decisions keep theirs with the version they were set under."
     )
     written = "\n".join(map(type_line, now.types))
     lines = _typed("Types", now, written, rows=8, hint=LABEL_TYPES_HELP)
     unchanged = lines.strip() == written
-    sent = st.button("Set these label types", key="set-label-types", **needs("oversee", disabled=unchanged))
+    sent = st.button(
+        "Set these label types", key="set-label-types", **needs("oversee", disabled=unchanged)
+    )
     _set(workbench, LabelTypes, lambda: LabelTypes(types=read_types(lines)), sent=sent)
 
 
 def read_types(lines: str) -> tuple[LabelType, ...]:
-    """Return the label types that are written one a line (``LABEL_TYPES_HELP``). Raises ValueError naming the line."""
+    """Return the label types that are written one a line (``LABEL_TYPES_HELP``). Raises ValueError
+    naming the line.
+    """
     types = []
     for line in filter(str.strip, lines.splitlines()):
         name, _, guidance = (each.strip() for each in line.partition("|"))
@@ -677,8 +888,8 @@ def read_types(lines: str) -> tuple[LabelType, ...]:
             types.append(LabelType(name=name, guidance=guidance))
         except ValidationError as error:
             raise ValueError(
-                f"“{line.strip()[:80]}” is no label type: a name has 1 to 60 characters, guidance up to 500. "
-                f"{LABEL_TYPES_HELP}"
+                f"“{line.strip()[:80]}” is no label type: a name has 1 to 60 characters, guidance"
+                f" up to 500. {LABEL_TYPES_HELP}"
             ) from error
     if not types:
         raise ValueError(f"There is no label type: name at least one. {LABEL_TYPES_HELP}")

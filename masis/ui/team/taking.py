@@ -1,4 +1,6 @@
-"""Keeping a case that was taken for decision, giving it back when it is left, and saying why a queue has none."""
+"""Keeping a case that was taken for decision, giving it back when it is left, and saying why a
+queue has none.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,17 @@ from masis.ui.shell.reviewer import TAKEN, actor, name_reviewer, reviewer, sugge
 
 _CLAIMED_AT = "taken-at"
 _AGAIN = 30.0
-"""Seconds after which an open case is claimed again: a lease runs for minutes, and a page is drawn at every key."""
+"""Seconds after which an open case is claimed again: a lease runs for minutes, and a page is drawn
+at every key.
+"""
 
 MOST_NAMED = 4
 
 
 def ask_name(workbench: Workbench) -> None:
-    """Ask who reviews; nothing where the name is known. The page of a case asks in its decision form."""
+    """Ask who reviews; nothing where the name is known. The page of a case asks in its decision
+    form.
+    """
     if reviewer() is not None:
         return
     with (
@@ -71,7 +77,9 @@ def leave(workbench: Workbench) -> None:
 
 
 def give_back_button(workbench: Workbench, case_id: str) -> None:
-    """Draw the button that gives a taken case back, so that others can take it at once; nothing for other cases."""
+    """Draw the button that gives a taken case back, so that others can take it at once; nothing for
+    other cases.
+    """
     if st.session_state.get(TAKEN) != case_id:
         return
     if st.button("Give this case back", icon=":material/undo:", key="give-back", width="stretch"):
@@ -88,21 +96,31 @@ def why_nothing(empty: EmptyQueue) -> str:
             if empty.elsewhere
             else "Import more cases, or look at the decided ones."
         )
-        return f"No case in this {'search' if empty.elsewhere else 'queue'} waits for a decision any more. {where}"
+        return (
+            f"No case in this {'search' if empty.elsewhere else 'queue'} waits for a decision any"
+            f" more. {where}"
+        )
     parts = []
     if empty.decided:
         parts.append(f"{counted(empty.decided, 'case')} you have decided wait for other reviewers")
     if empty.held:
-        held = [f"{lease.case_id} by {lease.reviewer} until {lease.until[11:16]} UTC" for lease in empty.held]
+        held = [
+            f"{lease.case_id} by {lease.reviewer} until {lease.until[11:16]} UTC"
+            for lease in empty.held
+        ]
         more = f" and {len(held) - MOST_NAMED} more" if len(held) > MOST_NAMED else ""
         parts.append(f"held: {', '.join(held[:MOST_NAMED])}{more}")
     if empty.assigned:
-        parts.append("assigned: " + ", ".join(f"{count} to {name}" for name, count in sorted(empty.assigned.items())))
+        parts.append(
+            "assigned: "
+            + ", ".join(f"{count} to {name}" for name, count in sorted(empty.assigned.items()))
+        )
     if empty.skipped:
         parts.append(f"{counted(empty.skipped, 'case')} you skipped")
     found = counted(empty.waiting, "case")
     return (
-        f"No case is free for you. {found} in this queue {'waits' if empty.waiting == 1 else 'wait'}; "
+        f"No case is free for you. {found} in this queue"
+        f" {'waits' if empty.waiting == 1 else 'wait'}; "
         + "; ".join(parts or ["none of them can be taken now"])
         + "."
     )

@@ -1,4 +1,6 @@
-"""The charts of the page Trust, described with Altair; each can be saved as a picture from its menu."""
+"""The charts of the page Trust, described with Altair; each can be saved as a picture from its
+menu.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,20 @@ import altair as alt
 
 from masis.views.charts import GREY, ROWS
 
-_SAVED = {"embedOptions": {"actions": {"export": True, "source": False, "compiled": False, "editor": False}}}
+_SAVED = {
+    "embedOptions": {
+        "actions": {"export": True, "source": False, "compiled": False, "editor": False}
+    }
+}
 
 
 def _share(field: str, title: str) -> alt.Y:
-    return alt.Y(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
+    return alt.Y(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format="%", tickCount=5),
+    )
 
 
 def reliability_chart() -> alt.TopLevelMixin:
@@ -33,7 +44,9 @@ def reliability_chart() -> alt.TopLevelMixin:
 
 def yield_chart() -> alt.TopLevelMixin:
     """Describe faults found by cases read, a line for each order."""
-    x = alt.X("read:Q", title="Cases read", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1]))
+    x = alt.X(
+        "read:Q", title="Cases read", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])
+    )
     order = alt.Color("order:N", title=None, legend=alt.Legend(orient="bottom"))
     dash = alt.StrokeDash("order:N", title=None, legend=alt.Legend(orient="bottom"))
     tooltip = ["order:N", alt.Tooltip("read:Q", format=".0%"), alt.Tooltip("found:Q", format=".0%")]
@@ -47,8 +60,13 @@ def yield_chart() -> alt.TopLevelMixin:
 
 def rate_over_time_chart() -> alt.TopLevelMixin:
     """Describe the miss rate by month with its intervals."""
-    base = alt.Chart(ROWS, height=220).encode(x=alt.X("month:O", title=None, axis=alt.Axis(labelAngle=0)))
-    points = base.mark_point(filled=True, size=70).encode(
-        y=_share("rate", "Faulty among what passed"), tooltip=["month:O", alt.Tooltip("rate:Q", format=".1%"), "n:Q"]
+    base = alt.Chart(ROWS, height=220).encode(
+        x=alt.X("month:O", title=None, axis=alt.Axis(labelAngle=0))
     )
-    return alt.layer(base.mark_rule().encode(y="low:Q", y2="high:Q"), points).properties(usermeta=_SAVED)
+    points = base.mark_point(filled=True, size=70).encode(
+        y=_share("rate", "Faulty among what passed"),
+        tooltip=["month:O", alt.Tooltip("rate:Q", format=".1%"), "n:Q"],
+    )
+    return alt.layer(base.mark_rule().encode(y="low:Q", y2="high:Q"), points).properties(
+        usermeta=_SAVED
+    )

@@ -1,4 +1,6 @@
-"""The page Trust: may the automatic audit be relied on, how far, and since when; and the cases behind each figure."""
+"""The page Trust: may the automatic audit be relied on, how far, and since when; and the cases
+behind each figure.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,31 @@ from masis.services.trust.service import (
     TrustFilter,
     YieldReport,
 )
-from masis.services.trust.summary import IN_VIEW, SIMULATED, UPHELD, figure, how_sure, in_words, short_answers, too_few
+from masis.services.trust.summary import (
+    IN_VIEW,
+    SIMULATED,
+    UPHELD,
+    figure,
+    how_sure,
+    in_words,
+    short_answers,
+    too_few,
+)
 from masis.trust.agreement import Estimate
 from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width
 from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH, LEAST_ORDERED
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.linked_table import Cell, Column, Figure, Row, column, figure_table, linked_table, row
+from masis.ui.components.linked_table import (
+    Cell,
+    Column,
+    Figure,
+    Row,
+    column,
+    figure_table,
+    linked_table,
+    row,
+)
 from masis.ui.shell import address
 from masis.ui.shell.keys import open_at
 from masis.ui.shell.permissions import needs
@@ -60,7 +80,10 @@ MOST_TOLERATED = 50.0
 """Percent of faulty answers that a new sample can tolerate at most."""
 COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
-        "Only decisions made before the audit's verdict was shown count: the queue's policy says when that is.",
+        (
+            "Only decisions made before the audit's verdict was shown count: the queue's policy"
+            " says when that is."
+        ),
         *("team", "Team: set when findings show", "group", {"view": "policy", "field": "machine"}),
     ),
     "gold": (
@@ -68,20 +91,29 @@ COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
         *("imports", "Import cases with labels", "upload_file", {}),
     ),
 }
-"""What it is compared with, by source: what counts, and the page that brings some, with link, icon and address."""
+"""What it is compared with, by source: what counts, and the page that brings some, with link, icon
+and address.
+"""
 
 
 def show_trust(workbench: Workbench) -> None:
     """Draw the page: the short answers first, then the view that the address names."""
     st.title("Trust")
-    st.markdown("How far the automatic audit may be relied on, by what people decided. Rows lead to their cases.")
+    st.markdown(
+        "How far the automatic audit may be relied on, by what people decided. Rows lead to their"
+        " cases."
+    )
     filters, key = trust_filter(), _key(workbench)
     report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
     watch = workbench.trust.watch()
     blind = filters.model_copy(update={"blind_only": True})
-    _headline(report if filters.blind_only else _machine(*key, blind.model_dump_json()), missed, watch)
+    _headline(
+        report if filters.blind_only else _machine(*key, blind.model_dump_json()), missed, watch
+    )
     shown = address.one_of("view", VIEWS, "machine")
-    st.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, required=True, **_kept("view", shown))
+    st.segmented_control(
+        "View", list(VIEWS), format_func=VIEWS.__getitem__, required=True, **_kept("view", shown)
+    )
     if any(map(address.value, ("view", "seen", "level", "source"))):
         open_at("trust-view")
     if shown == "machine":
@@ -99,19 +131,25 @@ def show_trust(workbench: Workbench) -> None:
     else:
         _show_own(key)
     prints = "masis planted recall" if shown == "planted" else "masis trust"
-    st.caption(f"On the command line `{prints}` prints the same. docs/trust.md says how each is computed.")
+    st.caption(
+        f"On the command line `{prints}` prints the same. docs/trust.md says how each is computed."
+    )
 
 
 def trust_filter() -> TrustFilter:
     """Return which answers the address asks for."""
     plain = {
-        name: address.value(name)[: address.LONGEST_WORD] for name in ("auditor", "dataset", "field", "since", "until")
+        name: address.value(name)[: address.LONGEST_WORD]
+        for name in ("auditor", "dataset", "field", "since", "until")
     }
-    source: Literal["decision", "gold"] = "gold" if address.value("source") == "gold" else "decision"
+    source: Literal["decision", "gold"] = (
+        "gold" if address.value("source") == "gold" else "decision"
+    )
     return TrustFilter(source=source, blind_only=address.value("seen") != "too", **plain)
 
 
-# --- computed once for each state of the log ------------------------------------------------------------------------
+# --- computed once for each state of the log
+# ------------------------------------------------------------------------
 
 
 class _Key(NamedTuple):
@@ -123,13 +161,22 @@ class _Key(NamedTuple):
 
 def _key(workbench: Workbench) -> _Key:
     me = actor()
-    return _Key(str(served_database()), workbench.trust.position(), me.name, workbench.cases.hides_machine_from(me))
+    return _Key(
+        str(served_database()),
+        workbench.trust.position(),
+        me.name,
+        workbench.cases.hides_machine_from(me),
+    )
 
 
 @st.cache_data(show_spinner=False, max_entries=40)
 def _machine(path: str, position: str, person: str, hidden: bool, filters: str) -> MachineReport:
     found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
-    kept = [name for name in ("case_id", "found", "faulty", "at", "flags", "reasons", "reviewer") if name in found.rows]
+    kept = [
+        name
+        for name in ("case_id", "found", "faulty", "at", "flags", "reasons", "reviewer")
+        if name in found.rows
+    ]
     return found._replace(rows=found.rows[kept])
 
 
@@ -154,18 +201,26 @@ def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> l
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _parts(path: str, position: str, person: str, hidden: bool, level: Part, source: str) -> PartReport:
+def _parts(
+    path: str, position: str, person: str, hidden: bool, level: Part, source: str
+) -> PartReport:
     return served_workbench().trust.parts(actor(), level, source)
 
 
-# --- the sections -----------------------------------------------------------------------------------------------------
+# --- the sections
+# -----------------------------------------------------------------------------------------------------
 
 
 def _headline(report: MachineReport, missed: MissReport, watch: Watch | None) -> None:
     if report.simulated:
-        st.warning(SIMULATED.format(counted(report.simulated, "decision")), icon=":material/science:")
+        st.warning(
+            SIMULATED.format(counted(report.simulated, "decision")), icon=":material/science:"
+        )
     if watch is not None and watch.lapsed:
-        st.error("The guarantee in force has lapsed: it waives nothing any more.", icon=":material/gpp_bad:")
+        st.error(
+            "The guarantee in force has lapsed: it waives nothing any more.",
+            icon=":material/gpp_bad:",
+        )
     with st.container(border=True, key="trust-short"):
         columns = st.columns(2, gap="medium")
         for place, (question, answer) in enumerate(short_answers(report, missed, watch).items()):
@@ -181,27 +236,47 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         _comparison(parts.comparison, part, filters.source)
         _case_list(parts.rows)
         return
-    filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
+    filtered = [
+        name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)
+    ]
     if filtered:
-        st.button(f"Clear filters ({', '.join(filtered)})", key="trust-clear", on_click=address.clear, args=(filtered,))
+        st.button(
+            f"Clear filters ({', '.join(filtered)})",
+            key="trust-clear",
+            on_click=address.clear,
+            args=(filtered,),
+        )
     left = report.left
     if not filters.blind_only:
         st.warning(f"Decisions made with the audit's verdict in view count here too. {IN_VIEW}")
-        st.button("Count blind decisions only", key="trust-blind", on_click=address.clear, args=(("seen", "list"),))
+        st.button(
+            "Count blind decisions only",
+            key="trust-blind",
+            on_click=address.clear,
+            args=(("seen", "list"),),
+        )
     elif filters.source == "decision":
         st.caption(
-            f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws "
-            f"people towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
+            f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in"
+            f" view, which draws people towards it; {left.escalated:,} escalated and not settled;"
+            f" {left.unaudited:,} without an audit."
         )
     _comparison(report.answers, "answer", filters.source)
     _case_list(report.rows)
     if len(report.answers.curve) > 1:
         _calibration(report.answers)
-    for by, title in (("auditor", "model"), ("dataset", "data set"), ("field", "field"), ("month", "month")):
+    for by, title in (
+        ("auditor", "model"),
+        ("dataset", "data set"),
+        ("field", "field"),
+        ("month", "month"),
+    ):
         if len(report.by[by]) > (by != "auditor"):
             _breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
-        with st.expander(f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"):
+        with st.expander(
+            f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"
+        ):
             st.caption(IN_VIEW)
             _figures(report.seen, "seen")
 
@@ -210,7 +285,8 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     names = {"": "All models", **models}
     shown = filters.auditor if filters.auditor in names else ""
-    with st.container(horizontal=True, vertical_alignment="bottom"):  # on a narrow window they go on in a second row
+    # on a narrow window they go on in a second row
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         st.segmented_control(
             "Compared with",
             ["decision", "gold"],
@@ -225,9 +301,17 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
             required=True,
             **_kept("level", address.one_of("level", LEVELS, "answer")),
         )
-        st.selectbox("Audited by", list(names), format_func=names.__getitem__, width=280, **_kept("auditor", shown))
+        st.selectbox(
+            "Audited by",
+            list(names),
+            format_func=names.__getitem__,
+            width=280,
+            **_kept("auditor", shown),
+        )
         for name, title in (("since", "From"), ("until", "Before")):
-            st.text_input(title, placeholder="YYYY-MM-DD", width=140, **_kept(name, address.value(name)))
+            st.text_input(
+                title, placeholder="YYYY-MM-DD", width=140, **_kept(name, address.value(name))
+            )
     if shown and (line := workbench.exams.line_for_auditor(shown)):
         st.text(f"{names[shown]} {line}.")
 
@@ -253,18 +337,38 @@ def _comparison(found: Comparison, level: str, source: str) -> None:
         st.markdown("**What the audit says, and what people found**")
         st.caption(f"Escalated answers are left out. {leads}" if level == "answer" else leads)
         rows = [
-            row({"text": _found_words(name) if level == "answer" else name}, faulty, right_, open=name)
+            row(
+                {"text": _found_words(name) if level == "answer" else name},
+                faulty,
+                right_,
+                open=name,
+            )
             for name, (faulty, right_) in found.confusion.items()
         ]
-        titles = [column("The audit", "main"), column("People: faulty", "figure"), column("People: right", "figure")]
+        titles = [
+            column("The audit", "main"),
+            column("People: faulty", "figure"),
+            column("People: right", "figure"),
+        ]
         _leads("list", titles, rows, "Confusion of audit and people", f"trust-confusion-{level}")
     with right:
         st.markdown("**Each flag and verdict**")
         st.caption(f"{BRACKETS} {leads}")
-        # a flag of the original answer is often a reason of the run too, with another name and the same figures
-        same = {(_flag_words(flag.name), flag.flagged, flag.precision): flag for flag in reversed(found.flags)}
-        flags = sorted((flag for flag in same.values() if flag.name not in HOW_IT_RAN), key=lambda flag: -flag.flagged)
-        titles = [column("Flag", "main"), column("Faulty, where it stands"), column("Faulty answers that have it")]
+        # a flag of the original answer is often a reason of the run too, with another name and the
+        # same figures
+        same = {
+            (_flag_words(flag.name), flag.flagged, flag.precision): flag
+            for flag in reversed(found.flags)
+        }
+        flags = sorted(
+            (flag for flag in same.values() if flag.name not in HOW_IT_RAN),
+            key=lambda flag: -flag.flagged,
+        )
+        titles = [
+            column("Flag", "main"),
+            column("Faulty, where it stands"),
+            column("Faulty answers that have it"),
+        ]
         rows = [
             row(
                 {"text": _flag_words(flag.name)},
@@ -285,25 +389,47 @@ def _leads(name: str, columns: list[Column], rows: list[Row], description: str, 
 
 
 def _figures(found: Comparison, key: str) -> None:
-    """Draw how far audit and people agree, each figure with how to read it; those of the accused list their cases."""
-    constant = "" if found.constant is None else f" One verdict for all would agree in {found.constant:.0%}."
+    """Draw how far audit and people agree, each figure with how to read it; those of the accused
+    list their cases.
+    """
+    constant = (
+        ""
+        if found.constant is None
+        else f" One verdict for all would agree in {found.constant:.0%}."
+    )
     flagged = f"Faulty {key if key in PARTS else 'answer'}s flagged"
     shares = {
-        "Found faulty by people": (found.faulty, "Of what is compared here, the share that people found faulty."),
-        "Flags that were right": (found.precision, "Of what the audit accuses, the share that people found faulty."),
+        "Found faulty by people": (
+            found.faulty,
+            "Of what is compared here, the share that people found faulty.",
+        ),
+        "Flags that were right": (
+            found.precision,
+            "Of what the audit accuses, the share that people found faulty.",
+        ),
         flagged: (found.recall, "Of what people found faulty, the share that the audit accuses."),
-        "Agrees with people": (found.accuracy, f"Accused and faulty, or not accused and right.{constant}"),
+        "Agrees with people": (
+            found.accuracy,
+            f"Accused and faulty, or not accused and right.{constant}",
+        ),
     }
     figures = [
-        Figure(title, figure(each), f"{reads} {how_sure(each)}".rstrip()) for title, (each, reads) in shares.items()
+        Figure(title, figure(each), f"{reads} {how_sure(each)}".rstrip())
+        for title, (each, reads) in shares.items()
     ]
-    figures.append(_beyond_chance("Cohen's kappa", found.kappa, "Always giving the same verdict has 0. "))
+    figures.append(
+        _beyond_chance("Cohen's kappa", found.kappa, "Always giving the same verdict has 0. ")
+    )
     figure_table(figures, key=f"trust-figures-{key}", description="The audit beside people")
 
 
 def _beyond_chance(title: str, found: Estimate, more: str = "") -> Figure:
     """Return a coefficient of agreement with its reading in words."""
-    return Figure(title, figure(found, share=False), f"{more}{in_words(found).capitalize()}; 1 is full agreement.")
+    return Figure(
+        title,
+        figure(found, share=False),
+        f"{more}{in_words(found).capitalize()}; 1 is full agreement.",
+    )
 
 
 FOUND_WORDS = {
@@ -329,7 +455,8 @@ def _flag_words(name: str) -> str:
 
 
 def _case_list(rows: pd.DataFrame) -> None:
-    """List the cases behind the row that was chosen: answers, or the claims or references of one verdict.
+    """List the cases behind the row that was chosen: answers, or the claims or references of one
+    verdict.
 
     ``faulty`` are all that people found faulty, each with what the audit found.
     """
@@ -338,13 +465,21 @@ def _case_list(rows: pd.DataFrame) -> None:
         return
     flag = chosen.removeprefix("flag:")
     if chosen.startswith("flag:"):
-        lists = [rows[name].str.contains(f'"{flag}"', regex=False) for name in ("flags", "reasons") if name in rows]
+        lists = [
+            rows[name].str.contains(f'"{flag}"', regex=False)
+            for name in ("flags", "reasons")
+            if name in rows
+        ]
         chosen_rows = functools.reduce(operator.or_, lists, pd.Series(False, index=rows.index))
     else:
         chosen_rows = rows["faulty"].eq(True) if chosen == "faulty" else rows["found"] == chosen
     listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
     by_audit = chosen == "faulty"
-    notes = listed["found"].map(_found_words) if by_audit else listed["faulty"].map({True: "faulty", False: "right"})
+    notes = (
+        listed["found"].map(_found_words)
+        if by_audit
+        else listed["faulty"].map({True: "faulty", False: "right"})
+    )
     open_at("trust-cases")
     with st.container(key="trust-cases"):
         _cases(
@@ -355,12 +490,19 @@ def _case_list(rows: pd.DataFrame) -> None:
         )
 
 
-def _cases(cases: Sequence[str], title: str, notes: Sequence[str] = (), noted: str = "People") -> None:
+def _cases(
+    cases: Sequence[str], title: str, notes: Sequence[str] = (), noted: str = "People"
+) -> None:
     st.markdown(f"**{title}** ({len(cases):,})")
     shown = cases[:MOST_LISTED]
     questions = {case: served_workbench().store.cases.get(case).query for case in shown}
     cells: list[Cell] = [
-        {"text": questions[case], "href": address.link("review", case=case), "open": case, "below": [case]}
+        {
+            "text": questions[case],
+            "href": address.link("review", case=case),
+            "open": case,
+            "below": [case],
+        }
         for case in shown
     ]
     rows = [row(cell, *notes[n : n + 1], open=shown[n]) for n, cell in enumerate(cells)]
@@ -370,23 +512,33 @@ def _cases(cases: Sequence[str], title: str, notes: Sequence[str] = (), noted: s
         address.open_case(str(opened))
     if len(cases) > MOST_LISTED:
         st.caption(f"The first {MOST_LISTED}; the download has all.")
-    _download(pd.DataFrame({"case": list(cases), **({noted.lower(): list(notes)} if notes else {})}), title)
+    _download(
+        pd.DataFrame({"case": list(cases), **({noted.lower(): list(notes)} if notes else {})}),
+        title,
+    )
 
 
 def _calibration(found: Comparison) -> None:
     st.markdown("**Does the probability of fault mean what it says?**")
     rows = [
-        {**each._asdict(), **dict(zip(("low", "high"), exact_bounds(each.observed * each.n, each.n), strict=True))}
+        {
+            **each._asdict(),
+            **dict(zip(("low", "high"), exact_bounds(each.observed * each.n, each.n), strict=True)),
+        }
         for each in found.curve
     ]
     even = [{"predicted": 0, "observed": 0}, {"predicted": 1, "observed": 1}]
     draw_chart(
-        reliability_chart, rows=rows, even=even, description="Observed against predicted share of faulty answers"
+        reliability_chart,
+        rows=rows,
+        even=even,
+        description="Observed against predicted share of faulty answers",
     )
     st.caption(
-        "On the line, of the answers given 70% people find 70% faulty. Average distance from it (expected calibration "
-        f"error): {found.calibration or 0:.3f} over {found.n:,} answers; a perfect score reaches up to "
-        f"{found.error_floor or 0:.3f} by chance. Bars are 95% intervals."
+        "On the line, of the answers given 70% people find 70% faulty. Average distance from it"
+        f" (expected calibration error): {found.calibration or 0:.3f} over {found.n:,} answers; a"
+        f" perfect score reaches up to {found.error_floor or 0:.3f} by chance. Bars are 95%"
+        " intervals."
     )
     _download(pd.DataFrame(rows), "reliability")
 
@@ -397,7 +549,10 @@ def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, t
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     titles = [
         column(title.capitalize(), "main"),
-        *map(column, ("Found faulty by people", "Flags that were right", "Faulty answers flagged", "Kappa")),
+        *map(
+            column,
+            ("Found faulty by people", "Flags that were right", "Faulty answers flagged", "Kappa"),
+        ),
     ]
     rows = [
         row(
@@ -410,7 +565,9 @@ def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, t
         )
         for name, each in found.items()
     ]
-    if opened := linked_table(titles, rows, description=f"The audit beside people by {title}", key=f"trust-by-{by}"):
+    if opened := linked_table(
+        titles, rows, description=f"The audit beside people by {title}", key=f"trust-by-{by}"
+    ):
         if by == "month":
             year, month = int(opened[:4]), int(opened[5:7])
             address.put("since", f"{opened}-01")
@@ -424,32 +581,52 @@ def _show_people(key: _Key) -> None:
     names = served_workbench().trust.shows_names()
     if not names:
         st.caption(
-            "Reviewer A, B and so on stand for others: while the queue's policy hides what audits found, their names "
-            "are hidden too until they are asked for."
+            "Reviewer A, B and so on stand for others: while the queue's policy hides what audits"
+            " found, their names are hidden too until they are asked for."
         )
         names = st.toggle("Show the names of others", key="trust-names", **needs("oversee"))
     found = _people(*key, names)
     overall = found.agreement
     if not overall.units:
-        st.markdown("**No case was decided by two reviewers yet.** The policy says how many decide a case.")
+        st.markdown(
+            "**No case was decided by two reviewers yet.** The policy says how many decide a case."
+        )
         st.page_link(
-            "pages/team.py", label="Team: set the policy", icon=":material/group:", query_params={"view": "policy"}
+            "pages/team.py",
+            label="Team: set the policy",
+            icon=":material/group:",
+            query_params={"view": "policy"},
         )
         return
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
     cases = counted(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
-    st.markdown(f"**The same verdict: {figure(overall.raw)}.** {in_words(overall.alpha).capitalize()}.")
-    st.caption("Figures compare verdicts. Of the same verdict, corrections or the answers approved may still differ.")
+    st.markdown(
+        f"**The same verdict: {figure(overall.raw)}.** {in_words(overall.alpha).capitalize()}."
+    )
+    st.caption(
+        "Figures compare verdicts. Of the same verdict, corrections or the answers approved may"
+        " still differ."
+    )
     for name, verdict, n in found.constant:
         st.text(
-            f"{name} chose {verdict} in all {n:,}: figures that take off what chance would give say little then, and "
-            "may contradict each other."
+            f"{name} chose {verdict} in all {n:,}: figures that take off what chance would give say"
+            " little then, and may contradict each other."
         )
     figures = [
-        Figure("Same verdict", figure(overall.raw), f"Of the pairs of verdicts on a case. {how_sure(overall.raw)}"),
-        _beyond_chance("Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "),
-        _beyond_chance("Ordinal alpha", overall.ordinal_alpha, "Approve and reject differ most; without escalations. "),
+        Figure(
+            "Same verdict",
+            figure(overall.raw),
+            f"Of the pairs of verdicts on a case. {how_sure(overall.raw)}",
+        ),
+        _beyond_chance(
+            "Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "
+        ),
+        _beyond_chance(
+            "Ordinal alpha",
+            overall.ordinal_alpha,
+            "Approve and reject differ most; without escalations. ",
+        ),
         _beyond_chance("Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "),
         Figure(
             "Marked words (F1)",
@@ -492,26 +669,44 @@ def _show_people(key: _Key) -> None:
 
 
 def _show_missed(found: MissReport) -> None:
-    st.markdown("A random share of what passes goes to a person all the same. What they find estimates what is missed.")
+    st.markdown(
+        "A random share of what passes goes to a person all the same. What they find estimates what"
+        " is missed."
+    )
     if found.total.value is None and not found.open:
         passed = counted(sum(each.passed for each in found.strata), "answer")
         st.markdown(
-            f"**No answer was drawn yet**: {passed} passed without a person, so there is nothing to estimate from. "
-            "The draw is made as an audit ends, by the share `spot_check_share` of the settings; a guarantee's sample "
-            "draws from what is audited already."
+            f"**No answer was drawn yet**: {passed} passed without a person, so there is nothing to"
+            " estimate from. The draw is made as an audit ends, by the share `spot_check_share` of"
+            " the settings; a guarantee's sample draws from what is audited already."
         )
         with st.container(horizontal=True):
-            st.page_link("pages/settings.py", label="Settings: set the share", icon=":material/settings:")
+            st.page_link(
+                "pages/settings.py", label="Settings: set the share", icon=":material/settings:"
+            )
             st.page_link("pages/new.py", label="Audit more answers", icon=":material/add_circle:")
         return
-    reads = f"Of the answers that passed without a person, the share that is faulty. {how_sure(found.total)}"
-    figure_table([Figure("Miss rate", figure(found.total), reads)], key="trust-missed", description="Spot checks")
+    reads = (
+        "Of the answers that passed without a person, the share that is faulty."
+        f" {how_sure(found.total)}"
+    )
+    figure_table(
+        [Figure("Miss rate", figure(found.total), reads)],
+        key="trust-missed",
+        description="Spot checks",
+    )
     if found.total.why and found.total.value is not None:
         st.caption(found.total.why)
     if found.total.value is not None:
-        width = st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width") / 100
+        width = (
+            st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width")
+            / 100
+        )
         more = draws_for_width(found.total, width) or 0
-        st.caption(f"{counted(more, 'more decided spot check')} would bring the interval to {width:.0%}, at this rate.")
+        st.caption(
+            f"{counted(more, 'more decided spot check')} would bring the interval to {width:.0%},"
+            " at this rate."
+        )
     rows = [
         {"month": month, "rate": each.value, "low": each.low, "high": each.high, "n": each.n}
         for month, each in found.months.items()
@@ -519,7 +714,10 @@ def _show_missed(found: MissReport) -> None:
     if rows:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
         _download(pd.DataFrame(rows), "miss rate by month")
-    table = [row({"text": name or "(no field)"}, figure(each, brief=True)) for name, each in found.fields.items()]
+    table = [
+        row({"text": name or "(no field)"}, figure(each, brief=True))
+        for name, each in found.fields.items()
+    ]
     if table:
         titles = [column("Field", "main"), column("Miss rate")]
         linked_table(titles, table, description="Miss rate by field", key="trust-fields")
@@ -531,17 +729,20 @@ def _show_missed(found: MissReport) -> None:
 
 def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
     st.markdown(
-        "Choose the share of faulty answers that you tolerate among the auto-accepted and how certain you want to be. "
-        "A random sample, decided blind, then shows which answers may pass. An answer in which something is "
-        "wrong is never accepted."
+        "Choose the share of faulty answers that you tolerate among the auto-accepted and how"
+        " certain you want to be. A random sample, decided blind, then shows which answers may"
+        " pass. An answer in which something is wrong is never accepted."
     )
     if watch is not None:
         applied = watch.guarantee
-        st.markdown(f"**Guarantee {applied.plan}**, applied by {escaped(watch.by)} on {watch.at[:10]}")
+        st.markdown(
+            f"**Guarantee {applied.plan}**, applied by {escaped(watch.by)} on {watch.at[:10]}"
+        )
         st.text(
-            f"Probability of fault up to {applied.threshold:.3f} (score {applied.score.version or 'built in'}), "
-            f"auditor {applied.auditor}, rule {applied.rule}. {applied.faulty} of {applied.decisions} blind draws were "
-            f"faulty: risk at most {applied.upper:.2%}. {watch.lapsed or 'In force.'}"
+            f"Probability of fault up to {applied.threshold:.3f} (score"
+            f" {applied.score.version or 'built in'}), auditor {applied.auditor}, rule"
+            f" {applied.rule}. {applied.faulty} of {applied.decisions} blind draws were faulty:"
+            f" risk at most {applied.upper:.2%}. {watch.lapsed or 'In force.'}"
         )
         if watch.cases:
             _cases(watch.cases, "Spot checks found faulty since")
@@ -565,19 +766,23 @@ def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
     plan, outcomes = state.plan, list(state.outcomes.values())
     st.markdown(f"**Sample {plan.version}**, drawn by {escaped(plan.by)} on {plan.at[:10]}")
     st.text(
-        f"{len(plan.case_ids):,} of {plan.pool:,} answers of auditor {plan.auditor}; {plan.tolerance:.1%} tolerated at "
-        f"{plan.certainty:.0%} certainty. {plan.left_out:,} further answers had been decided before: not covered."
+        f"{len(plan.case_ids):,} of {plan.pool:,} answers of auditor {plan.auditor};"
+        f" {plan.tolerance:.1%} tolerated at {plan.certainty:.0%} certainty. {plan.left_out:,}"
+        " further answers had been decided before: not covered."
     )
     if plan.left_out > MOST_LEFT_OUT * (plan.left_out + plan.pool):
         st.warning(
-            "People decided many of this auditor's answers before the draw. If they picked the worst, later answers "
-            "may be worse than the pool: what is shown is about the pool."
+            "People decided many of this auditor's answers before the draw. If they picked the"
+            " worst, later answers may be worse than the pool: what is shown is about the pool."
         )
     if state.lapsed:
         st.warning(f"No guarantee can come of it: {state.lapsed}.")
     if state.tested is None:
         done = len(outcomes) - len(state.open)
-        st.progress(done / len(outcomes), text=f"{done} of {len(outcomes)} decided. The test is made when all are.")
+        st.progress(
+            done / len(outcomes),
+            text=f"{done} of {len(outcomes)} decided. The test is made when all are.",
+        )
         _cases(state.open, "Drawn answers that wait for a blind decision")
         return
     titles = [
@@ -611,33 +816,54 @@ def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
             args=(workbench.trust.apply,),
             **needs("oversee"),
         )
-        st.caption("An entry of the decision log, with your name. Then reassess (page Health) to accept what waits.")
+        st.caption(
+            "An entry of the decision log, with your name. Then reassess (page Health) to accept"
+            " what waits."
+        )
 
 
 def _new_sample(workbench: Workbench) -> None:
-    auditors = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
+    auditors = {
+        name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()
+    }
     if not auditors:
         st.markdown("**Nothing was audited yet**, so there is no answer to draw.")
         return
     with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
-        auditor = st.selectbox("Auditor", list(auditors), format_func=auditors.__getitem__, key="sample-auditor")
+        auditor = st.selectbox(
+            "Auditor", list(auditors), format_func=auditors.__getitem__, key="sample-auditor"
+        )
         if line := workbench.exams.line_for_auditor(auditor):
             st.text(f"It {line}. No threshold waives the exam.")
         one, two, three = st.columns(3)
         tolerance = (
-            one.number_input("Faulty tolerated (%)", 0.5, MOST_TOLERATED, 2.0, 0.5, key="sample-tolerance") / 100
+            one.number_input(
+                "Faulty tolerated (%)", 0.5, MOST_TOLERATED, 2.0, 0.5, key="sample-tolerance"
+            )
+            / 100
         )
-        certainty = two.number_input("Certainty (%)", 50.0, 99.9, 95.0, 0.5, key="sample-certainty") / 100
-        offer = workbench.trust.offer(auditor, tolerance=round(tolerance, 6), certainty=round(certainty, 6))
+        certainty = (
+            two.number_input("Certainty (%)", 50.0, 99.9, 95.0, 0.5, key="sample-certainty") / 100
+        )
+        offer = workbench.trust.offer(
+            auditor, tolerance=round(tolerance, 6), certainty=round(certainty, 6)
+        )
         if not offer.least:
             st.text(
-                f"Earlier samples of this auditor used up what may go wrong ({offer.spent:.1%}): state less certainty."
+                f"Earlier samples of this auditor used up what may go wrong ({offer.spent:.1%}):"
+                " state less certainty."
             )
             return
-        draws = three.number_input("Draws", 1, 100_000, offer.least, key=f"sample-draws-{offer.least}")
+        draws = three.number_input(
+            "Draws", 1, 100_000, offer.least, key=f"sample-draws-{offer.least}"
+        )
         one_fault = draws_needed(tolerance, 1 - certainty - offer.spent, 1)
-        hidden = workbench.team.hides_counts_from(actor())  # what is no longer undecided was decided by somebody
-        pool = f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,} need review. "
+        # what is no longer undecided was decided by somebody
+        hidden = workbench.team.hides_counts_from(actor())
+        pool = (
+            f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,}"
+            " need review. "
+        )
         needed = f"{offer.least} blind draws without a fault show it, {one_fault} with one."
         st.text(needed if hidden else pool + needed)
         missing = offer.pool < draws
@@ -645,28 +871,51 @@ def _new_sample(workbench: Workbench) -> None:
             known = workbench.trust.drawable(actor(), auditor, int(draws))
             short = allow = ""
             if known < draws:  # else how many there are is hidden
-                short, least = f": {too_few(known, int(draws))}", least_tolerance(known, 1 - certainty - offer.spent)
+                short, least = (
+                    f": {too_few(known, int(draws))}",
+                    least_tolerance(known, 1 - certainty - offer.spent),
+                )
                 if 100 * least <= MOST_TOLERATED:
                     allow = f": {known:,} without a fault show at most {least:.0%}"
             st.markdown(f"**Too few answers**{short}. Audit more cases, or tolerate more{allow}.")
-        loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
-        expected = f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
+        loosest = st.slider(
+            "Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest"
+        )
+        expected = (
+            f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
+        )
         st.caption(
-            "Answers that the score holds more likely to be faulty are left out: they are not drawn, and never pass. "
-            f"1.00 leaves none out.{expected if offer.expected else ''}"
+            "Answers that the score holds more likely to be faulty are left out: they are not"
+            f" drawn, and never pass. 1.00 leaves none out.{expected if offer.expected else ''}"
         )
         st.button(
             f"Draw {counted(int(draws), 'answer')} for blind decisions",
             key="sample-draw",
             on_click=_draw,
-            args=(workbench, auditor, int(draws), loosest, round(tolerance, 6), round(certainty, 6)),
+            args=(
+                workbench,
+                auditor,
+                int(draws),
+                loosest,
+                round(tolerance, 6),
+                round(certainty, 6),
+            ),
             **needs("oversee", disabled=missing),
         )
 
 
-def _draw(workbench: Workbench, auditor: str, draws: int, loosest: float, tolerance: float, certainty: float) -> None:
+def _draw(
+    workbench: Workbench,
+    auditor: str,
+    draws: int,
+    loosest: float,
+    tolerance: float,
+    certainty: float,
+) -> None:
     def drawn(person: Any) -> None:
-        workbench.trust.draw(person, auditor, draws=draws, loosest=loosest, tolerance=tolerance, certainty=certainty)
+        workbench.trust.draw(
+            person, auditor, draws=draws, loosest=loosest, tolerance=tolerance, certainty=certainty
+        )
 
     _do(drawn)
 
@@ -682,10 +931,11 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
     score = workbench.trust.score()
     if score.version:
         st.text(
-            f"The queue is ordered by score {score.version}, fitted by {score.by} on {score.at[:10]} on "
-            f"{counted(score.decisions, 'decision')} ({score.faulty} faulty, {score.simulated} simulated). On "
-            f"questions it had not seen: log loss {score.log_loss or 0:.3f} (built-in order {score.built_in or 0:.3f}, "
-            f"one constant {score.baseline or 0:.3f}), AUROC {score.auroc or 0:.2f}."
+            f"The queue is ordered by score {score.version}, fitted by {score.by} on"
+            f" {score.at[:10]} on {counted(score.decisions, 'decision')} ({score.faulty} faulty,"
+            f" {score.simulated} simulated). On questions it had not seen: log loss"
+            f" {score.log_loss or 0:.3f} (built-in order {score.built_in or 0:.3f}, one constant"
+            f" {score.baseline or 0:.3f}), AUROC {score.auroc or 0:.2f}."
         )
     else:
         st.markdown("No score was fitted: the queue follows the built-in order.")
@@ -699,8 +949,9 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
     )
     if few:
         st.caption(
-            f"A score takes {LEAST_DECISIONS} settled decisions, {LEAST_OF_EACH} of them faulty and as many right; "
-            f"there are {found.n:,}, {found.faulty:,} faulty and {found.n - found.faulty:,} right."
+            f"A score takes {LEAST_DECISIONS} settled decisions, {LEAST_OF_EACH} of them faulty and"
+            f" as many right; there are {found.n:,}, {found.faulty:,} faulty and"
+            f" {found.n - found.faulty:,} right."
         )
     if message := st.session_state.pop("trust-error", ""):
         st.text(message)
@@ -712,12 +963,19 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         )
         return
     rows = [
-        {"order": name, "read": read, "found": share} for name, curve in found.curves.items() for read, share in curve
+        {"order": name, "read": read, "found": share}
+        for name, curve in found.curves.items()
+        for read, share in curve
     ]
-    draw_chart(yield_chart, rows=rows, description="Faults found by cases read, for each order of the queue")
+    draw_chart(
+        yield_chart,
+        rows=rows,
+        description="Faults found by cases read, for each order of the queue",
+    )
     st.caption(
-        f"{counted(found.n, 'decided answer')}, {found.faulty} faulty. The fitted order is measured on questions that "
-        "it has not seen. Decided answers were not chosen at random: an order that chose them looks better than it is."
+        f"{counted(found.n, 'decided answer')}, {found.faulty} faulty. The fitted order is measured"
+        " on questions that it has not seen. Decided answers were not chosen at random: an order"
+        " that chose them looks better than it is."
     )
     _download(pd.DataFrame(rows), "yield")
 
@@ -726,7 +984,9 @@ def _show_own(key: _Key) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee"))
     titles = [
         column("Reviewer", "main"),
-        *map(column, ("Decisions", "Time a decision", "Overrides", "Upheld", "With their correction")),
+        *map(
+            column, ("Decisions", "Time a decision", "Overrides", "Upheld", "With their correction")
+        ),
         *map(column, ("Adjudications", "Time an adjudication")),
     ]
     found = _own(*key, others)

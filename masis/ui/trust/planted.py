@@ -1,4 +1,6 @@
-"""Planted faults on the page Trust: a lead plants and withdraws copies; who found how many, by kind."""
+"""Planted faults on the page Trust: a lead plants and withdraws copies; who found how many, by
+kind.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,14 @@ _MOST_LISTED = 100
 
 
 def show_planted(workbench: Workbench) -> None:
-    """Draw the view: what it measures, a lead's act, recall by kind, and the copies that are no secret any more."""
+    """Draw the view: what it measures, a lead's act, recall by kind, and the copies that are no
+    secret any more.
+    """
     st.markdown(
-        "Copies of sound answers with **one certain fault** are mixed into the queue. Nothing tells them from other "
-        "cases until they are decided. How many are found is the recall of the audit and of each reviewer. They are "
-        "never exported, and count in no other figure once they are decided."
+        "Copies of sound answers with **one certain fault** are mixed into the queue. Nothing tells"
+        " them from other cases until they are decided. How many are found is the recall of the"
+        " audit and of each reviewer. They are never exported, and count in no other figure once"
+        " they are decided."
     )
     lead = workbench.access.allows(actor(), "oversee")
     if lead:
@@ -42,16 +47,19 @@ def show_planted(workbench: Workbench) -> None:
 def _act(workbench: Workbench) -> None:
     found = workbench.planted.counts(actor())
     st.caption(
-        f"{counted(found.open, 'copy', 'copies')} waiting that nobody has decided, {found.started:,} waiting for "
-        f"another reviewer or verdict, {found.decided:,} decided, {found.withdrawn:,} withdrawn."
+        f"{counted(found.open, 'copy', 'copies')} waiting that nobody has decided,"
+        f" {found.started:,} waiting for another reviewer or verdict, {found.decided:,} decided,"
+        f" {found.withdrawn:,} withdrawn."
     )
     with st.expander(
-        "Plant faults", expanded=not (found.open or found.started or found.decided), icon=":material/science:"
+        "Plant faults",
+        expanded=not (found.open or found.started or found.decided),
+        icon=":material/science:",
     ):
         if not found.sound:
             st.markdown(
-                "**There is no sound answer to copy.** Approve some cases first: a copy is made of an answer that a "
-                "person approved unchanged, and each answer gives one."
+                "**There is no sound answer to copy.** Approve some cases first: a copy is made of"
+                " an answer that a person approved unchanged, and each answer gives one."
             )
         else:
             _plant_form(workbench, found.sound)
@@ -87,9 +95,15 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
         one, two = st.columns(2)
         most = min(sound, MOST_PLANTED)
         count = one.number_input(
-            f"Copies, of {counted(sound, 'sound answer')}", 1, most, min(5, most), key="planted-count"
+            f"Copies, of {counted(sound, 'sound answer')}",
+            1,
+            most,
+            min(5, most),
+            key="planted-count",
         )
-        words = two.text_input("Only answers whose cases hold these words (optional)", key="planted-words")
+        words = two.text_input(
+            "Only answers whose cases hold these words (optional)", key="planted-words"
+        )
         sent = st.form_submit_button("Plant faults", type="primary", **needs("oversee"))
     if not sent:
         return
@@ -115,15 +129,19 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
 
 
 def _planted_words(made: Planting) -> str:
-    kinds = ", ".join(f"{FAULT[kind].lower()} {made.planted[kind]:,}" for kind in FAULT_KINDS if kind in made.planted)
+    kinds = ", ".join(
+        f"{FAULT[kind].lower()} {made.planted[kind]:,}"
+        for kind in FAULT_KINDS
+        if kind in made.planted
+    )
     refused = sum(made.refused.values())
     why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(made.refused.items()))
     left = f" {counted(refused, 'answer')} left alone: {why}." if refused else ""
     if not made.total:
         return f"Nothing was planted.{left}"
     return (
-        f"{counted(made.total, 'copy', 'copies')} planted ({kinds}), seed {made.seed}.{left} They wait to be audited, "
-        "as other new cases do."
+        f"{counted(made.total, 'copy', 'copies')} planted ({kinds}), seed {made.seed}.{left} They"
+        " wait to be audited, as other new cases do."
     )
 
 
@@ -163,9 +181,9 @@ def _show_recall(found: RecallReport, *, lead: bool) -> None:
         ]
         linked_table(titles, rows, description="Planted faults found", key="planted-recall")
         st.caption(
-            "The share of the planted faults that were found, with the exact 95% interval. The audit found one where "
-            "it flagged the planted words; a reviewer where they rejected the answer, corrected the sentence or "
-            "reported an issue in the words."
+            "The share of the planted faults that were found, with the exact 95% interval. The"
+            " audit found one where it flagged the planted words; a reviewer where they rejected"
+            " the answer, corrected the sentence or reported an issue in the words."
         )
     if found.decided:
         _show_decided(found.decided, lead=lead)
@@ -174,7 +192,11 @@ def _show_recall(found: RecallReport, *, lead: bool) -> None:
 def _recall_row(name: str, recall: Recall, beside: str) -> Row:
     cell: Cell = {"text": name, "below": [beside] if beside else []}
     kinds = (recall.by_kind.get(kind) for kind in FAULT_KINDS)
-    return row(cell, figure(recall.total, brief=True), *(figure(each, brief=True) if each else None for each in kinds))
+    return row(
+        cell,
+        figure(recall.total, brief=True),
+        *(figure(each, brief=True) if each else None for each in kinds),
+    )
 
 
 def _show_decided(decided: tuple[DecidedCopy, ...], *, lead: bool) -> None:
@@ -189,8 +211,21 @@ def _show_decided(decided: tuple[DecidedCopy, ...], *, lead: bool) -> None:
             "below": [fault_words(each.copy.fault)],
         }
         made = AUDIT_MADE[each.audit] if each.audit else None
-        rows.append(row(cell, made, ", ".join(each.found_by) or None, ", ".join(each.missed_by) or None, open=case_id))
-    titles = [column("Copy", "main"), column("The audit", hide="hide-narrow"), column("Found by"), column("Missed by")]
+        rows.append(
+            row(
+                cell,
+                made,
+                ", ".join(each.found_by) or None,
+                ", ".join(each.missed_by) or None,
+                open=case_id,
+            )
+        )
+    titles = [
+        column("Copy", "main"),
+        column("The audit", hide="hide-narrow"),
+        column("Found by"),
+        column("Missed by"),
+    ]
     opened = linked_table(titles, rows, description="Decided copies", key="planted-decided")
     if opened:
         address.open_case(opened)

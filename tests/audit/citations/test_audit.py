@@ -1,4 +1,6 @@
-"""What the citation engine says of an answer: the spec's rules, ours beyond them, and what needs no citation."""
+"""What the citation engine says of an answer: the spec's rules, ours beyond them, and what needs no
+citation.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ def test_each_reference_of_a_marker_is_judged_on_its_own() -> None:
     answer = "Sales rose [1, 99]."
     audit = audit_citations(answer, NUMBERS)
     valid, invalid = audit.citations
-    assert (valid.reference, valid.status, valid.evidence_id, valid.resolved_by) == ("1", "valid", "1", "exact")
+    assert (valid.reference, valid.status, valid.evidence_id, valid.resolved_by) == (
+        "1",
+        "valid",
+        "1",
+        "exact",
+    )
     assert (invalid.reference, invalid.status, invalid.evidence_id, invalid.resolved_by) == (
         "99",
         "invalid",
@@ -40,7 +47,11 @@ def test_each_reference_of_a_marker_is_judged_on_its_own() -> None:
     )
     assert answer[invalid.start : invalid.end] == "99"
     assert answer[invalid.marker_start : invalid.marker_end] == "[1, 99]"
-    assert (audit.invalid_citations, audit.hallucination_detected, audit.needs_retry) == (("99",), True, True)
+    assert (audit.invalid_citations, audit.hallucination_detected, audit.needs_retry) == (
+        ("99",),
+        True,
+        True,
+    )
     assert audit.sentences[0].citation_ids == ("1",)
 
 
@@ -63,7 +74,10 @@ def test_the_penalties_are_the_spec_s(answer: str, factor: float) -> None:
 @pytest.mark.spec("MASIS-CRITIC-P6")
 def test_the_penalties_can_be_set() -> None:
     audit = audit_citations(
-        "Sales rose [9]. Costs fell in every region.", NUMBERS, invalid_penalty=0.2, uncited_penalty=0.5
+        "Sales rose [9]. Costs fell in every region.",
+        NUMBERS,
+        invalid_penalty=0.2,
+        uncited_penalty=0.5,
     )
     assert audit.penalty_factor == pytest.approx(0.1)
 
@@ -89,9 +103,13 @@ def test_the_entries_under_a_references_heading_are_no_claims() -> None:
 
 
 def test_list_items_under_a_cited_lead_in_are_covered_by_it() -> None:
-    covered = audit_citations("The causes are, by share [1]:\n- smoking\n- bad air in cities", NUMBERS)
+    covered = audit_citations(
+        "The causes are, by share [1]:\n- smoking\n- bad air in cities", NUMBERS
+    )
     assert statuses(covered) == ["cited", "exempt", "exempt"]
-    open_ = audit_citations("The causes are:\n- smoking causes most\n- bad air in cities is next", NUMBERS)
+    open_ = audit_citations(
+        "The causes are:\n- smoking causes most\n- bad air in cities is next", NUMBERS
+    )
     assert statuses(open_) == ["exempt", "uncited", "uncited"]
 
 
@@ -99,7 +117,10 @@ def test_no_evidence_makes_every_reference_invalid() -> None:
     assert audit_citations("Sales rose [1].", ()).invalid_citations == ("1",)
 
 
-LITERAL = "Revenue fell 2.5% [chunk_1]. Margins shrank [sic] [chunk_99]! Is it bad? Data is not provided. So it goes"
+LITERAL = (
+    "Revenue fell 2.5% [chunk_1]. Margins shrank [sic] [chunk_99]! Is it bad? Data is not provided."
+    " So it goes"
+)
 
 
 @pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4")
@@ -116,7 +137,9 @@ def test_literal_mode_is_the_source_s_code_to_the_letter() -> None:
 @pytest.mark.parametrize("mode", ["standard", "literal"])
 @pytest.mark.spec("MASIS-CRITIC-LITERAL")
 def test_a_sentence_that_asks_for_a_citation_has_none(mode: Literal["standard", "literal"]) -> None:
-    answer = "Revenue fell [citation needed]. Margins shrank. [Citation needed] Costs rose [chunk_1]."
+    answer = (
+        "Revenue fell [citation needed]. Margins shrank. [Citation needed] Costs rose [chunk_1]."
+    )
     audit = audit_citations(answer, CHUNKS, mode=mode)
     assert [citation.reference for citation in audit.citations] == ["chunk_1"]
     assert len(audit.uncited_claims) == 2
@@ -138,7 +161,8 @@ def source_s_uncited(answer: str) -> list[str]:
 
 ODD_TEXT = st.text(
     alphabet=st.one_of(
-        st.sampled_from(list("[]()【】†^.!?:,;-–_ \n`$\\*#|0123456789acdehknu")), st.characters(codec="utf-8")
+        st.sampled_from(list("[]()【】†^.!?:,;-–_ \n`$\\*#|0123456789acdehknu")),
+        st.characters(codec="utf-8"),
     ),
     max_size=120,
 )
@@ -165,18 +189,48 @@ def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
         assert (citation.status == "valid") == (citation.evidence_id is not None)
     validated = CitationAudit.model_validate(audit.model_dump())
     assert validated == audit
-    assert validated.model_dump_json(exclude_unset=True) == audit.model_dump_json(exclude_unset=True)
+    assert validated.model_dump_json(exclude_unset=True) == audit.model_dump_json(
+        exclude_unset=True
+    )
     assert audit_citations(answer, CHUNKS, mode=mode) == audit
 
 
 PLAIN = st.text(alphabet="abcIRXYZ 0123456789.,!?%-'\"\n:;/()*_#>|é漢。", max_size=80)
-FABRICATED = ["[99]", "[chunk_99]", "【99†source】", "[98, 99]", "(Source 99)", "[Doc 99]", "[^99]", "[97-99]"]
-FABRICATED += ["[ID:99]", "[来源99]", "<cite>chunk_99</cite>", "##99$$", "[99 (p. 4)]", "〔99〕", "[S99]", "[^99^]"]
-FABRICATED += ["[Source: Document 99]", "[Doc. 99]", "[99.1 source]", "\ue200cite\ue202turn0search99\ue201"]
+FABRICATED = [
+    "[99]",
+    "[chunk_99]",
+    "【99†source】",
+    "[98, 99]",
+    "(Source 99)",
+    "[Doc 99]",
+    "[^99]",
+    "[97-99]",
+]
+FABRICATED += [
+    "[ID:99]",
+    "[来源99]",
+    "<cite>chunk_99</cite>",
+    "##99$$",
+    "[99 (p. 4)]",
+    "〔99〕",
+    "[S99]",
+    "[^99^]",
+]
+FABRICATED += [
+    "[Source: Document 99]",
+    "[Doc. 99]",
+    "[99.1 source]",
+    "\ue200cite\ue202turn0search99\ue201",
+]
 
 
 @pytest.mark.slow
-@given(before=PLAIN, after=PLAIN, marker=st.sampled_from(FABRICATED), evidence=st.sampled_from([CHUNKS, NUMBERS]))
+@given(
+    before=PLAIN,
+    after=PLAIN,
+    marker=st.sampled_from(FABRICATED),
+    evidence=st.sampled_from([CHUNKS, NUMBERS]),
+)
 @settings(max_examples=400, deadline=None)
 def test_a_fabricated_marker_is_found_wherever_it_stands(
     before: str, after: str, marker: str, evidence: tuple[Evidence, ...]
@@ -236,7 +290,10 @@ def test_what_asserts_nothing_is_exempt_and_says_why(sentence: str, why: str) ->
         "Sources of energy vary by region.",
         "Sure signs of the disease are fever and rash in most patients.",
         "Thanks to the new plant, output rose by a third in a year.",
-        "There are several hundred species of oak in the region and most of them are threatened by drought.",
+        (
+            "There are several hundred species of oak in the region and most of them are threatened"
+            " by drought."
+        ),
         "Consider the fact that the sales of 2023 were lower than those of 2022.",
         "These are the largest whales in the southern ocean and eat krill.",
     ],
@@ -263,9 +320,15 @@ def test_the_definitions_of_footnotes_are_a_source_list() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "status"),
-    [("Paris.", "uncited"), ("Yes.", "uncited"), ("The report [1] does not mention the price.", "cited")],
+    [
+        ("Paris.", "uncited"),
+        ("Yes.", "uncited"),
+        ("The report [1] does not mention the price.", "cited"),
+    ],
 )
-def test_a_lone_word_is_an_answer_that_needs_its_citation_and_a_hedge_may_have_one(answer: str, status: str) -> None:
+def test_a_lone_word_is_an_answer_that_needs_its_citation_and_a_hedge_may_have_one(
+    answer: str, status: str
+) -> None:
     assert judged(answer)[0].status == status
 
 
@@ -296,7 +359,11 @@ def evidence(cell: str) -> list[Evidence]:
 def test_a_documented_marker_names_what_the_page_says(row: list[str]) -> None:
     answer, ids, names = row
     found = [
-        f"{citation.evidence_id} ({citation.resolved_by})" if citation.evidence_id else f"**{citation.reference}**"
+        (
+            f"{citation.evidence_id} ({citation.resolved_by})"
+            if citation.evidence_id
+            else f"**{citation.reference}**"
+        )
         for citation in audit_citations(written(answer), evidence(ids)).citations
     ]
     assert (", ".join(found) or "nothing") == names
@@ -308,7 +375,9 @@ def test_a_documented_departure_is_one(row: list[str]) -> None:
     answer, ids, literal, here, _ = row
     for mode, said in (("literal", literal), ("standard", here)):
         audit = audit_citations(written(answer), evidence(ids), mode=mode)
-        assert f"{', '.join(audit.invalid_citations) or '-'}; {len(audit.uncited_claims)}" == said, mode
+        assert (
+            f"{', '.join(audit.invalid_citations) or '-'}; {len(audit.uncited_claims)}" == said
+        ), mode
 
 
 def test_the_page_has_its_examples() -> None:
@@ -341,7 +410,9 @@ def test_a_sentence_that_asserts_something_is_none_however_negative(sentence: st
 @pytest.mark.spec("MASIS-CRITIC-P4")
 def test_a_hedge_inside_a_sentence_that_asserts_does_not_excuse_it() -> None:
     sentence = "The margin is not provided, but revenue rose 12% in the third quarter."
-    assert audit_citations(f"Sales rose [1]. {sentence}", [Evidence(id="1")]).uncited_claims == (sentence,)
+    assert audit_citations(f"Sales rose [1]. {sentence}", [Evidence(id="1")]).uncited_claims == (
+        sentence,
+    )
 
 
 def test_every_pattern_of_every_language_compiles_and_is_quick() -> None:
@@ -357,11 +428,18 @@ def test_any_text_is_judged_without_an_error(text: str) -> None:
     assert hedges(text) in (True, False)
 
 
-# Citations that came beside an answer count like markers, and what they quote must stand in the evidence
+# Citations that came beside an answer count like markers, and what they quote must stand in the
+# evidence
 
 BESIDE = "The bridge is 120 metres long. It was opened in 1931. Nobody knows why."
 BRIDGE = (
-    Evidence(id="a", text="The bridge is 120 metres long and made of stone. It crosses the Marle near the old mill."),
+    Evidence(
+        id="a",
+        text=(
+            "The bridge is 120 metres long and made of stone. It crosses the Marle near the old"
+            " mill."
+        ),
+    ),
     Evidence(id="b", text="It was opened in 1931.", source="https://example.org/b"),
 )
 
@@ -392,7 +470,9 @@ def test_a_place_alone_cites_the_sentence_before_it() -> None:
 
 
 def test_a_source_names_its_chunk_and_an_unknown_id_is_a_fabricated_reference() -> None:
-    found = audited(cited_at("It was opened", "https://example.org/b"), cited_at("Nobody knows why.", "zzz"))
+    found = audited(
+        cited_at("It was opened", "https://example.org/b"), cited_at("Nobody knows why.", "zzz")
+    )
     assert [citation.evidence_id for citation in found.citations] == ["b", None]
     assert found.invalid_citations == ("zzz",)
     assert found.hallucination_detected
@@ -417,11 +497,19 @@ def test_a_quote_is_looked_for_in_its_evidence(quote: str, finding: str) -> None
     (check,) = audited(cited_at("The bridge is 120 metres long.", "a", quote)).quotes
     assert check.finding == finding
     if finding == "verbatim":
-        assert BRIDGE[0].text[check.evidence_start : check.evidence_end].split()[-1].startswith(quote.split()[-1][:4])
+        assert (
+            BRIDGE[0]
+            .text[check.evidence_start : check.evidence_end]
+            .split()[-1]
+            .startswith(quote.split()[-1][:4])
+        )
 
 
 def test_an_audit_raises_an_issue_for_each_quote_that_does_not_stand_there() -> None:
-    quotes = {"It was opened in 1931.": "other_document", "The bridge is 150 metres long.": "fabricated"}
+    quotes = {
+        "It was opened in 1931.": "other_document",
+        "The bridge is 150 metres long.": "fabricated",
+    }
     case = Case(
         id="1",
         query="How long is the bridge?",
@@ -449,11 +537,14 @@ def test_a_revision_keeps_the_citations_of_what_it_keeps() -> None:
     [
         ("1931", "It is long. It was opened in 1931.", "1931"),  # a part of an unchanged sentence
         ("1931", "It is long. It was opened in 1931 by the king.", None),  # the sentence says more
-        ("1931", "It was opened in 1931. It was opened in 1931.", None),  # which of the two is not known
+        # which of the two is not known
+        ("1931", "It was opened in 1931. It was opened in 1931.", None),
         ("1931", "It was not opened in 1931.", None),
     ],
 )
-def test_a_citation_goes_with_the_sentences_it_covers(covers: str, revised: str, kept: str | None) -> None:
+def test_a_citation_goes_with_the_sentences_it_covers(
+    covers: str, revised: str, kept: str | None
+) -> None:
     found = carry_over_citations((cited_at(covers, "b"),), BESIDE, revised)
     assert [revised[each.start : each.end] for each in found] == ([kept] if kept else [])
 
@@ -471,7 +562,10 @@ def test_a_revision_of_an_answer_with_citations_beside_it_leaves_blanks_where_th
         query="How long is the bridge?",
         answer="The bridge is 120 metres long. It was opened in 1931.",
         evidence=BRIDGE,
-        citations=(GivenCitation(start=0, end=30, evidence_id="zz"), GivenCitation(start=31, end=53, evidence_id="a")),
+        citations=(
+            GivenCitation(start=0, end=30, evidence_id="zz"),
+            GivenCitation(start=31, end=53, evidence_id="a"),
+        ),
     )
     run = run_audit(case)
     assert run.total_iterations > 1
@@ -480,7 +574,12 @@ def test_a_revision_of_an_answer_with_citations_beside_it_leaves_blanks_where_th
 
 
 def test_a_key_of_the_same_name_and_another_shape_is_kept() -> None:
-    data = {"id": "1", "query": "Why?", "evidence": [{"id": "1", "text": "So."}], "citations": ["Smith 2004"]}
+    data = {
+        "id": "1",
+        "query": "Why?",
+        "evidence": [{"id": "1", "text": "So."}],
+        "citations": ["Smith 2004"],
+    }
     case = Case.model_validate(data)
     assert case.to_json_dict() == data
     assert case.given_citations == ()
@@ -496,7 +595,11 @@ ADDRESSED = [
     ("answer", "valid", "invalid"),
     [
         ("The lake is deep ([a](https://a.example/x?utm_source=openai)).", ["a"], 0),
-        ("It is cold ([b](https://b.example/?page=2&utm_source=chatgpt.com&utm_medium=x)).", ["b"], 0),
+        (
+            "It is cold ([b](https://b.example/?page=2&utm_source=chatgpt.com&utm_medium=x)).",
+            ["b"],
+            0,
+        ),
         ("It is cold ([b](https://b.example/?page=3&utm_source=chatgpt.com)).", [], 1),
         ("According to https://made-up.example/lake, the lake is deep.", [], 1),
         ("The lake is deep, as reported by https://a.example/x.", ["a"], 0),
@@ -533,5 +636,7 @@ def test_an_address_or_a_file_that_the_evidence_itself_names_is_no_fabrication(a
     found = audit_citations(answer, [chunk])
     assert [each.evidence_id for each in found.citations] == ["1"]
     assert not found.invalid_citations
-    without_it = audit_citations(answer, [chunk.model_copy(update={"text": "Apply online before May."})])
+    without_it = audit_citations(
+        answer, [chunk.model_copy(update={"text": "Apply online before May."})]
+    )
     assert len(without_it.invalid_citations) == 1

@@ -94,11 +94,21 @@ def plain(citation: Citation) -> tuple[str, str | None, str]:
 def test_one_fabricated_marker_in_500_real_answers_is_found_and_nothing_else_flagged(
     public_data: Path, marker: str
 ) -> None:
-    pool = answers(public_data, "expertqa_cases.jsonl") + answers(public_data, "pubmedqa_cases.jsonl")
+    pool = answers(public_data, "expertqa_cases.jsonl") + answers(
+        public_data, "pubmedqa_cases.jsonl"
+    )
     if "://" in marker:  # links are citations only where evidence has addresses
-        pool = tuple(answer for answer in pool if any("://" in (chunk.source or "") for chunk in answer.evidence))
+        pool = tuple(
+            answer
+            for answer in pool
+            if any("://" in (chunk.source or "") for chunk in answer.evidence)
+        )
     if marker == "[0]":  # PubMedQA's chunks are numbered from 0
-        pool = tuple(answer for answer in pool if not any(chunk.id.endswith("-0") for chunk in answer.evidence))
+        pool = tuple(
+            answer
+            for answer in pool
+            if not any(chunk.id.endswith("-0") for chunk in answer.evidence)
+        )
     draw = random.Random(20240)
     for answer in draw.choices(pool, k=500) if len(pool) < 500 else draw.sample(pool, 500):
         text, start, end = planted(answer, marker, draw)
@@ -122,11 +132,14 @@ def test_texts_without_citations_hold_none(public_data: Path, chunk: str) -> Non
         assert audit_citations(text, evidence).citations == (), text
     abstracts = [str(row["abstract"]) for row in rows(public_data / "study_types_val.jsonl")]
     marked = sum(bool(audit_citations(abstract, evidence).citations) for abstract in abstracts)
-    assert marked <= 0.01 * len(abstracts)  # statistics, chemistry and powers in brackets; a few texts do cite
+    # statistics, chemistry and powers in brackets; a few texts do cite
+    assert marked <= 0.01 * len(abstracts)
 
 
 def unseen(question: str) -> bool:
-    """Whether a question lies in the half that nobody looked at while the exemptions were written."""
+    """Whether a question lies in the half that nobody looked at while the exemptions
+    were written.
+    """
     return hashlib.sha256(question.encode()).digest()[0] % 2 == 1
 
 
@@ -145,7 +158,9 @@ def test_what_experts_find_worth_a_citation_is_seldom_exempt(public_data: Path) 
             judged[worth] += 1
             text = bare(claim["text"])
             overlapping = [
-                s for s in audit.sentences if bare(s.text) and (bare(s.text) in text or text in bare(s.text))
+                s
+                for s in audit.sentences
+                if bare(s.text) and (bare(s.text) in text or text in bare(s.text))
             ]
             if overlapping and all(sentence.status == "exempt" for sentence in overlapping):
                 exempt[worth] += 1

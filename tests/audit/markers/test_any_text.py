@@ -1,4 +1,6 @@
-"""The citation engine and the sentence splitter read any text beside any ids, never raise, and give true offsets."""
+"""The citation engine and the sentence splitter read any text beside any ids, never raise, and give
+true offsets.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,112 @@ from masis.schema.case import Evidence
 PIECES = [
     *(style.example for style in styles.STYLES),
     *"[](){}【】〔〕［］（）†^\\$#|`*_<>/=+-–~&@:;,.!?。：，、 \n\t",
-    *("[^", "]:", "\\[", "\\]", "\\cite{", "<cite>", "</cite>", "<sup>", "</sup>", '<ref id="', '"/>', "##", "$$"),
-    *("\ue200", "\ue202", "\ue201", "turn0search1", "0", "1", "2", "9", "12-3", "10-1", "2004", "99999999999"),
-    *("chunk_", "doc-", "Source ", "Sources: ", "来源", "出典", "¹", "²", "⁻", "①", "②", "٣", "１", "½", "ⅷ"),
-    *("https://", "https://a.example/x", "report.pdf", "p. 4", "smith", "word ", "It is long", "5 m", "CI of "),
-    *("```\n", "~~~\n", " and ", "\u2028", "\r\n", "\x00", "ß", "İ", "[citation needed]", "[ID:", "</statement>"),
+    *(
+        "[^",
+        "]:",
+        "\\[",
+        "\\]",
+        "\\cite{",
+        "<cite>",
+        "</cite>",
+        "<sup>",
+        "</sup>",
+        '<ref id="',
+        '"/>',
+        "##",
+        "$$",
+    ),
+    *(
+        "\ue200",
+        "\ue202",
+        "\ue201",
+        "turn0search1",
+        "0",
+        "1",
+        "2",
+        "9",
+        "12-3",
+        "10-1",
+        "2004",
+        "99999999999",
+    ),
+    *(
+        "chunk_",
+        "doc-",
+        "Source ",
+        "Sources: ",
+        "来源",
+        "出典",
+        "¹",
+        "²",
+        "⁻",
+        "①",
+        "②",
+        "٣",
+        "１",
+        "½",
+        "ⅷ",
+    ),
+    *(
+        "https://",
+        "https://a.example/x",
+        "report.pdf",
+        "p. 4",
+        "smith",
+        "word ",
+        "It is long",
+        "5 m",
+        "CI of ",
+    ),
+    *(
+        "```\n",
+        "~~~\n",
+        " and ",
+        "\u2028",
+        "\r\n",
+        "\x00",
+        "ß",
+        "İ",
+        "[citation needed]",
+        "[ID:",
+        "</statement>",
+    ),
     *('<a href="', '">', "</a>", "]{index=0}", "see ", "[x] ", "- ", "1. ", "| ", "# "),
 ]
-TEXTS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.text(max_size=120))
+TEXTS = st.one_of(
+    st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.text(max_size=120)
+)
 IDS = st.one_of(
     st.sampled_from(
         [
-            *("1", "2", "0", "00", "10-1", "11-2", "12-3", "chunk_1", "chunk_2", "a[1]", "A", "B", "smith-2004"),
-            *("jones2011", "²", "٣", "½", "report.pdf", "https://a.example/x", "PMID: 12", "x]", "[", "1e5", "^1"),
+            *(
+                "1",
+                "2",
+                "0",
+                "00",
+                "10-1",
+                "11-2",
+                "12-3",
+                "chunk_1",
+                "chunk_2",
+                "a[1]",
+                "A",
+                "B",
+                "smith-2004",
+            ),
+            *(
+                "jones2011",
+                "²",
+                "٣",
+                "½",
+                "report.pdf",
+                "https://a.example/x",
+                "PMID: 12",
+                "x]",
+                "[",
+                "1e5",
+                "^1",
+            ),
             *("turn0search1", "9f3c2a11", "earnings-call", "annual-report", "İ", "a b", "\\"),
         ]
     ),

@@ -1,4 +1,6 @@
-"""Each citation style is declared once, and everything else about markers follows from the table."""
+"""Each citation style is declared once, and everything else about markers follows from
+the table.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,25 @@ ROOT = Path(__file__).resolve().parents[3]
 SURVEY = (Evidence(id="chunk_1", source="https://a.example/report"), Evidence(id="chunk_2"))
 
 
-def references(answer: str, evidence: tuple[Evidence, ...] = SURVEY) -> list[tuple[str, str | None]]:
-    return [(found.reference, found.evidence_id) for found in audit_citations(answer, evidence).citations]
+def references(
+    answer: str, evidence: tuple[Evidence, ...] = SURVEY
+) -> list[tuple[str, str | None]]:
+    return [
+        (found.reference, found.evidence_id)
+        for found in audit_citations(answer, evidence).citations
+    ]
 
 
 @each(styles.STYLES, lambda style: style.name)
 def test_the_example_of_a_style_is_read_as_that_style(style: MarkerStyle) -> None:
-    answer = f"The bridge is long{style.example}" if style.example[0] == "¹" else f"The bridge is long {style.example}"
-    (marker,) = find_markers(answer, index_of(("chunk_1", "chunk_2"), ("https://a.example/report", None)))
+    answer = (
+        f"The bridge is long{style.example}"
+        if style.example[0] == "¹"
+        else f"The bridge is long {style.example}"
+    )
+    (marker,) = find_markers(
+        answer, index_of(("chunk_1", "chunk_2"), ("https://a.example/report", None))
+    )
     if style.name != "source line":  # its marker is the list behind the word
         assert answer[marker.start : marker.end] == style.example
         found = style_of_marker(answer, marker.start, marker.end)
@@ -52,7 +65,10 @@ def test_the_example_of_a_style_is_read_as_that_style(style: MarkerStyle) -> Non
 def test_what_a_style_writes_is_read_again(style: MarkerStyle) -> None:
     assert style.write is not None
     for names in (["1"], ["1", "2"]):
-        found = [evidence_id for _, evidence_id in references(f"The bridge is long {style.write(names)}.")]
+        found = [
+            evidence_id
+            for _, evidence_id in references(f"The bridge is long {style.write(names)}.")
+        ]
         assert found == [f"chunk_{name}" for name in names], names
 
 
@@ -102,7 +118,18 @@ def test_a_new_style_needs_nothing_but_its_row(monkeypatch: pytest.MonkeyPatch) 
 
 # No other module knows how a marker looks
 
-MARKERS = ("[1]", "[1, 2]", "[chunk_1]", "[^1]", "【1†source】", "【1】", "(Source 1)", "¹", "<sup>1</sup>", " [1]")
+MARKERS = (
+    "[1]",
+    "[1, 2]",
+    "[chunk_1]",
+    "[^1]",
+    "【1†source】",
+    "【1】",
+    "(Source 1)",
+    "¹",
+    "<sup>1</sup>",
+    " [1]",
+)
 NOT_ABOUT_MARKERS = {
     "masis/audit/citations/engine.py": "the literal rules of the specification, as written",
     "masis/schema/columns.py": "imports know no audits; it looks for numbered texts in a column",
@@ -113,7 +140,9 @@ NOT_ABOUT_MARKERS = {
     "masis/bench/tasks.py": "labels of a public data set's references",
     "masis/views/diff.py": "any bracketed word is one word of a comparison",
     "masis/datasets/readers/workbooks.py": "number formats of a spreadsheet",
-    "masis/offline/checks/copies.py": "numbers in brackets that a claim and the evidence must both have",
+    "masis/offline/checks/copies.py": (
+        "numbers in brackets that a claim and the evidence must both have"
+    ),
     "masis/llm/roles/tolerances.py": "the number of a claim or a chunk as a model writes it",
     "masis/offline/checks/figures.py": "words left out of a quotation",
     "masis/offline/parsing/numerals.py": "exponents of numbers",
@@ -153,7 +182,9 @@ def test_no_other_module_matches_markers_with_an_expression_of_its_own() -> None
     assert found == {}, "ask masis.audit.markers where the markers are"
 
 
-@pytest.mark.parametrize("pattern", [r"\s*\[[^\]]*\]", r"\[\^?\d{1,3}\]|【[^】]*】", r"[⁰¹²]+|\[x\]"])
+@pytest.mark.parametrize(
+    "pattern", [r"\s*\[[^\]]*\]", r"\[\^?\d{1,3}\]|【[^】]*】", r"[⁰¹²]+|\[x\]"]
+)
 def test_an_expression_for_markers_is_known(pattern: str) -> None:
     assert is_about_markers(pattern)
 
@@ -219,6 +250,9 @@ def test_brackets_that_carry_meaning_stay_where_the_evidence_is_not_known(text: 
 
 def test_with_the_evidence_exactly_its_markers_are_removed() -> None:
     index = index_of(("smith-2004", "jones-2011"), ("https://a.example/report", None))
-    text = "It is [the longest](https://a.example/report) of [all], says [smith-2004]; 10[6] cells agree [brown-2015]."
+    text = (
+        "It is [the longest](https://a.example/report) of [all], says [smith-2004]; 10[6] cells"
+        " agree [brown-2015]."
+    )
     assert without_markers(text, index) == "It is the longest of [all], says; 10[6] cells agree."
     assert leading_marker("[smith-2004] Smith") == "[smith-2004]"

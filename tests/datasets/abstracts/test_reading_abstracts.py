@@ -1,4 +1,6 @@
-"""Files of abstracts: each format gives the same records; what can't be read is named, the rest is kept."""
+"""Files of abstracts: each format gives the same records; what can't be read is named, the rest is
+kept.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,19 @@ FILES: dict[AbstractFormat, str] = {
 }
 """One record in every format."""
 
-RIS, MEDLINE, PUBMED_XML, JSON_LINES = (FILES[form] for form in ("ris", "medline", "pubmed_xml", "jsonl"))
+RIS, MEDLINE, PUBMED_XML, JSON_LINES = (
+    FILES[form] for form in ("ris", "medline", "pubmed_xml", "jsonl")
+)
 
 
-def read(text: str | bytes, name: str = "file", form: AbstractFormat | None = None) -> list[Abstract | InputError]:
-    return list(read_abstracts(io.BytesIO(text.encode() if isinstance(text, str) else text), name=name, form=form))
+def read(
+    text: str | bytes, name: str = "file", form: AbstractFormat | None = None
+) -> list[Abstract | InputError]:
+    return list(
+        read_abstracts(
+            io.BytesIO(text.encode() if isinstance(text, str) else text), name=name, form=form
+        )
+    )
 
 
 def split(found: list[Abstract | InputError]) -> tuple[list[str], list[str]]:
@@ -46,7 +56,11 @@ def split(found: list[Abstract | InputError]) -> tuple[list[str], list[str]]:
 def test_every_format_gives_the_same_record(form: AbstractFormat) -> None:
     assert detect(FILES[form].encode()) == form
     (found,) = read(FILES[form])
-    assert (found.id, found.pmid, found.doi and found.doi.lower()) == ("pmid-1234", "1234", "10.1000/salt.1")
+    assert (found.id, found.pmid, found.doi and found.doi.lower()) == (
+        "pmid-1234",
+        "1234",
+        "10.1000/salt.1",
+    )
     assert found.title == "Salt and blood pressure"
     assert found.text.split() == "BACKGROUND: Salt is eaten. METHODS: 48 adults took part.".split()
     assert found.authors == ("Müller, K.", "Doe, Jane")
@@ -77,7 +91,10 @@ def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
     ("text", "titles", "told"),
     [
         (
-            "TY  - JOUR\nTI  - Lost\nTY  - JOUR\nTI  - Good\nER  - \nstray\nstray\nTY  - JOUR\nAB  -\nER  - \n",
+            (
+                "TY  - JOUR\nTI  - Lost\nTY  - JOUR\nTI  - Good\nER  - \nstray\nstray\nTY  -"
+                " JOUR\nAB  -\nER  - \n"
+            ),
             ["Good"],
             [
                 "file, line 1, record 1: has no end. Add a line",
@@ -86,10 +103,16 @@ def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
             ],
         ),
         (
-            "@article{a, title={Lost}, year=2020\n\n@article{b, title={Good}}\n@article{c, note={x}, note={y}}\n",
+            (
+                "@article{a, title={Lost}, year=2020\n\n@article{b, title={Good}}\n@article{c,"
+                " note={x}, note={y}}\n"
+            ),
             ["Good"],
             [
-                "file, line 1, record 1: can't be read (Unexpectedly reached end of file.). Close its braces",
+                (
+                    "file, line 1, record 1: can't be read (Unexpectedly reached end of file.)."
+                    " Close its braces"
+                ),
                 "file, line 4, record 3: holds note twice. Keep one",
             ],
         ),
@@ -99,7 +122,10 @@ def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
             ["file, line 4, record 2: has neither"],
         ),
         (
-            '{"title": "Good"}\n{"title": 5}\n\n{"id": "x"}\n{"title": "Good too", "year": "in press"}\n{"title": ',
+            (
+                '{"title": "Good"}\n{"title": 5}\n\n{"id": "x"}\n{"title": "Good too", "year": "in'
+                ' press"}\n{"title": '
+            ),
             ["Good", "Good too"],
             [
                 "file, line 2, title: is a number, must be text. Put it in quotes.",
@@ -108,9 +134,14 @@ def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
             ],
         ),
         (
-            PUBMED_XML.replace("</PubmedArticleSet>", "<PubmedArticle/><PubmedArticle><MedlineCitation>"),
+            PUBMED_XML.replace(
+                "</PubmedArticleSet>", "<PubmedArticle/><PubmedArticle><MedlineCitation>"
+            ),
             ["Salt and blood pressure"],
-            ["file, record 2: holds no citation.", "file, line 18, after record 2: is broken off or no XML"],
+            [
+                "file, record 2: holds no citation.",
+                "file, line 18, after record 2: is broken off or no XML",
+            ],
         ),
     ],
     ids=["ris", "bibtex", "medline", "jsonl", "pubmed_xml"],
@@ -129,7 +160,11 @@ def test_a_bad_record_is_named_with_its_place_and_cure_and_the_good_ones_are_kep
 def test_a_line_that_is_not_utf8_costs_its_record_only(form: AbstractFormat) -> None:
     text = FILES[form].removeprefix("Database: Example\n").encode()
     if form == "pubmed_xml":  # XML says its encoding itself and can't be read on behind a fault
-        latin = text.replace(b'version="1.0"', b'version="1.0" encoding="iso-8859-1"').decode().encode("latin-1")
+        latin = (
+            text.replace(b'version="1.0"', b'version="1.0" encoding="iso-8859-1"')
+            .decode()
+            .encode("latin-1")
+        )
         (found,) = read(latin)
         assert found.authors[0] == "Müller, K."
         return
@@ -151,8 +186,14 @@ def test_a_line_that_is_not_utf8_costs_its_record_only(form: AbstractFormat) -> 
         (b"\xff\xfe{", "UTF-16"),
         (b"<html><body>", "no format of abstracts"),
         (b"<?xml version='1.0'?><feed/>", "XML of another kind"),
-        (b'<!DOCTYPE x [<!ENTITY a "b">]><PubmedArticleSet>&a;</PubmedArticleSet>', "declares entities"),
-        (b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><PubmedArticleSet/>', "declares entities"),
+        (
+            b'<!DOCTYPE x [<!ENTITY a "b">]><PubmedArticleSet>&a;</PubmedArticleSet>',
+            "declares entities",
+        ),
+        (
+            b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><PubmedArticleSet/>',
+            "declares entities",
+        ),
     ],
 )
 def test_a_file_of_something_else_is_refused_with_the_cure(content: bytes, told: str) -> None:
@@ -184,9 +225,15 @@ def test_the_stream_of_the_caller_stays_open() -> None:
 @pytest.mark.parametrize(
     ("tex", "text"),
     [
-        (r"M{\"u}ller, {\'E}t\'e, Gar{\c c}on, \v{S}koda, Ko{\v{c}}", "Müller, Été, Garçon, Škoda, Koč"),
+        (
+            r"M{\"u}ller, {\'E}t\'e, Gar{\c c}on, \v{S}koda, Ko{\v{c}}",
+            "Müller, Été, Garçon, Škoda, Koč",
+        ),
         (r"Stra{\ss}e, S{\o}ren, {\AA}s, na{\"\i}ve", "Straße, Søren, Ås, naïve"),
-        (r"50% of 20 \% \& \$5, {IL}-6, \emph{in vivo}, 2--3, a~b", "50% of 20 % & $5, IL-6, in vivo, 2–3, a b"),
+        (
+            r"50% of 20 \% \& \$5, {IL}-6, \emph{in vivo}, 2--3, a~b",
+            "50% of 20 % & $5, IL-6, in vivo, 2–3, a b",
+        ),
         ("plain text, p < .05 & more_of #it", "plain text, p < .05 & more_of #it"),
         (r"\unknown{kept}, $x^2$", "kept, $x^2$"),
     ],
@@ -239,7 +286,9 @@ def test_memory_stays_flat_however_many_records_there_are() -> None:
             content = (one + b"\n") * records
         stream = io.BytesIO(content)
         tracemalloc.start()
-        assert sum(isinstance(each, Abstract) for each in read_abstracts(stream, form=form)) == records
+        assert (
+            sum(isinstance(each, Abstract) for each in read_abstracts(stream, form=form)) == records
+        )
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
@@ -259,17 +308,49 @@ def test_the_shared_abstracts_are_read_whole(public_data: Path) -> None:
 
 PIECES = st.sampled_from(
     [
-        *("TY  - JOUR\n", "TI  - x\n", "AB  - ", "ER  - \n", "PMID- 1\n", "AB  - a\n      b\n", "LID - 10.1/x [doi]\n"),
+        *(
+            "TY  - JOUR\n",
+            "TI  - x\n",
+            "AB  - ",
+            "ER  - \n",
+            "PMID- 1\n",
+            "AB  - a\n      b\n",
+            "LID - 10.1/x [doi]\n",
+        ),
         *("@article{", "@string{", "title=", "{", "}", '"', ",", "=", "#", "\\'{e}", "@comment{"),
         *('{"title": ', '"x"', "null", "[", "]", ":", "}", "1e999", "NaN", "\\u0000", "\\ud800"),
-        *("<PubmedArticleSet>", "<PubmedArticle>", "</PubmedArticle>", "<MedlineCitation>", "<PMID>1</PMID>", "&#0;"),
-        *("\n", "\r\n", "\x00", "\x0b", "\u2028", " ", "é", "\ufeff", "<!DOCTYPE a>", "<![CDATA[", "]]>", "&lt;"),
+        *(
+            "<PubmedArticleSet>",
+            "<PubmedArticle>",
+            "</PubmedArticle>",
+            "<MedlineCitation>",
+            "<PMID>1</PMID>",
+            "&#0;",
+        ),
+        *(
+            "\n",
+            "\r\n",
+            "\x00",
+            "\x0b",
+            "\u2028",
+            " ",
+            "é",
+            "\ufeff",
+            "<!DOCTYPE a>",
+            "<![CDATA[",
+            "]]>",
+            "&lt;",
+        ),
     ]
 )
 
 
 @pytest.mark.slow
-@given(st.lists(PIECES | st.text(max_size=5), max_size=40), st.sampled_from(sorted(FILES)), st.binary(max_size=3))
+@given(
+    st.lists(PIECES | st.text(max_size=5), max_size=40),
+    st.sampled_from(sorted(FILES)),
+    st.binary(max_size=3),
+)
 def test_whatever_stands_in_a_file_comes_out_as_records_and_errors(
     pieces: list[str], form: AbstractFormat, tail: bytes
 ) -> None:

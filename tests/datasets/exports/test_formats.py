@@ -1,4 +1,6 @@
-"""What each format holds, which cases it leaves out and says so, and on which side of a split a question stands."""
+"""What each format holds, which cases it leaves out and says so, and on which side of a split a
+question stands.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """Five audited cases: overridden by Ada and rejected by Ben before, approved, rejected, overridden, open."""
+    """Five audited cases: overridden by Ada and rejected by Ben before, approved, rejected,
+    overridden, open.
+    """
     bench = Workbench.open(tmp_path_factory.mktemp("formats") / "formats.db")
     for number in range(1, 6):
         case = Case.model_validate(
@@ -51,17 +55,30 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
                 "answer": ANSWER,
                 "evidence": [
                     {"id": "1", "text": "The bridge is 120 metres long.", "licence": "CC-BY-4.0"},
-                    {"id": "survey", "text": "passage 2: red.\n\npassage 3: old", "source": "survey.pdf"},
+                    {
+                        "id": "survey",
+                        "text": "passage 2: red.\n\npassage 3: old",
+                        "source": "survey.pdf",
+                    },
                 ],
-                "metadata": {"dataset": "pilot" if number < 4 else "other"}
-                | ({"trace_id": "trace-1"} if number == 1 else {}),
+                "metadata": (
+                    {"dataset": "pilot" if number < 4 else "other"}
+                    | ({"trace_id": "trace-1"} if number == 1 else {})
+                ),
                 **({"messages": TURNS} if number == 1 else {}),
             }
         )
         bench.cases.add_one(ADA, case)
         bench.audits.audit(ADA, case)
     decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
-    decide(bench, "case-1", "override", iteration=1, labels=labelled("contradicted"), corrected_answer=GOOD)
+    decide(
+        bench,
+        "case-1",
+        "override",
+        iteration=1,
+        labels=labelled("contradicted"),
+        corrected_answer=GOOD,
+    )
     decide(bench, "case-2", "approve", iteration=1)
     decide(bench, "case-3", "reject", iteration=1)
     decide(bench, "case-4", "override", iteration=1, corrected_answer=LONGER)
@@ -75,11 +92,17 @@ def labelled(label: str) -> tuple[TargetLabel, ...]:
     return (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),)
 
 
-def rows(bench: Workbench, form: str, selection: Selection = DECISIONS) -> tuple[list[Any], dict[str, Any]]:
+def rows(
+    bench: Workbench, form: str, selection: Selection = DECISIONS
+) -> tuple[list[Any], dict[str, Any]]:
     out = io.BytesIO()
     written = bench.exports.write(ADA, out, form, selection)
     text = out.getvalue().decode()
-    found = json.loads(text) if FORMATS[form].suffix == ".json" else list(map(json.loads, text.splitlines()))
+    found = (
+        json.loads(text)
+        if FORMATS[form].suffix == ".json"
+        else list(map(json.loads, text.splitlines()))
+    )
     return found, written.manifest
 
 
@@ -96,10 +119,16 @@ def test_labels_have_a_row_for_each_reviewer_with_the_machine_s_verdict(bench: W
     assert manifest["licences"] == {"CC-BY-4.0": 1}
 
 
-def test_a_decided_case_has_the_answers_the_claims_and_the_other_decisions(bench: Workbench) -> None:
+def test_a_decided_case_has_the_answers_the_claims_and_the_other_decisions(
+    bench: Workbench,
+) -> None:
     found, _ = rows(bench, "decided")
     first = found[0]
-    assert (first["answer"], first["original_answer"], first["judged_answer"]) == (GOOD, ANSWER, ANSWER)
+    assert (first["answer"], first["original_answer"], first["judged_answer"]) == (
+        GOOD,
+        ANSWER,
+        ANSWER,
+    )
     assert [each["decision"]["reviewer"] for each in first["decisions"]] == ["Ben", "Ada"]
     assert {"verdict", "start", "end", "text"} <= set(first["claims"][0])
     assert any(each["status"] == "invalid" for each in first["citations"])
@@ -111,7 +140,10 @@ def test_decided_cases_as_csv_are_what_a_person_reads_in_a_spreadsheet(bench: Wo
     bench.exports.write(ADA, stream, "decided", encoding="csv")
     found = list(csv.DictReader(io.StringIO(stream.getvalue().decode())))
     assert [row["case_id"] for row in found] == [f"case-{number}" for number in range(1, 5)]
-    first = {name: found[0][name] for name in ("question", "decision", "reviewer", "answer", "original_answer")}
+    first = {
+        name: found[0][name]
+        for name in ("question", "decision", "reviewer", "answer", "original_answer")
+    }
     assert first == {
         "question": "How long is bridge number 1?",
         "decision": "override",
@@ -134,13 +166,24 @@ def test_pairs_are_made_only_where_a_person_let_another_text_stand(bench: Workbe
     chats, _ = rows(bench, "sft")
     assert [row["messages"][-1]["content"] for row in chats] == [GOOD, ANSWER, LONGER]
     assert [len(row["messages"]) for row in chats] == [4, 2, 2]
-    before = [{"role": "user", "content": "Which bridges are there?"}, {"role": "assistant", "content": "Five."}]
-    assert chats[0]["messages"][:2] == found[0]["prompt"][:2] == openai["input"]["messages"][:2] == before
+    before = [
+        {"role": "user", "content": "Which bridges are there?"},
+        {"role": "assistant", "content": "Five."},
+    ]
+    assert (
+        chats[0]["messages"][:2]
+        == found[0]["prompt"][:2]
+        == openai["input"]["messages"][:2]
+        == before
+    )
 
 
 def test_spans_leave_out_a_rejected_answer_whose_faults_nobody_marked(bench: Workbench) -> None:
     found, manifest = rows(bench, "spans")
-    by_type = {(row["source_id"], row["reviewer"]): [each["label_type"] for each in row["labels"]] for row in found}
+    by_type = {
+        (row["source_id"], row["reviewer"]): [each["label_type"] for each in row["labels"]]
+        for row in found
+    }
     assert by_type == {
         ("case-1", "Ben"): ["Subtle Baseless Info"],
         ("case-1", "Ada"): ["Evident Conflict"],
@@ -159,14 +202,18 @@ def test_label_studio_has_the_machine_s_claims_and_each_reviewer_s_labels(bench:
 def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "reported.db")
     for number in (1, 2):
-        case = Case.model_validate({"id": f"case-{number}", "query": "How long?", "answer": ANSWER, "evidence": [ROW]})
+        case = Case.model_validate(
+            {"id": f"case-{number}", "query": "How long?", "answer": ANSWER, "evidence": [ROW]}
+        )
         bench.cases.add_one(ADA, case)
         bench.audits.audit(ADA, case)
     bench.team.set(ADA, LabelTypes(types=(LabelType(name='<rude> & "red"'), *DEFAULT_LABEL_TYPES)))
     at = ANSWER.index("red")
     place = {"target": "span", "start": at, "end": at + 3, "text": "red"}
     labels = [
-        TargetLabel.model_validate({**place, "label": "fabricated citation", "severity": "critical", "note": "none"}),
+        TargetLabel.model_validate(
+            {**place, "label": "fabricated citation", "severity": "critical", "note": "none"}
+        ),
         TargetLabel.model_validate({**place, "label": '<rude> & "red"', "severity": "low"}),
         TargetLabel(target="answer", label="incomplete", severity="medium", note="no width"),
     ]
@@ -180,17 +227,25 @@ def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_pat
         ("answer", None, None, "", "incomplete", "medium", "no width"),
     ]
     (row,), manifest = rows(bench, "spans")
-    assert [(each["text"], each["label_type"]) for each in row["labels"]] == [("red", "Evident Baseless Info")]
+    assert [(each["text"], each["label_type"]) for each in row["labels"]] == [
+        ("red", "Evident Baseless Info")
+    ]
     assert [each["label"] for each in row["reported"]] == [label.label for label in labels]
-    assert manifest["counts"]["left_out"] == {"no label": 1}  # where in the answer the issue lies, nobody said
+    # where in the answer the issue lies, nobody said
+    assert manifest["counts"]["left_out"] == {"no label": 1}
     decided, _ = rows(bench, "decided")
-    assert decided[0]["labels"] == [{**each.model_dump(), "severity": each.severity} for each in labels]
+    assert decided[0]["labels"] == [
+        {**each.model_dump(), "severity": each.severity} for each in labels
+    ]
     (task, _), manifest = rows(bench, "label-studio")
     regions = task["annotations"][0]["result"]
     assert [each["type"] for each in regions] == ["labels", "labels", "choices"]
     assert regions[0]["meta"]["text"] == ["reviewer: Ada", "severity: critical", "note: none"]
     interface = ElementTree.fromstring(manifest["labelling_interface"])
-    offered = {kind: [each.attrib["value"] for each in interface.iter(kind)] for kind in ("Label", "Choice")}
+    offered = {
+        kind: [each.attrib["value"] for each in interface.iter(kind)]
+        for kind in ("Label", "Choice")
+    }
     assert {region["value"]["labels"][0] for region in regions[:2]} <= set(offered["Label"])
     assert "incomplete" in offered["Choice"]
     bench.close()
@@ -207,7 +262,13 @@ def test_a_corrected_answer_lists_the_citations_that_it_keeps(tmp_path: Path) ->
     bench = Workbench.open(tmp_path / "given.db")
     answer = "The bridge is 120 metres long. It is red. Nobody knows why."
     given = [
-        {"start": 0, "end": 30, "evidence_id": "1", "quote": "The bridge is 120 metres long.", "provider": "a"},
+        {
+            "start": 0,
+            "end": 30,
+            "evidence_id": "1",
+            "quote": "The bridge is 120 metres long.",
+            "provider": "a",
+        },
         {"start": 31, "end": 41, "evidence_id": "1"},
     ]
     case = {"query": "How long?", "answer": answer, "evidence": [ROW], "citations": given}
@@ -219,7 +280,11 @@ def test_a_corrected_answer_lists_the_citations_that_it_keeps(tmp_path: Path) ->
         given_answer = {"corrected_answer": corrected} if verdict == "override" else {}
         decide(bench, f"case-{number}", verdict, iteration=1, **given_answer)
     found, _ = rows(bench, "decided")
-    assert [row["answer_citations"] for row in found] == [[{**given[0], "start": 8, "end": 38}], given, []]
+    assert [row["answer_citations"] for row in found] == [
+        [{**given[0], "start": 8, "end": 38}],
+        given,
+        [],
+    ]
     (kept,) = found[0]["answer_citations"]
     assert found[0]["answer"][kept["start"] : kept["end"]] == kept["quote"]
     bench.close()
@@ -239,9 +304,10 @@ def test_the_filter_words_of_the_queue_narrow_an_export(bench: Workbench) -> Non
     assert found[1]["decision"] is None
     assert found[1]["claims"]
     assert manifest["filter"] == {"datasets": ["other"]}
-    assert [row["case"]["id"] for row in rows(bench, "decided", Selection(CaseFilter(states=("rejected",))))[0]] == [
-        "case-3"
-    ]
+    assert [
+        row["case"]["id"]
+        for row in rows(bench, "decided", Selection(CaseFilter(states=("rejected",))))[0]
+    ] == ["case-3"]
 
 
 def test_the_folder_for_hugging_face_has_a_file_a_split_and_a_card_and_replaces_no_other_folder(
@@ -252,7 +318,11 @@ def test_the_folder_for_hugging_face_has_a_file_a_split_and_a_card_and_replaces_
     assert first.rows == 4
     again = bench.exports.write_file(ADA, folder, "hf")
     assert again == first
-    written = [json.loads(line) for file in (folder / "data").iterdir() for line in file.read_text().splitlines()]
+    written = [
+        json.loads(line)
+        for file in (folder / "data").iterdir()
+        for line in file.read_text().splitlines()
+    ]
     assert {row["id"] for row in written} == {f"case-{number}" for number in range(1, 5)}
     assert (folder / "README.md").read_text().startswith('---\nlicense: "CC-BY-4.0"\n')
     other = tmp_path / "other"
@@ -271,16 +341,23 @@ def test_an_export_made_twice_has_the_same_bytes(bench: Workbench, tmp_path: Pat
 
 
 def test_a_format_that_is_not_flat_is_no_table(bench: Workbench) -> None:
-    with pytest.raises(InputError, match=r"can't be written as csv.*decided, claims, sentences, labels"):
+    with pytest.raises(
+        InputError, match=r"can't be written as csv.*decided, claims, sentences, labels"
+    ):
         bench.exports.write(ADA, io.BytesIO(), "sft", encoding="csv")
 
 
-def test_the_sides_of_a_split_have_their_shares_and_every_row_of_a_side_is_written(bench: Workbench) -> None:
+def test_the_sides_of_a_split_have_their_shares_and_every_row_of_a_side_is_written(
+    bench: Workbench,
+) -> None:
     questions = [f"What are the side effects of drug{number}?" for number in range(3000)]
     sides = splits(questions, Shares(60, 20, 20))
     for side, share in (("train", 0.6), ("validation", 0.2), ("test", 0.2)):
         assert abs(sides.count(side) / 3000 - share) < 0.08
-    split = sum(len(rows(bench, "decided", Selection(split=side))[0]) for side in ("train", "validation", "test"))
+    split = sum(
+        len(rows(bench, "decided", Selection(split=side))[0])
+        for side in ("train", "validation", "test")
+    )
     assert split == 4
 
 
@@ -288,19 +365,39 @@ def test_the_sides_of_a_split_have_their_shares_and_every_row_of_a_side_is_writt
     ("one", "other"),
     [
         ("When was the Golden Gate Bridge opened?", "when did the golden gate bridge open"),
-        ("Which drugs lower blood pressure in adults?", "In adults, which drugs lower the blood pressure?"),
-        ("How long is the Firth of Forth railway bridge in metres?", "How long is the Firth of Forth railway bridge?"),
+        (
+            "Which drugs lower blood pressure in adults?",
+            "In adults, which drugs lower the blood pressure?",
+        ),
+        (
+            "How long is the Firth of Forth railway bridge in metres?",
+            "How long is the Firth of Forth railway bridge?",
+        ),
     ],
 )
-def test_near_duplicate_questions_stand_on_one_side_whatever_stands_between(one: str, other: str) -> None:
+def test_near_duplicate_questions_stand_on_one_side_whatever_stands_between(
+    one: str, other: str
+) -> None:
     between = [f"Question {number} about subject {number * 31}?" for number in range(200)]
     found = splits([one, *between, other], Shares(34, 33, 33))
     assert found[0] == found[-1]
 
 
 def test_other_questions_of_one_template_are_not_taken_together() -> None:
-    countries = "France Spain Italy Norway Sweden Poland Greece Turkey Egypt Kenya Japan China Peru Chile Cuba".split()
-    assert len(set(splits([f"What is the capital of {each}?" for each in countries], Shares(34, 33, 33)))) == 3
+    countries = (
+        "France Spain Italy Norway Sweden Poland Greece Turkey Egypt Kenya Japan China Peru Chile"
+        " Cuba".split()
+    )
+    assert (
+        len(
+            set(
+                splits(
+                    [f"What is the capital of {each}?" for each in countries], Shares(34, 33, 33)
+                )
+            )
+        )
+        == 3
+    )
 
 
 def test_adding_questions_moves_none() -> None:
@@ -308,7 +405,9 @@ def test_adding_questions_moves_none() -> None:
     assert splits([*questions, "Who wrote Faust?"])[:300] == splits(questions)
 
 
-def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(bench: Workbench) -> None:
+def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(
+    bench: Workbench,
+) -> None:
     asked: list[str] = []
     with bench.store.database.reading() as connection:
         connection.set_trace_callback(asked.append)
@@ -322,19 +421,39 @@ def test_no_table_that_grows_with_the_audits_is_read_whole_for_a_batch_of_cases(
         plans = [
             (row[3], sql)
             for sql in asked
-            if sql.lstrip().startswith(("SELECT", "WITH")) and sql != numbers and "count(*)" not in sql
+            if sql.lstrip().startswith(("SELECT", "WITH"))
+            and sql != numbers
+            and "count(*)" not in sql
             for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")
         ]
     assert [step for step, sql in plans if "job_parts" in sql and "SEARCH" in step]
-    scanned = ("cases", "case_payloads", "jobs", "job_parts", "each", "decision_log", "log", "made", "written")
-    assert not [(step, sql) for step, sql in plans if step.split()[0] == "SCAN" and step.split()[1] in scanned]
+    scanned = (
+        "cases",
+        "case_payloads",
+        "jobs",
+        "job_parts",
+        "each",
+        "decision_log",
+        "log",
+        "made",
+        "written",
+    )
+    assert not [
+        (step, sql)
+        for step, sql in plans
+        if step.split()[0] == "SCAN" and step.split()[1] in scanned
+    ]
 
 
 @pytest.mark.parametrize("form", ["decided", "spans", "hf", "label-studio", "ragas"])
-def test_an_export_imported_again_gives_the_same_cases(bench: Workbench, form: str, tmp_path: Path) -> None:
+def test_an_export_imported_again_gives_the_same_cases(
+    bench: Workbench, form: str, tmp_path: Path
+) -> None:
     path = tmp_path / f"out{FORMATS[form].suffix}"
     exported = bench.exports.write_file(ADA, path, form, Selection(shares=Shares(100, 0, 0)))
-    found = [each.case for each in read_any(path / "data" / "train.jsonl" if form == "hf" else path)]
+    found = [
+        each.case for each in read_any(path / "data" / "train.jsonl" if form == "hf" else path)
+    ]
     assert None not in found
     again = {each.id: each for each in found if each is not None}
     assert len(again) == exported.manifest["counts"]["cases"] > 1
@@ -344,7 +463,9 @@ def test_an_export_imported_again_gives_the_same_cases(bench: Workbench, form: s
             assert case.digest() == stored.digest()
         assert (case.query, case.answer) == (stored.query, stored.answer)
         names = {"id", "text", "source"}
-        chunks = [[each.model_dump(include=names) for each in kept.evidence] for kept in (case, stored)]
+        chunks = [
+            [each.model_dump(include=names) for each in kept.evidence] for kept in (case, stored)
+        ]
         assert chunks[0] == chunks[1]
         assert case.id == stored.id or form == "ragas"
 

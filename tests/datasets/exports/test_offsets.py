@@ -1,4 +1,6 @@
-"""For every label of every export: the offsets cut the labelled words out of the text in the same row."""
+"""For every label of every export: the offsets cut the labelled words out of the text in the same
+row.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ from masis.store.records import CaseFilter
 from tests.reviewing import ADA, submitted, undone
 
 ANSWERS = (
-    "=The bridge is 120 metres long [1]. It opened in 1931 [9]. It opened in 1931 [9]. 🌉 It is red.",
+    (
+        "=The bridge is 120 metres long [1]. It opened in 1931 [9]. It opened in 1931 [9]. 🌉 It is"
+        " red."
+    ),
     "- The bridge is 12 metres long [1].\n- It never opened 𝒾n 1931 [2].",
     "'+Ten workers built it [2]. It cost nothing. Ça coûte 10 € [1].",
 )
@@ -42,11 +47,19 @@ class Audited(NamedTuple):
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     bench = Workbench.open(tmp_path_factory.mktemp("offsets") / "offsets.db")
-    evidence = [{"id": "1", "text": "The bridge is 120 metres long."}, {"id": "2", "text": "It opened in 1931."}]
+    evidence = [
+        {"id": "1", "text": "The bridge is 120 metres long."},
+        {"id": "2", "text": "It opened in 1931."},
+    ]
     runs = {}
     for number, answer in enumerate(ANSWERS):
         case = Case.model_validate(
-            {"id": f"case-{number}", "query": f"How long is bridge {number}?", "answer": answer, "evidence": evidence}
+            {
+                "id": f"case-{number}",
+                "query": f"How long is bridge {number}?",
+                "answer": answer,
+                "evidence": evidence,
+            }
         )
         bench.cases.add_one(ADA, case)
         run = bench.audits.audit(ADA, case)
@@ -67,12 +80,16 @@ def reported(draw: st.DrawFn, answer: str) -> TargetLabel:
         return TargetLabel.model_validate({"target": "answer", **what})
     start = draw(st.integers(0, len(answer) - 1))
     end = draw(st.integers(start + 1, len(answer)))
-    return TargetLabel.model_validate({"target": "span", "start": start, "end": end, "text": answer[start:end], **what})
+    return TargetLabel.model_validate(
+        {"target": "span", "start": start, "end": end, "text": answer[start:end], **what}
+    )
 
 
 @st.composite
 def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
-    """A decision as a page or a program would send it: mostly fitting offsets, sometimes none that fit."""
+    """A decision as a page or a program would send it: mostly fitting offsets, sometimes none that
+    fit.
+    """
     run = runs[draw(st.sampled_from(sorted(runs)))]
     iteration = draw(st.sampled_from(run.iterations))
     labels = []
@@ -82,14 +99,22 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
         text, shift = iteration.answer[start:end], draw(st.sampled_from((0, 0, 0, 1, -2)))
         if draw(st.booleans()) and iteration.claims and iteration.claims[0].claim.start is not None:
             claim = iteration.claims[0].claim
-            start, end, text = claim.start or 0, claim.end or 0, iteration.answer[claim.start : claim.end]
+            start, end, text = (
+                claim.start or 0,
+                claim.end or 0,
+                iteration.answer[claim.start : claim.end],
+            )
         labels.append(
             TargetLabel(
                 target=draw(st.sampled_from(("sentence", "reference", "claim", "span"))),
                 start=max(0, start + shift),
                 end=end + shift,
                 text=text,
-                label=draw(st.sampled_from(("supported", "contradicted", "unsupported", "partial", "fabricated"))),
+                label=draw(
+                    st.sampled_from(
+                        ("supported", "contradicted", "unsupported", "partial", "fabricated")
+                    )
+                ),
             )
         )
     labels += [reported(draw, iteration.answer) for _ in range(draw(st.integers(0, 2)))]
@@ -99,11 +124,15 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
             "reviewer": draw(st.sampled_from(("Ada", "Ben"))),
             "case_id": run.case_id,
             "run_id": run.id,
-            "iteration": draw(st.sampled_from((iteration.iteration_number, None)))
-            if iteration is run.best_iteration
-            else iteration.iteration_number,
+            "iteration": (
+                draw(st.sampled_from((iteration.iteration_number, None)))
+                if iteration is run.best_iteration
+                else iteration.iteration_number
+            ),
             "verdict": verdict,
-            "corrected_answer": f"Corrected. {iteration.answer[:20]}x" if verdict == "override" else None,
+            "corrected_answer": (
+                f"Corrected. {iteration.answer[:20]}x" if verdict == "override" else None
+            ),
             "reason": "read",
             "labels": labels,
         }
@@ -119,18 +148,26 @@ def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[
     done = bench.exports.write(ADA, out, form, Selection(CaseFilter()), encoding=encoding)
     if encoding == "csv":
         rows = list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
-        found: list[dict[str, Any]] = [{name: unescaped(cell) for name, cell in row.items()} for row in rows]
+        found: list[dict[str, Any]] = [
+            {name: unescaped(cell) for name, cell in row.items()} for row in rows
+        ]
     elif encoding == "parquet":
         found = pyarrow.parquet.read_table(io.BytesIO(out.getvalue())).to_pylist()
     else:
         text = out.getvalue().decode()
-        found = json.loads(text) if FORMATS[form].suffix == ".json" else list(map(json.loads, text.splitlines()))
+        found = (
+            json.loads(text)
+            if FORMATS[form].suffix == ".json"
+            else list(map(json.loads, text.splitlines()))
+        )
     assert len(found) == done.rows
     return found
 
 
 def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
-    """Check one label; returns whether it has a place (words that stand nowhere, or twice, have none)."""
+    """Check one label; returns whether it has a place (words that stand nowhere, or twice, have
+    none).
+    """
     if label["start"] in (None, ""):
         assert label["end"] in (None, "")
         return 0
@@ -139,12 +176,20 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
 
 
 def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
-    """Check that the rows hold every issue that a decision which counts reports, each at its place."""
-    entries = {entry.id: entry.decision for entry in bench.store.decisions.iterate() if entry.decision is not None}
+    """Check that the rows hold every issue that a decision which counts reports, each
+    at its place.
+    """
+    entries = {
+        entry.id: entry.decision
+        for entry in bench.store.decisions.iterate()
+        if entry.decision is not None
+    }
     given_by: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         if row["severity"]:
-            place = tuple(None if row[name] in (None, "") else int(row[name]) for name in ("start", "end"))
+            place = tuple(
+                None if row[name] in (None, "") else int(row[name]) for name in ("start", "end")
+            )
             found = (row["target"], *place, row["text"], row["label"], row["severity"], row["note"])
             given_by.setdefault(row["entry_id"], []).append(found)
     for entry_id in {row["entry_id"] for row in rows}:
@@ -155,9 +200,13 @@ def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
-def test_offsets_of_every_export_cut_out_the_labelled_words(audited: Audited, data: st.DataObject) -> None:
+def test_offsets_of_every_export_cut_out_the_labelled_words(
+    audited: Audited, data: st.DataObject
+) -> None:
     bench = audited.bench
     for _ in range(data.draw(st.integers(1, 5))):
         # both are drawn whatever the database holds: what is drawn must not depend on it
@@ -165,7 +214,8 @@ def test_offsets_of_every_export_cut_out_the_labelled_words(audited: Audited, da
         if not (undoes and _undo_one(bench, audited.runs)):
             try:
                 submitted(bench, decision)
-            except InputError as error:  # a reported issue whose words stand elsewhere is refused before it is kept
+            # a reported issue whose words stand elsewhere is refused before it is kept
+            except InputError as error:
                 if "Label the words again" not in error.cure:
                     raise
     for form in ("claims", "sentences", "labels"):
@@ -192,17 +242,31 @@ def test_offsets_of_every_export_cut_out_the_labelled_words(audited: Audited, da
                     assert region["value"]["choices"][0] in LabelTypes().names
                 else:
                     assert assert_cuts(task["data"]["text"], region["value"])
-            ids = [region["id"] for region in each["result"] if region.get("meta", {"text": []})["text"][1:]]
+            ids = [
+                region["id"]
+                for region in each["result"]
+                if region.get("meta", {"text": []})["text"][1:]
+            ]
             assert len(set(ids)) == len(ids)
 
 
-def test_a_label_whose_words_stand_where_it_says_keeps_its_place_also_where_they_stand_twice(audited: Audited) -> None:
+def test_a_label_whose_words_stand_where_it_says_keeps_its_place_also_where_they_stand_twice(
+    audited: Audited,
+) -> None:
     run = audited.runs["case-0"]
     words = "It opened in 1931 [9]."
     answer = run.iterations[0].answer
     second = answer.index(words, answer.index(words) + 1)
-    label = TargetLabel(target="span", start=second, end=second + len(words), text=words, label="unsupported")
-    given_ = {"reviewer": "Cleo", "case_id": "case-0", "run_id": run.id, "verdict": "approve", "iteration": 1}
+    label = TargetLabel(
+        target="span", start=second, end=second + len(words), text=words, label="unsupported"
+    )
+    given_ = {
+        "reviewer": "Cleo",
+        "case_id": "case-0",
+        "run_id": run.id,
+        "verdict": "approve",
+        "iteration": 1,
+    }
     submitted(audited.bench, Decision(**given_, labels=(label,)))
     rows = [row for row in exported(audited.bench, "labels") if row["reviewer"] == "Cleo"]
     assert [(row["start"], row["text"]) for row in rows] == [(second, words)]
@@ -211,7 +275,11 @@ def test_a_label_whose_words_stand_where_it_says_keeps_its_place_also_where_they
 def _undo_one(bench: Workbench, runs: dict[str, Run]) -> bool:
     for case_id in runs:
         current = bench.reviews.current(case_id)
-        if current is not None and current.decision is not None and current.decision.kind == "decision":
+        if (
+            current is not None
+            and current.decision is not None
+            and current.decision.kind == "decision"
+        ):
             undone(bench, case_id, "Ada")
             return True
     return False

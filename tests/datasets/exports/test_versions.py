@@ -1,4 +1,6 @@
-"""Dataset versions: the same bytes whatever was decided since, words where that can't be, and what two differ in."""
+"""Dataset versions: the same bytes whatever was decided since, words where that can't be, and what
+two differ in.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ CHOICES = [
 
 
 @pytest.mark.slow
-def test_every_format_comes_back_byte_for_byte_whatever_was_decided_since(bench: Workbench, tmp_path: Path) -> None:
+def test_every_format_comes_back_byte_for_byte_whatever_was_decided_since(
+    bench: Workbench, tmp_path: Path
+) -> None:
     frozen = {}
     for form, encoding in CHOICES:
         name, path = f"{form}-{encoding}", tmp_path / f"{form}-{encoding}"
@@ -97,16 +101,24 @@ def test_every_format_comes_back_byte_for_byte_whatever_was_decided_since(bench:
     for form, encoding in CHOICES:
         name, path = f"{form}-{encoding}", tmp_path / f"{form}-{encoding}"
         bench.exports.write_file(ADA, path, form, ANY, encoding=encoding)
-        assert stored(path) != frozen[name], f"{name}: an export is the same, so that the test shows nothing"
+        assert stored(path) != frozen[name], (
+            f"{name}: an export is the same, so that the test shows nothing"
+        )
         bench.datasets.write(ADA, name, path)
         again = stored(path)
         again.pop("manifest.json", None)
-        assert again == {file: content for file, content in frozen[name].items() if file != "manifest.json"}
+        assert again == {
+            file: content for file, content in frozen[name].items() if file != "manifest.json"
+        }
 
 
-def test_the_manifest_says_which_version_it_is_and_where_the_log_ended(bench: Workbench, tmp_path: Path) -> None:
+def test_the_manifest_says_which_version_it_is_and_where_the_log_ended(
+    bench: Workbench, tmp_path: Path
+) -> None:
     description = "before the second round"
-    made = bench.datasets.freeze(ADA, "v1", "labels", Selection(shares=Shares(50, 25, 25)), description=description)
+    made = bench.datasets.freeze(
+        ADA, "v1", "labels", Selection(shares=Shares(50, 25, 25)), description=description
+    )
     change_everything(bench)
     bench.datasets.write(ADA, "v1", tmp_path / "out.jsonl")
     manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
@@ -130,7 +142,9 @@ def test_one_side_of_a_split_stays_what_it_was(bench: Workbench, tmp_path: Path)
     assert (tmp_path / "train.jsonl").read_bytes() == first.getvalue()
 
 
-def test_a_redaction_is_said_in_words_and_nothing_is_written(bench: Workbench, tmp_path: Path) -> None:
+def test_a_redaction_is_said_in_words_and_nothing_is_written(
+    bench: Workbench, tmp_path: Path
+) -> None:
     bench.datasets.freeze(ADA, "v1", "labels", ANY)
     bench.datasets.freeze(ADA, "v2", "labels", Selection(CaseFilter(text="penguins")))
     out = tmp_path / "out.jsonl"
@@ -144,7 +158,9 @@ def test_a_redaction_is_said_in_words_and_nothing_is_written(bench: Workbench, t
         bench.datasets.write(ADA, "v1", out)
     assert out.read_text() == "as it was"
     bench.datasets.freeze(ADA, "v3", "decided", ANY)
-    assert str(bench.store.datasets.lost("v3")) == "rebuildable", "what was redacted before is no loss"
+    assert str(bench.store.datasets.lost("v3")) == "rebuildable", (
+        "what was redacted before is no loss"
+    )
     bench.datasets.write(ADA, "v3", out)
 
 
@@ -153,7 +169,10 @@ def test_audits_that_retention_removed_are_said_in_words(bench: Workbench) -> No
     with bench.store.transaction():
         bench.store.database.execute("UPDATE jobs SET ended_at = '2020-01-01T00:00:00.000Z'")
     bench.retention.purge(ADA, rule_of(1, decided=False, waiting=True), how="command")
-    assert str(bench.store.datasets.lost("v1")) == "not rebuildable: the audits of 1 case removed by retention"
+    assert (
+        str(bench.store.datasets.lost("v1"))
+        == "not rebuildable: the audits of 1 case removed by retention"
+    )
 
 
 def test_other_bytes_are_never_passed_off_as_the_same(
@@ -168,13 +187,17 @@ def test_other_bytes_are_never_passed_off_as_the_same(
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_two_versions_differ_in_what_was_added_removed_relabelled_moved_and_audited_anew(bench: Workbench) -> None:
+def test_two_versions_differ_in_what_was_added_removed_relabelled_moved_and_audited_anew(
+    bench: Workbench,
+) -> None:
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
     decide(bench, "case-2", "reject", iteration=1, labels=labelled("contradicted"))
     bench.audits.audit(ADA, bench.cases.open("case-3").case)
     decide(bench, "case-3", "reject", iteration=1, labels=labelled("contradicted"))
     decide(bench, "case-4", "approve", "Ben", iteration=1)
-    bench.datasets.freeze(ADA, "v2", "decided", Selection(CaseFilter(states=("rejected", "approved"))))
+    bench.datasets.freeze(
+        ADA, "v2", "decided", Selection(CaseFilter(states=("rejected", "approved")))
+    )
     found = bench.datasets.compare("v1", "v2")
     assert {each.case_id: each.kinds for each in found.cases} == {
         "case-1": ("removed",),
@@ -182,8 +205,17 @@ def test_two_versions_differ_in_what_was_added_removed_relabelled_moved_and_audi
         "case-3": ("audited_anew",),
         "case-4": ("added",),
     }
-    assert next(each for each in found.cases if each.case_id == "case-2").was == ("approved", "train")
-    assert found.counts == {"added": 1, "removed": 1, "relabelled": 1, "moved": 0, "audited_anew": 1}
+    assert next(each for each in found.cases if each.case_id == "case-2").was == (
+        "approved",
+        "train",
+    )
+    assert found.counts == {
+        "added": 1,
+        "removed": 1,
+        "relabelled": 1,
+        "moved": 0,
+        "audited_anew": 1,
+    }
     assert bench.datasets.compare("v2", "v2").total == 0
     few = bench.datasets.compare("v1", "v2", most=1)
     assert (len(few.cases), few.total, few.counts) == (1, 4, found.counts)

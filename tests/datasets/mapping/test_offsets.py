@@ -1,4 +1,6 @@
-"""Places of citations and labels are read in the unit that a tool counts in, and checked by what they cover."""
+"""Places of citations and labels are read in the unit that a tool counts in, and checked by what
+they cover.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ BRIDGES = "🌉🌉 It is long. It opened in 1931."
 """Two characters of two UTF-16 units each come before what is cited."""
 
 SOURCE = "https://a.example/s"
-OUTSIDE = "citations: 1 of 2 cover no characters of the answer, such as 500 to 512 of 33; they are left out"
+OUTSIDE = (
+    "citations: 1 of 2 cover no characters of the answer, such as 500 to 512 of 33; they are"
+    " left out"
+)
 
 
 def utf16(text: str, part: str) -> tuple[int, int]:
@@ -25,18 +30,25 @@ def utf16(text: str, part: str) -> tuple[int, int]:
 
 def chat(answer: str, *places: tuple[int | None, int | None]) -> dict[str, Any]:
     notes = [
-        {"type": "url_citation", "url_citation": {"url": SOURCE, "title": "Survey", "start_index": a, "end_index": b}}
+        {
+            "type": "url_citation",
+            "url_citation": {"url": SOURCE, "title": "Survey", "start_index": a, "end_index": b},
+        }
         for a, b in places
     ]
     return {
         "request": {"messages": [{"role": "user", "content": "How long is it?"}]},
-        "response": {"choices": [{"message": {"role": "assistant", "content": answer, "annotations": notes}}]},
+        "response": {
+            "choices": [{"message": {"role": "assistant", "content": answer, "annotations": notes}}]
+        },
         "documents": [{"id": SOURCE, "text": "It is long. It opened in 1931."}],
     }
 
 
 def responses(answer: str, *places: tuple[int, int]) -> dict[str, Any]:
-    notes = [{"type": "url_citation", "url": SOURCE, "start_index": a, "end_index": b} for a, b in places]
+    notes = [
+        {"type": "url_citation", "url": SOURCE, "start_index": a, "end_index": b} for a, b in places
+    ]
     parts = [
         {"type": "output_text", "text": "So. ", "annotations": []},
         {"type": "output_text", "text": answer, "annotations": notes},
@@ -49,10 +61,17 @@ def responses(answer: str, *places: tuple[int, int]) -> dict[str, Any]:
 
 
 def cohere(answer: str, *places: tuple[int, int]) -> dict[str, Any]:
-    cited = [{"start": a, "end": b, "text": "It opened in 1931.", "document_ids": ["d"]} for a, b in places]
+    cited = [
+        {"start": a, "end": b, "text": "It opened in 1931.", "document_ids": ["d"]}
+        for a, b in places
+    ]
     return {
         "request": {"message": "How long is it?"},
-        "response": {"text": answer, "citations": cited, "documents": [{"id": "d", "text": "It is long."}]},
+        "response": {
+            "text": answer,
+            "citations": cited,
+            "documents": [{"id": "d", "text": "It is long."}],
+        },
     }
 
 
@@ -76,7 +95,9 @@ def test_one_citation_that_fits_in_one_unit_only_tells_the_unit_of_all() -> None
 
 
 @pytest.mark.parametrize("place", [(500, 512), (18, 36), (-3, 4), (9, 5)])
-def test_a_citation_outside_of_the_answer_is_noted_and_kept_beside_the_case(place: tuple[int, int]) -> None:
+def test_a_citation_outside_of_the_answer_is_noted_and_kept_beside_the_case(
+    place: tuple[int, int],
+) -> None:
     good = utf16(BRIDGES, "It is long.")
     (read,) = read_any([chat(BRIDGES, good, place)])
     assert read.case is not None
@@ -91,8 +112,8 @@ def test_a_citation_outside_of_the_answer_is_noted_and_kept_beside_the_case(plac
 def test_citations_of_a_profile_of_ones_own_are_read_alike(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(
-        'query = "f"\nanswer = "a"\nevidence = "q"\n'
-        'citations = "b[].{start: von, end: bis, evidence_id: quelle}"\nlabels = "u[].{text: t, start: v, end: e}"\n'
+        'query = "f"\nanswer = "a"\nevidence = "q"\ncitations = "b[].{start: von, end: bis,'
+        ' evidence_id: quelle}"\nlabels = "u[].{text: t, start: v, end: e}"\n'
     )
     start, end = utf16(BRIDGES, "1931")
     cited = [{"von": start, "bis": end, "quelle": 1.0}]
@@ -102,7 +123,9 @@ def test_citations_of_a_profile_of_ones_own_are_read_alike(tmp_path: Path) -> No
     (labelled,) = masis.read_cases([row | {"u": [{"t": "1931", "v": start, "e": end}]}], own)
     assert labelled.labels is not None
     assert labelled.labels.claims[0].model_dump()["start"] == BRIDGES.index("1931")
-    with pytest.raises(masis.errors.InputError, match=r"citations\[0\]: needs whole numbers for start and end"):
+    with pytest.raises(
+        masis.errors.InputError, match=r"citations\[0\]: needs whole numbers for start and end"
+    ):
         masis.read_cases([row | {"b": [{"von": "3", "bis": "7", "quelle": 1}]}], own)
 
 
@@ -148,6 +171,10 @@ def test_outputs_of_langfuse_that_are_json_in_quotes_are_read() -> None:
         "observations": [{"type": "RETRIEVER", "output": '["It is long."]'}],
     }  # fmt: skip
     (case,) = masis.read_cases([trace])
-    assert (case.query, case.answer, case.evidence[0].text) == ("How long?", 'It is "long" [1].', "It is long.")
+    assert (case.query, case.answer, case.evidence[0].text) == (
+        "How long?",
+        'It is "long" [1].',
+        "It is long.",
+    )
     (plain,) = masis.read_cases([trace | {"output": '"Long" is relative [1]'}])
     assert plain.answer == '"Long" is relative [1]'

@@ -36,7 +36,9 @@ from masis.schema.columns import columns_of
 
 FILES = Path(__file__).parent / "files"
 QUESTION = "How long is the Marle bridge?"
-FIXTURES = sorted(path for path in FILES.iterdir() if path.name not in ("source_info.jsonl", "batch_input.jsonl"))
+FIXTURES = sorted(
+    path for path in FILES.iterdir() if path.name not in ("source_info.jsonl", "batch_input.jsonl")
+)
 CITED = {"anthropic-message", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"}
 
 
@@ -46,7 +48,9 @@ def cases(rows: list[MappedRow]) -> list[Case]:
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence(path: Path) -> None:
+def test_the_file_of_a_tool_is_recognised_and_gives_question_answer_and_evidence(
+    path: Path,
+) -> None:
     (named,) = formats_of(path).formats
     profile = builtin()[named]
     assert path.name.startswith(profile.name)
@@ -68,10 +72,14 @@ def test_every_profile_has_a_file() -> None:
 def test_gemini_counts_bytes_and_the_case_counts_characters() -> None:
     (case,) = cases(list(read_any(FILES / "gemini-v1beta.json")))
     (cited,) = case.given_citations
-    assert (case.answer or "")[cited.start : cited.end] == "Die Brücke von Marle ist 120 Meter lang."
+    assert (case.answer or "")[
+        cited.start : cited.end
+    ] == "Die Brücke von Marle ist 120 Meter lang."
 
 
-def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_are_taken(tmp_path: Path) -> None:
+def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_are_taken(
+    tmp_path: Path,
+) -> None:
     (row,) = json.loads((FILES / "openai-chat-sdk-3.54.0.json").read_text())
     (case,) = cases(list(read_any([row])))
     assert [(chunk.id, chunk.text) for chunk in case.evidence] == [
@@ -79,7 +87,9 @@ def test_a_reply_whose_sources_have_no_text_is_refused_and_the_texts_beside_it_a
     ]
     (refused,) = read_any([{key: value for key, value in row.items() if key != "documents"}])
     assert refused.case is None
-    assert "evidence: names its sources by address only: their texts are not in the file" in str(refused.problems[0])
+    assert "evidence: names its sources by address only: their texts are not in the file" in str(
+        refused.problems[0]
+    )
 
 
 def test_anthropic_locations_name_the_place_in_the_document() -> None:
@@ -114,7 +124,12 @@ def test_both_files_of_ragtruth_may_come_in_one_zip(tmp_path: Path) -> None:
     assert case.evidence[1].text == "It was opened in 1931."
 
 
-ROW = {"question": "Why?", "contexts": ["So it is written.", "Thus."], "answer": "So.", "ground_truth": "So."}
+ROW = {
+    "question": "Why?",
+    "contexts": ["So it is written.", "Thus."],
+    "answer": "So.",
+    "ground_truth": "So.",
+}
 
 
 def test_the_same_row_is_read_from_every_container(tmp_path: Path) -> None:
@@ -141,12 +156,18 @@ def test_the_same_row_is_read_from_every_container(tmp_path: Path) -> None:
 
 def test_every_problem_of_a_row_is_named_at_once_and_other_rows_are_read(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    rows = [ROW, {"question": {"text": 1}, "contexts": [5], "answer": ["a", 3]}, {**ROW, "question": "How?"}]
+    rows = [
+        ROW,
+        {"question": {"text": 1}, "contexts": [5], "answer": ["a", 3]},
+        {**ROW, "question": "How?"},
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = list(read_any(path, builtin()["hf-rag"]))
     assert [row.case is not None for row in found] == [True, False, True]
     assert [problem.field for problem in found[1].problems] == ["query", "answer", "evidence[0]"]
-    assert "rows.jsonl, line 2, query: is an object of 'text', must be text." in str(found[1].problems[0])
+    assert "rows.jsonl, line 2, query: is an object of 'text', must be text." in str(
+        found[1].problems[0]
+    )
 
 
 def test_what_a_profile_does_not_name_is_kept(tmp_path: Path) -> None:
@@ -173,20 +194,34 @@ def test_a_profile_of_ones_own_reads_any_names(tmp_path: Path) -> None:
     )
     row = {"nr": 7, "frage": "Warum?", "antwort": {"text": "So."}, "quellen": [{"inhalt": "So."}]}
     cited = {"von": 0, "bis": 2, "quelle": "chunk_1"}
-    rows.write_text(json.dumps({**row, "belege": [cited]}) + "\n" + json.dumps({**row, "belege": [{"von": 0}]}))
+    rows.write_text(
+        json.dumps({**row, "belege": [cited]}) + "\n" + json.dumps({**row, "belege": [{"von": 0}]})
+    )
     read = list(read_any(rows, load_profile(own)))
     (case,) = cases(read[:1])
-    assert (case.id, case.query, case.answer, case.evidence[0].text) == ("7", "Warum?", "So.", "So.")
-    assert [(each.start, each.end, each.evidence_id) for each in case.given_citations] == [(0, 2, "chunk_1")]
+    assert (case.id, case.query, case.answer, case.evidence[0].text) == (
+        "7",
+        "Warum?",
+        "So.",
+        "So.",
+    )
+    assert [(each.start, each.end, each.evidence_id) for each in case.given_citations] == [
+        (0, 2, "chunk_1")
+    ]
     assert "citations[0]: needs start, end and evidence_id" in str(read[1].problems[0])
 
 
 def test_a_path_of_ones_own_that_never_matches_is_an_error(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('query = "frage"\nanswer = "antwrt"\nevidence = "quellen"\n')
-    rows = list(read_any([{"frage": "Warum?", "antwort": "So.", "quellen": ["So."]}], load_profile(own)))
+    rows = list(
+        read_any([{"frage": "Warum?", "antwort": "So.", "quellen": ["So."]}], load_profile(own))
+    )
     assert [str(problem) for problem in rows[-1].problems] == [
-        "stdin, map: no row has 'antwrt'. Check the name: masis import FILE --suggest shows the keys of the first row."
+        (
+            "stdin, map: no row has 'antwrt'. Check the name: masis import FILE --suggest shows the"
+            " keys of the first row."
+        )
     ]
 
 
@@ -215,8 +250,13 @@ def read(tmp_path: Path, row: dict[str, Any], choice: ColumnChoice) -> Case:
 
 
 def test_columns_inside_of_objects_are_offered_with_the_beginning_of_what_they_hold() -> None:
-    columns = columns_of({"in": {"the question": "Why?\n" * 40}, "docs": [{"nr": 7, "body": "So."}], "empty": None})
-    assert [(column.shown, column.items) for column in columns] == [("in.the question", ()), ("docs", ("nr", "body"))]
+    columns = columns_of(
+        {"in": {"the question": "Why?\n" * 40}, "docs": [{"nr": 7, "body": "So."}], "empty": None}
+    )
+    assert [(column.shown, column.items) for column in columns] == [
+        ("in.the question", ()),
+        ("docs", ("nr", "body")),
+    ]
     assert columns[0].sample.startswith("Why? Why?")
     assert len(columns[0].sample) == 60
 
@@ -231,7 +271,9 @@ def test_a_column_may_be_called_anything(tmp_path: Path) -> None:
     assert case.metadata["reference_answer"] == "Text of 4."
 
 
-def test_several_columns_of_evidence_are_read_in_order_and_empty_ones_left_out(tmp_path: Path) -> None:
+def test_several_columns_of_evidence_are_read_in_order_and_empty_ones_left_out(
+    tmp_path: Path,
+) -> None:
     row = {"q": "Why?", "c2": "Two.", "c1": '["One.", "One and a half."]', "c3": "", "c4": None}
     case = read(tmp_path, row, ColumnChoice(query="q", evidence=("c1", "c2", "c3", "c4")))
     assert [chunk.text for chunk in case.evidence] == ["One.", "One and a half.", "Two."]
@@ -240,7 +282,10 @@ def test_several_columns_of_evidence_are_read_in_order_and_empty_ones_left_out(t
 def test_text_and_id_of_a_chunk_are_read_from_the_names_chosen(tmp_path: Path) -> None:
     row = {"q": "Why?", "docs": [{"nr": 7, "inhalt": "So."}, {"nr": 8, "inhalt": "Or so."}]}
     choice = ColumnChoice(query="q", evidence=("docs",), chunk_text="inhalt", chunk_id="nr")
-    assert [(chunk.id, chunk.text) for chunk in read(tmp_path, row, choice).evidence] == [("7", "So."), ("8", "Or so.")]
+    assert [(chunk.id, chunk.text) for chunk in read(tmp_path, row, choice).evidence] == [
+        ("7", "So."),
+        ("8", "Or so."),
+    ]
 
 
 def test_a_first_row_without_evidence_decides_nothing_and_is_named() -> None:
@@ -248,7 +293,9 @@ def test_a_first_row_without_evidence_decides_nothing_and_is_named() -> None:
     with pytest.raises(InputError, match=r"line 1, evidence: is empty: 'contexts' holds nothing"):
         read_cases(rows)
     assert suggest(rows).format == "hf-rag"
-    rows = [{"frage": "Why is it so?", "antwort": "So.", "quellen": each["contexts"]} for each in rows]
+    rows = [
+        {"frage": "Why is it so?", "antwort": "So.", "quellen": each["contexts"]} for each in rows
+    ]
     names = {"query": "frage", "answer": "antwort", "evidence": "quellen"}
     with pytest.raises(InputError, match=re.escape(json.dumps(names))):
         Case(**rows[0])
@@ -258,7 +305,10 @@ def test_a_first_row_without_evidence_decides_nothing_and_is_named() -> None:
 @pytest.mark.parametrize("key", ["chunk_id", "doc_id", "id", "document_id", "source_id"])
 def test_the_ids_that_chunks_have_of_their_own_are_kept(key: str) -> None:
     chunks = [{key: "kb-12", "text": "So it is."}, {key: "kb-13", "text": "Or not."}]
-    for row in ({"question": "Why?", "contexts": chunks, "answer": "So."}, {"frage": "Why?", "beleg": chunks}):
+    for row in (
+        {"question": "Why?", "contexts": chunks, "answer": "So."},
+        {"frage": "Why?", "beleg": chunks},
+    ):
         (case,) = read_cases([row], map=suggest([row]).names)
         assert [chunk.id for chunk in case.evidence] == ["kb-12", "kb-13"]
 
@@ -273,7 +323,9 @@ def test_the_ids_that_chunks_have_of_their_own_are_kept(key: str) -> None:
         ("So it is.\n[1] Or not.\n[2] Or so.", ["chunk_1"]),
     ],
 )
-def test_a_cell_of_several_chunks_is_split_in_a_frame_as_in_a_file(cell: str, ids: list[str], tmp_path: Path) -> None:
+def test_a_cell_of_several_chunks_is_split_in_a_frame_as_in_a_file(
+    cell: str, ids: list[str], tmp_path: Path
+) -> None:
     frame = pd.DataFrame({"frage": ["Why?"], "beleg": [cell]})
     frame.to_csv(tmp_path / "f.csv", index=False)
     for source in (frame, tmp_path / "f.csv"):
@@ -282,7 +334,12 @@ def test_a_cell_of_several_chunks_is_split_in_a_frame_as_in_a_file(cell: str, id
 
 
 def test_columns_with_names_of_other_tools_are_guessed() -> None:
-    row = {"qid": "1", "user_input": "Why?", "completion": "So.", "passages": [{"passage": "So.", "id": "p"}]}
+    row = {
+        "qid": "1",
+        "user_input": "Why?",
+        "completion": "So.",
+        "passages": [{"passage": "So.", "id": "p"}],
+    }
     choice = likely_choice(columns_of(row))
     assert (choice.id, choice.query, choice.answer, choice.evidence) == (
         "qid",
@@ -294,7 +351,9 @@ def test_columns_with_names_of_other_tools_are_guessed() -> None:
 
 
 def test_the_same_columns_in_another_order_are_the_same_set() -> None:
-    assert columns_key({"a": 1, "b": 2}) == columns_key({"b": 3, "a": None}) != columns_key({"a": 1})
+    assert (
+        columns_key({"a": 1, "b": 2}) == columns_key({"b": 3, "a": None}) != columns_key({"a": 1})
+    )
 
 
 def test_columns_that_are_gone_are_no_longer_chosen() -> None:
@@ -313,7 +372,9 @@ def test_columns_that_are_gone_are_no_longer_chosen() -> None:
         ('[{"query": "Why?", "evidence": ["So."]}]', ("cases",)),
     ],
 )
-def test_formats_are_recognised_by_the_first_row(content: str, formats: tuple[str, ...], tmp_path: Path) -> None:
+def test_formats_are_recognised_by_the_first_row(
+    content: str, formats: tuple[str, ...], tmp_path: Path
+) -> None:
     file = tmp_path / "rows.json"
     file.write_text(content)
     assert formats_of(file).formats == formats
@@ -334,19 +395,41 @@ def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
             ["q_text", "docs", "out"],
         ),
         (
-            {"frage": "Wie lang ist sie?", "belege": [{"nr": 1, "inhalt": "120 Meter."}], "x": "Sie ist 120 m lang."},
+            {
+                "frage": "Wie lang ist sie?",
+                "belege": [{"nr": 1, "inhalt": "120 Meter."}],
+                "x": "Sie ist 120 m lang.",
+            },
             ["frage", "belege", "x"],
         ),
         (
-            {"in": {"ask": "How long is it?"}, "ctx": "It is long. " * 30, "gpt": "It is 120 metres long."},
+            {
+                "in": {"ask": "How long is it?"},
+                "ctx": "It is long. " * 30,
+                "gpt": "It is 120 metres long.",
+            },
             ["in.ask", "ctx", "gpt"],
         ),
         (
-            {"prompt": "Name the length", "response": "120 m", "context": "It is 120 m.", "gold": "120"},
+            {
+                "prompt": "Name the length",
+                "response": "120 m",
+                "context": "It is 120 m.",
+                "gold": "120",
+            },
             ["prompt", "context", "response"],
         ),
         *(
-            (dict(zip(names, ("Wie hoch ist er heute?", "Er ist 120 m hoch [1].", evidence), strict=True)), names)
+            (
+                dict(
+                    zip(
+                        names,
+                        ("Wie hoch ist er heute?", "Er ist 120 m hoch [1].", evidence),
+                        strict=True,
+                    )
+                ),
+                names,
+            )
             for names in (
                 ["frage", "antwort", "quellen"],
                 ["question", "réponse", "sources"],
@@ -355,16 +438,24 @@ def test_a_file_without_a_row_is_refused(tmp_path: Path) -> None:
                 ["a", "b", "c"],
             )
             for evidence in (
-                "Der Turm der alten Kirche misst 120 m und wurde 1931 am Fluss in der Stadt gebaut.",
+                (
+                    "Der Turm der alten Kirche misst 120 m und wurde 1931 am Fluss in der Stadt"
+                    " gebaut."
+                ),
                 "[1] Der Turm misst 120 m.\n[2] Er steht am Fluss.",
                 "['Der Turm misst 120 m.', 'Er steht am Fluss.']",
             )
         ),
     ],
 )
-def test_a_map_is_proposed_from_names_types_and_values(row: dict[str, Any], names: list[str]) -> None:
+def test_a_map_is_proposed_from_names_types_and_values(
+    row: dict[str, Any], names: list[str]
+) -> None:
     found = suggest([row])
-    assert [found.names.get(field) for field in ("query", "evidence", "answer")] in (names, [*names[::2], names[1]])
+    assert [found.names.get(field) for field in ("query", "evidence", "answer")] in (
+        names,
+        [*names[::2], names[1]],
+    )
     with pytest.raises(InputError, match="may hold it") as error:
         Case(**row)
     whole = re.search(r"map=(\{.*?\})", error.value.cure)
@@ -380,7 +471,12 @@ def test_rows_of_a_known_format_need_no_map_and_others_may_have_none() -> None:
 
 
 def test_several_answers_in_a_row_are_a_case_each() -> None:
-    row = {"id": "q", "query": "Why?", "evidence": ["So."], "responses": ["So.", {"model": "m", "response": "Thus."}]}
+    row = {
+        "id": "q",
+        "query": "Why?",
+        "evidence": ["So."],
+        "responses": ["So.", {"model": "m", "response": "Thus."}],
+    }
     cases = read_cases([row])
     assert [(case.id, case.answer) for case in cases] == [("q-1", "So."), ("q-2", "Thus.")]
     assert cases[1].metadata == {"answer_of": {"model": "m"}}
@@ -401,16 +497,27 @@ def test_an_object_of_rows_by_id_is_read_row_by_row(tmp_path: Path) -> None:
 
 
 _NAMES = sorted(
-    {name for profile in builtin().values() for name in re.findall(r"[a-z_]{3,}", profile.model_dump_json())}
+    {
+        name
+        for profile in builtin().values()
+        for name in re.findall(r"[a-z_]{3,}", profile.model_dump_json())
+    }
 )
 _VALUES = st.recursive(
-    st.sampled_from(["", "Why?", "x" * 70, 0, -1.5, None, True, "[1]", '{"a": 1}', "passage 1: x", "a|b"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=3),
+    st.sampled_from(
+        ["", "Why?", "x" * 70, 0, -1.5, None, True, "[1]", '{"a": 1}', "passage 1: x", "a|b"]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_NAMES), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
 
-@given(st.sampled_from(list(builtin().values())), st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=6))
+@given(
+    st.sampled_from(list(builtin().values())),
+    st.dictionaries(st.sampled_from(_NAMES), _VALUES, max_size=6),
+)
 def test_no_row_at_all_breaks_a_profile(profile: Profile, row: dict[str, Any]) -> None:
     for chosen in (None, profile):
         with contextlib.suppress(InputError):

@@ -1,4 +1,6 @@
-"""Files in the shapes that people publish: most are read with no option, the others with the one command proposed."""
+"""Files in the shapes that people publish: most are read with no option, the others with the one
+command proposed.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from masis.datasets.loading import read_cases, suggest
 from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 
-Q, A, T, T2 = "How long is it?", "It is 120 metres long [1].", "The bridge is 120 metres long.", "It opened in 1931."
+Q, A, T, T2 = (
+    "How long is it?",
+    "It is 120 metres long [1].",
+    "The bridge is 120 metres long.",
+    "It opened in 1931.",
+)
 TURNS = [{"role": "user", "content": Q}, {"role": "assistant", "content": A}]
 
 SHAPES: dict[str, Any] = {
@@ -100,7 +107,9 @@ def _with_what_is_suggested(path: Path) -> bool:
     return bool(cases) and all(case.answer and case.without_text == () for case in cases)
 
 
-def test_shapes_of_other_tools_come_in_whole_most_with_no_option_the_rest_by_the_map_proposed(tmp_path: Path) -> None:
+def test_shapes_of_other_tools_come_in_whole_most_with_no_option_the_rest_by_the_map_proposed(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "rows.json"
     whole, by_map = list[str](), list[str]()
     for name, content in SHAPES.items():
@@ -113,4 +122,7 @@ def test_shapes_of_other_tools_come_in_whole_most_with_no_option_the_rest_by_the
     assert len(SHAPES) >= 40
     assert len(whole) >= 0.8 * len(SHAPES), by_map
     page = (Path(__file__).parents[3] / "docs" / "files.md").read_text(encoding="utf-8")
-    assert f"{len(whole)} of {len(SHAPES)} come in whole with no option, the other {len(by_map)} with the one" in page
+    assert (
+        f"{len(whole)} of {len(SHAPES)} come in whole with no option, the other {len(by_map)} with"
+        " the one" in page
+    )

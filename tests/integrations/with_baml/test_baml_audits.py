@@ -1,4 +1,6 @@
-"""The validator in an audit: replies of a server mended, recorded and counted; answers passed or refused."""
+"""The validator in an audit: replies of a server mended, recorded and counted; answers passed or
+refused.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from tests.serving_models import ModelServer
 
 
 def careless(request: Request) -> Behaviour:
-    """JSON as a small model writes it: a fence, a name without quotes, a comma too many, Python's words."""
+    """JSON as a small model writes it: a fence, a name without quotes, a comma too many, Python's
+    words.
+    """
     text = json.dumps(sensible(request), indent=2)
     for word, spelt in (("true", "True"), ("false", "False"), ("null", "None")):
         text = text.replace(f": {word}", f": {spelt}")
@@ -66,7 +70,12 @@ def test_replies_that_were_unscored_are_read_recorded_and_counted(tmp_path: Path
 
 def revision(answer: str) -> Revision:
     judge = JudgedBy(model="test", version="1")
-    return Revision(revised_answer=answer, changes_explanation="Mended.", updated_confidence=0.9, judged_by=judge)
+    return Revision(
+        revised_answer=answer,
+        changes_explanation="Mended.",
+        updated_confidence=0.9,
+        judged_by=judge,
+    )
 
 
 class Answered(BaseModel):
@@ -93,7 +102,9 @@ def test_an_answer_in_a_teams_own_form_is_mended_into_it_or_refused() -> None:
     nearly = "```json\n{'text': '120 metres [chunk_1].', 'sources': ['chunk_1',],}\n```"
     found = ours.validated(revision(nearly), context())
     assert Answered.model_validate_json(found.revised_answer) == Answered.model_validate_json(good)
-    assert "Its form was mended: quotes of another kind, a comma too many" in found.changes_explanation
+    assert (
+        "Its form was mended: quotes of another kind, a comma too many" in found.changes_explanation
+    )
     for bad in (nearly[:-20], "120 metres.", '{"text": "120"}'):
         with pytest.raises(InvalidRevision, match="is no Answered"):
             ours.validated(revision(bad), context())

@@ -1,5 +1,5 @@
-"""Malformed replies of every kind, for every role: what strict reading reads, what BAML's parser rescues, and that
-nothing is ever read that was not written.
+"""Malformed replies of every kind, for every role: what strict reading reads, what BAML's parser
+rescues, and that nothing is ever read that was not written.
 """
 
 from __future__ import annotations
@@ -20,13 +20,20 @@ from masis.llm.roles import replies
 from tests.llm.canned import ALL, PROMPT_OF, critique, listed, raised, revision, verdict
 
 SHAPE: dict[str, type[BaseModel]] = {prompt: shape for shape, prompt in PROMPT_OF.items()}
-WORDS = 'The bridge, "Old Jim", is 120 metres long {see [chunk_1]}: it\'s steel; 5 > 3.\nSo they say.'
+WORDS = (
+    'The bridge, "Old Jim", is 120 metres long {see [chunk_1]}: it\'s steel; 5 > 3.\nSo they say.'
+)
 FULL: dict[str, dict[str, Any]] = {
     **ALL,
     "claims_extract": {"claims": [listed(1, WORDS, "It is long."), listed(2, "b", "c")]},
-    "completeness": {"missing": [{"description": WORDS, "evidence_id": "", "quote": "1931", "importance": 0.5}]},
+    "completeness": {
+        "missing": [{"description": WORDS, "evidence_id": "", "quote": "1931", "importance": 0.5}]
+    },
     "claims_verify": {
-        "verdicts": [verdict(1, reasoning=WORDS), verdict(2, verdict="unsupported", reasoning="No length.")]
+        "verdicts": [
+            verdict(1, reasoning=WORDS),
+            verdict(2, verdict="unsupported", reasoning="No length."),
+        ]
     },
     "critic": critique(
         critique_reasoning=WORDS,
@@ -34,7 +41,16 @@ FULL: dict[str, dict[str, Any]] = {
         conflicting_evidence=["one", "two"],
     ),
     "reviser": revision(
-        WORDS, changes=[{"issue_ids": ["i1", "i2"], "kind": "corrected", "before": "100", "after": "120", "why": WORDS}]
+        WORDS,
+        changes=[
+            {
+                "issue_ids": ["i1", "i2"],
+                "kind": "corrected",
+                "before": "100",
+                "after": "120",
+                "why": WORDS,
+            }
+        ],
     ),
 }
 TAME = re.compile(r"[\w .,\[\]-]*\Z")
@@ -42,7 +58,9 @@ Malformed = Callable[[dict[str, Any]], str]
 
 
 def tame(value: Any) -> Any:
-    """The value with texts that hold no sign of the form: kinds that need such ones can't be written otherwise."""
+    """The value with texts that hold no sign of the form: kinds that need such ones can't be
+    written otherwise.
+    """
     if isinstance(value, str):
         return value if TAME.match(value) else "The bridge is 120 metres long [chunk_1]."
     if isinstance(value, list):
@@ -61,23 +79,35 @@ def words_of_python(value: dict[str, Any]) -> str:
 
 def without_a_field(value: dict[str, Any]) -> dict[str, Any]:
     """The record without the first field that it may not lack."""
-    shape = next(each for each in SHAPE.values() if each.model_json_schema()["properties"].keys() == value.keys())
+    shape = next(
+        each
+        for each in SHAPE.values()
+        if each.model_json_schema()["properties"].keys() == value.keys()
+    )
     asked = next(name for name, field in shape.model_fields.items() if field.is_required())
     return {name: held for name, held in value.items() if name != asked} or {"x": 1}
 
 
 RESCUABLE: dict[str, Malformed] = {
     "a comma before the last brace": lambda v: pretty(v)[:-2] + ",\n}",
-    "a comma before every brace": lambda v: re.sub(r"(?<=[^\[{\s])(\s*\n\s*[}\]])", r",\1", pretty(v)),
+    "a comma before every brace": lambda v: re.sub(
+        r"(?<=[^\[{\s])(\s*\n\s*[}\]])", r",\1", pretty(v)
+    ),
     "quotes of Python": lambda v: repr(tame(v)),
     "words of Python": words_of_python,
-    "names without quotes": lambda v: re.sub(r'^(\s*)"(\w+)":', r"\1\2:", pretty(v), flags=re.MULTILINE),
+    "names without quotes": lambda v: re.sub(
+        r'^(\s*)"(\w+)":', r"\1\2:", pretty(v), flags=re.MULTILINE
+    ),
     "a comment on each line": lambda v: re.sub(r",\n", ", // so it is\n", pretty(tame(v))),
     "a comment at the top": lambda v: "/* my verdict */ " + pretty(v)[:-2] + ",\n}",
     "line breaks in texts": lambda v: json.dumps(v).replace("\\n", "\n"),
-    "a fence, prose, a comma": lambda v: f"Sure! Here:\n```json\n{pretty(v)[:-2]},\n}}\n```\nIs it {{good}}?",
+    "a fence, prose, a comma": lambda v: (
+        f"Sure! Here:\n```json\n{pretty(v)[:-2]},\n}}\n```\nIs it {{good}}?"
+    ),
     "thoughts before": lambda v: f"<think>Is it {{so}}?</think>\n{words_of_python(v)[:-1]},}}",
-    "names in capitals": lambda v: re.sub(r'"(\w)(\w+)": ', lambda m: f'"{m[1].upper()}{m[2]}": ', json.dumps(v)),
+    "names in capitals": lambda v: re.sub(
+        r'"(\w)(\w+)": ', lambda m: f'"{m[1].upper()}{m[2]}": ', json.dumps(v)
+    ),
 }
 HOPELESS: dict[str, Malformed] = {
     "cut off at a third": lambda v: json.dumps(v)[: len(json.dumps(v)) // 3],
@@ -88,8 +118,14 @@ HOPELESS: dict[str, Malformed] = {
     "one field missing": lambda v: json.dumps(without_a_field(v))[:-1] + ",}",
     "a field named twice": lambda v: json.dumps(v)[:-1] + f', "{next(iter(v))}": [1],}}',
     "two records": lambda v: f"{json.dumps(v)[:-1]},}}\n{json.dumps(v)[:-1]},}}",
-    "quoted in another": lambda v: json.dumps({"note": "x"})[:-1] + ', "quoted": ' + repr(tame(v)) + ', "issues": 1,}',
-    "dots in a list": lambda v: re.sub(r"\[(?=[{\"])", "[..., ", json.dumps(v), count=1)[:-1] + ",}",
+    "quoted in another": (
+        lambda v: (
+            json.dumps({"note": "x"})[:-1] + ', "quoted": ' + repr(tame(v)) + ', "issues": 1,}'
+        )
+    ),
+    "dots in a list": (
+        lambda v: re.sub(r"\[(?=[{\"])", "[..., ", json.dumps(v), count=1)[:-1] + ",}"
+    ),
     "a list that is never opened": lambda v: json.dumps(v).replace("[{", "{", 1)[:-1] + ",}",
     "no JSON": lambda v: "I would rather say it in words: all is well.",
     "empty": lambda v: "",
@@ -106,7 +142,9 @@ def by_baml(text: str, shape: type[BaseModel]) -> BaseModel | None:
 @pytest.mark.spec("REQ-CRITIC-028")
 @pytest.mark.parametrize("kind", RESCUABLE)
 @pytest.mark.parametrize("role", ROLES)
-def test_a_malformed_reply_is_rescued_with_the_values_that_were_written(role: str, kind: str) -> None:
+def test_a_malformed_reply_is_rescued_with_the_values_that_were_written(
+    role: str, kind: str
+) -> None:
     shape, value = SHAPE[role], FULL[role]
     text = RESCUABLE[kind](value)
     meant = tame(value) if kind in ("quotes of Python", "a comment on each line") else value
@@ -125,12 +163,16 @@ def test_what_is_cut_off_or_not_certain_is_never_made_whole(role: str, kind: str
     assert rescued(text, SHAPE[role]) is None
 
 
-@pytest.mark.parametrize("role", ["critic", "reviser", "evaluator", "claims_verify", "completeness"])
+@pytest.mark.parametrize(
+    "role", ["critic", "reviser", "evaluator", "claims_verify", "completeness"]
+)
 def test_the_common_form_is_read_too(role: str) -> None:
     shape = shared_schema.holding(SHAPE[role])
     field = next(iter(shape.model_fields))
     found = rescued(json.dumps({field: FULL[role]})[:-1] + ",}", shape)
-    assert shared_schema.held(shape.model_validate(found.value), SHAPE[role]) == SHAPE[role].model_validate(FULL[role])
+    assert shared_schema.held(shape.model_validate(found.value), SHAPE[role]) == SHAPE[
+        role
+    ].model_validate(FULL[role])
 
 
 def test_numbers_in_quotes_and_one_in_place_of_a_list_are_read() -> None:
@@ -171,7 +213,9 @@ HOSTILE = {
     "open comments": '{"critique_reasoning": ' + "/*" * 45_000 + "}",
     "braces behind": '{"critique_reasoning": "x"' + "}" * 90_000,
     "too long": '{"critique_reasoning": "' + "x" * (LONGEST + 1) + '",}',
-    "at the limit": '{"critique_reasoning": ' + "[" * (DEEPEST - 1) + "{}," * (MOST_BRACKETS // 2 - DEEPEST),
+    "at the limit": (
+        '{"critique_reasoning": ' + "[" * (DEEPEST - 1) + "{}," * (MOST_BRACKETS // 2 - DEEPEST)
+    ),
 }
 
 
@@ -203,5 +247,10 @@ class Odd(BaseModel):
 
 
 def test_a_teams_own_form_of_any_kind_is_read() -> None:
-    value = {"table": {"a": 1}, "anything": {"b": [1, None]}, "either": "x", "nested": [["a"], ["b", "c"]]}
+    value = {
+        "table": {"a": 1},
+        "anything": {"b": [1, None]},
+        "either": "x",
+        "nested": [["a"], ["b", "c"]],
+    }
     assert by_baml(json.dumps(value)[:-1] + ",}", Odd) == Odd.model_validate(value)

@@ -32,7 +32,9 @@ def server() -> Iterator[ModelServer]:
 def settings_at(served: ModelServer, **changes: Any) -> Settings:
     """Settings that reach a server as the provider ``scripted``, with short waits."""
     given = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
-    return Settings.model_validate({"providers": {"scripted": ProviderSettings(address=served.address)}, **given})
+    return Settings.model_validate(
+        {"providers": {"scripted": ProviderSettings(address=served.address)}, **given}
+    )
 
 
 def critic_at(served: ModelServer, **options: Any) -> CriticAgent:

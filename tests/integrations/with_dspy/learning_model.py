@@ -1,9 +1,9 @@
 """A scripted model whose quality as a critic depends on the demonstrations it is shown.
 
-It knows how answers go wrong in this small world: a number in the answer that the cited chunk does not have. Without an
-example that shows such a fault found, one that shows a sound answer left alone, and none that misleads, it is a poor
-critic: of half the bridges it objects to the first sentence, whatever that says. Its replies follow from the request
-alone.
+It knows how answers go wrong in this small world: a number in the answer that the cited chunk does
+not have. Without an example that shows such a fault found, one that shows a sound answer left
+alone, and none that misleads, it is a poor critic: of half the bridges it objects to the first
+sentence, whatever that says. Its replies follow from the request alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ SENTENCE = re.compile(r"[^.]*?\.")
 
 
 def case(number: int, flawed: bool) -> dict[str, Any]:
-    """One labelled case: three sentences on one bridge, one of them with another number where it is flawed."""
+    """One labelled case: three sentences on one bridge, one of them with another number where it is
+    flawed.
+    """
     length, built, trains = 100 + number, 1800 + number, 10 + number
     wrong = (number // 2) % 3 if flawed else None
     said = [
@@ -28,7 +30,12 @@ def case(number: int, flawed: bool) -> dict[str, Any]:
         f"It carries {trains + 70 * (wrong == 2)} trains [chunk_3].",
     ]
     findings = [
-        {"type": "contradiction", "severity": "high", "text": said[wrong or 0], "description": "The chunk differs."}
+        {
+            "type": "contradiction",
+            "severity": "high",
+            "text": said[wrong or 0],
+            "description": "The chunk differs.",
+        }
     ]
     return {
         "id": f"bridge-{number}",
@@ -39,7 +46,12 @@ def case(number: int, flawed: bool) -> dict[str, Any]:
             {"id": "chunk_2", "text": f"The length of bridge {number} is {length} metres."},
             {"id": "chunk_3", "text": f"Bridge {number} carries {trains} trains a day."},
         ],
-        "labels": {"clean": not flawed, "claims": [], "citations": [], "findings": findings if flawed else []},
+        "labels": {
+            "clean": not flawed,
+            "claims": [],
+            "citations": [],
+            "findings": findings if flawed else [],
+        },
     }
 
 
@@ -49,7 +61,9 @@ def cases(count: int = 24) -> list[dict[str, Any]]:
 
 
 def critic(request: Request) -> Behaviour | None:
-    """A careful reply where the examples shown are instructive, else a careless one; words where words are asked."""
+    """A careful reply where the examples shown are instructive, else a careless one; words where
+    words are asked.
+    """
     if request.schema_name and request.schema_name != "critique_reply":
         return None  # another role, or the test of the connection: a sensible reply
     if not request.fences("ANSWER"):
@@ -63,14 +77,21 @@ def critic(request: Request) -> Behaviour | None:
 
 
 def instruction(request: Request) -> str:
-    """What the model writes where it is to propose an instruction: it has learnt what goes wrong."""
+    """What the model writes where it is to propose an instruction: it has learnt what
+    goes wrong.
+    """
     words = "Compare each number of the answer with the chunk it cites; object to nothing else."
-    if asked := re.search(r"Respond with a JSON object in the following order of fields: `(\w+)`", request.text):
+    if asked := re.search(
+        r"Respond with a JSON object in the following order of fields: `(\w+)`", request.text
+    ):
         return json.dumps({asked[1]: words})
     fields = re.findall(r"`\[\[ ## (\w+) ## \]\]`", request.text)
     if not fields:
         return f"```\n{words}\n```"
-    return "\n\n".join(f"[[ ## {name} ## ]]\n{words}" for name in dict.fromkeys(fields)) + "\n\n[[ ## completed ## ]]"
+    return (
+        "\n\n".join(f"[[ ## {name} ## ]]\n{words}" for name in dict.fromkeys(fields))
+        + "\n\n[[ ## completed ## ]]"
+    )
 
 
 def instructed(request: Request) -> bool:
@@ -86,12 +107,20 @@ def instructive(request: Request) -> bool:
     for number, (answer, given) in enumerate(zip(answers, replies, strict=True)):
         wrong = wrong_sentences(answer, chunks[number * 3 : number * 3 + 3])
         raised = [issue["location"] for issue in given["issues"]]
-        shown.add("found" if wrong and raised == wrong else "silent" if not wrong and not raised else "misled")
+        shown.add(
+            "found"
+            if wrong and raised == wrong
+            else "silent"
+            if not wrong and not raised
+            else "misled"
+        )
     return shown == {"found", "silent"}
 
 
 def wrong_sentences(answer: str, chunks: list[str]) -> list[str]:
-    texts = {json.loads(chunk.partition("\n")[0])["id"]: chunk.partition("\n")[2] for chunk in chunks}
+    texts = {
+        json.loads(chunk.partition("\n")[0])["id"]: chunk.partition("\n")[2] for chunk in chunks
+    }
     found = []
     for sentence in (each.strip() for each in SENTENCE.findall(answer)):
         cited = re.findall(r"\[(chunk_\d)\]", sentence)

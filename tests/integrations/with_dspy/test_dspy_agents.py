@@ -1,4 +1,6 @@
-"""Critic and reviser as DSPy modules: what goes in, what comes out, and the rules in code around the model."""
+"""Critic and reviser as DSPy modules: what goes in, what comes out, and the rules in code around
+the model.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ ASKED = {"original_query": "How long is it?", "evidence_chunks": EVIDENCE}
 def test_a_critique_has_the_fields_of_the_spec(server: ModelServer) -> None:
     critic = critic_at(server)
     found = critic(answer=ANSWER, **ASKED)
-    output = CriticAgentOutput(**{name: getattr(found, name) for name in CriticAgentOutput.model_fields})
+    output = CriticAgentOutput(
+        **{name: getattr(found, name) for name in CriticAgentOutput.model_fields}
+    )
     assert isinstance(critic, dspy.Module)
     assert output.issues[0].issue_type == "factual"
     assert output.issues[0].location == ANSWER
@@ -41,17 +45,24 @@ def test_a_critique_has_the_fields_of_the_spec(server: ModelServer) -> None:
 
 
 @pytest.mark.spec("REQ-CRITIC-002")
-def test_reasoning_steps_may_be_missing_and_are_shown_where_they_are_not(server: ModelServer) -> None:
+def test_reasoning_steps_may_be_missing_and_are_shown_where_they_are_not(
+    server: ModelServer,
+) -> None:
     critic = critic_at(server)
     critic(answer=ANSWER, **ASKED)
     critic(answer=ANSWER, reasoning_steps=["I measured it."], iteration_number=2, **ASKED)
     without, with_steps = (request.fences("REASONING") for request in server.requests)
     assert without == []
     assert "I measured it." in with_steps[0]
-    assert CriticAgentInput(answer=ANSWER, original_query="?", evidence_chunks=()).reasoning_steps is None
+    assert (
+        CriticAgentInput(answer=ANSWER, original_query="?", evidence_chunks=()).reasoning_steps
+        is None
+    )
 
 
-def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(server: ModelServer) -> None:
+def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(
+    server: ModelServer,
+) -> None:
     critic = critic_at(server)
     with pytest.raises(InputError, match="evidence_chunks: is one thing, not a list of chunks"):
         critic(answer=ANSWER, original_query="How long is it?", evidence_chunks=EVIDENCE[0])
@@ -60,7 +71,9 @@ def test_evidence_that_is_one_text_is_refused_and_not_read_letter_by_letter(serv
     assert not server.requests
 
 
-def test_a_citation_that_names_nothing_tempers_confidence_and_is_an_issue(server: ModelServer) -> None:
+def test_a_citation_that_names_nothing_tempers_confidence_and_is_an_issue(
+    server: ModelServer,
+) -> None:
     found = critic_at(server)(answer="It is 9 m long [chunk_7].", **ASKED)
     assert found.confidence == pytest.approx(0.3)
     assert found.hallucination_detected
@@ -70,7 +83,12 @@ def test_a_citation_that_names_nothing_tempers_confidence_and_is_an_issue(server
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool) -> None:
-    lm = dspy.LM("openai/gpt-4o" if strict else "openai/unheard-of", api_base="?", api_key="loopback", num_retries=8)
+    lm = dspy.LM(
+        "openai/gpt-4o" if strict else "openai/unheard-of",
+        api_base="?",
+        api_key="loopback",
+        num_retries=8,
+    )
     with ModelServer([status(503)]) as served:
         lm.kwargs["api_base"] = served.address
         critic = CriticAgent(lm=lm, settings=settings_at(served))
@@ -84,7 +102,9 @@ def test_any_dspy_lm_will_do_without_its_own_retries_and_cache(strict: bool) -> 
 
 def test_a_dspy_lm_that_fails_for_good_leaves_the_critique_unscored() -> None:
     lm = dspy.LM("openai/any", api_base="http://127.0.0.1:9", api_key="loopback")
-    found = CriticAgent(lm=lm, settings=Settings(retry_base_s=0.01, retry_cap_s=0.01))(answer=ANSWER, **ASKED)
+    found = CriticAgent(lm=lm, settings=Settings(retry_base_s=0.01, retry_cap_s=0.01))(
+        answer=ANSWER, **ASKED
+    )
     assert found.overall_quality_score is None
     assert "openai/any" in found.unscored
 
@@ -113,7 +133,9 @@ def test_the_model_may_be_left_to_the_context(server: ModelServer) -> None:
     lm = critic_at(server).for_run(RunControl())
     with dspy.context(lm=lm):
         assert critic(answer=ANSWER, **ASKED).overall_quality_score == 0.6
-    assert "no model is named" in critic(answer=ANSWER, **ASKED).unscored, "no agent configures one for others"
+    assert "no model is named" in critic(answer=ANSWER, **ASKED).unscored, (
+        "no agent configures one for others"
+    )
     critic.set_lm(lm)
     assert critic(answer=ANSWER, **ASKED).overall_quality_score == 0.6
 
@@ -134,7 +156,9 @@ def test_an_agent_can_be_awaited(server: ModelServer) -> None:
 def test_a_revision_has_the_fields_of_the_spec(server: ModelServer) -> None:
     critique = critic_at(server)(answer=ANSWER, **ASKED)
     found = reviser_at(server)(original_answer=ANSWER, critique=critique, **ASKED)
-    output = RevisionAgentOutput(**{name: getattr(found, name) for name in RevisionAgentOutput.model_fields})
+    output = RevisionAgentOutput(
+        **{name: getattr(found, name) for name in RevisionAgentOutput.model_fields}
+    )
     assert output.revised_answer == "It is 5 m long [chunk_1]."
     assert output.issues_addressed == ("i1",)
     assert output.updated_confidence == 0.9
@@ -157,7 +181,9 @@ def test_an_agent_does_what_dspy_does_with_modules(server: ModelServer, tmp_path
     critic, loaded = critic_at(server), critic_at(server)
     asked = {"answer": ANSWER, **ASKED}
     example = dspy.Example(**asked).with_inputs(*asked)
-    optimizer = dspy.BootstrapFewShot(metric=lambda *_: True, max_bootstrapped_demos=1, max_labeled_demos=0)
+    optimizer = dspy.BootstrapFewShot(
+        metric=lambda *_: True, max_bootstrapped_demos=1, max_labeled_demos=0
+    )
     with dspy.context(trace=[]):
         compiled = optimizer.compile(critic, trainset=[example])
     compiled.save(str(tmp_path / "critic.json"))
@@ -169,7 +195,9 @@ def test_an_agent_does_what_dspy_does_with_modules(server: ModelServer, tmp_path
         return float(found.overall_quality_score or 0)
 
     assert dspy.Evaluate(devset=[example] * 3, metric=quality, num_threads=2)(critic).score == 60.0
-    both = dspy.Parallel(num_threads=2, disable_progress_bar=True)([(critic, example), (loaded, example)])
+    both = dspy.Parallel(num_threads=2, disable_progress_bar=True)(
+        [(critic, example), (loaded, example)]
+    )
     assert [each.overall_quality_score for each in both] == [0.6, 0.6]
     copy = CriticAgent(lm=critic.for_run(RunControl())).deepcopy()
     assert copy(**asked).overall_quality_score == 0.6

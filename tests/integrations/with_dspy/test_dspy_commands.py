@@ -21,9 +21,13 @@ pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[ModelServer]:
-    """The learning model served, the provider's address in masis.toml, labelled cases and one to audit."""
+    """The learning model served, the provider's address in masis.toml, labelled cases and one to
+    audit.
+    """
     with ModelServer(learning.critic) as served:
-        (tmp_path / "masis.toml").write_text(f'[providers.scripted]\naddress = "{served.address}"\n')
+        (tmp_path / "masis.toml").write_text(
+            f'[providers.scripted]\naddress = "{served.address}"\n'
+        )
         (tmp_path / "cases.jsonl").write_bytes(lines(*learning.cases()))
         (tmp_path / "new.jsonl").write_bytes(lines(learning.case(52, True) | {"labels": None}))
         yield served
@@ -37,7 +41,9 @@ OPTIMIZE = ("optimize", "--on", "cases.jsonl", "--model", "scripted:m", "--name"
 
 
 @pytest.mark.spec("REQ-CRITIC-007")
-def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(learner: ModelServer, tmp_path: Path) -> None:
+def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(
+    learner: ModelServer, tmp_path: Path
+) -> None:
     making = start(*OPTIMIZE)
     out, said = making.communicate(timeout=250)
     assert making.returncode == 0, said
@@ -54,7 +60,16 @@ def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(learner: ModelSer
     assert "Demonstration 4" in shown.stdout
 
     asked = len(learner.requests)
-    audited = masis("audit", "new.jsonl", "--model", "critic=dspy:careful", "--db", "a.db", "--out", "runs.jsonl")
+    audited = masis(
+        "audit",
+        "new.jsonl",
+        "--model",
+        "critic=dspy:careful",
+        "--db",
+        "a.db",
+        "--out",
+        "runs.jsonl",
+    )
     assert audited.exit_code == 0, audited.stderr
     run = json.loads((tmp_path / "runs.jsonl").read_text())
     assert run["models"]["critic"] == "dspy:careful@1"
@@ -72,12 +87,23 @@ def test_a_compiled_critic_is_kept_listed_and_used_in_an_audit(learner: ModelSer
     again = masis(*OPTIMIZE)
     assert Path(again.stdout.strip()).name == "v2.json"
     assert json.loads(file.read_text()) == about
-    both = masis("audit", "new.jsonl", "--model", "critic=dspy:careful", "--db", "a.db", "--out", "runs.jsonl")
+    both = masis(
+        "audit",
+        "new.jsonl",
+        "--model",
+        "critic=dspy:careful",
+        "--db",
+        "a.db",
+        "--out",
+        "runs.jsonl",
+    )
     assert "1 case audited" in both.stderr
     assert json.loads((tmp_path / "runs.jsonl").read_text())["models"]["critic"] == "dspy:careful@2"
 
 
-def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(learner: ModelServer, tmp_path: Path) -> None:
+def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(
+    learner: ModelServer, tmp_path: Path
+) -> None:
     made = masis(*OPTIMIZE, "--control", "--programs", "programs")
     assert made.exit_code == 0, made.stderr
     assert "It did not improve." in made.stderr
@@ -90,12 +116,28 @@ def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(learner: Model
     [
         (("optimize",), 2, "--name careful"),
         (("optimize", "--name", "A b", "--model", "scripted:m"), 2, "no name for a program"),
-        (("optimize", "--name", "a", "--model", "scripted:m", "--on", "nowhere.jsonl"), 2, "neither demo"),
-        (("optimize", "--name", "a", "--model", "scripted:m", "--on", "new.jsonl"), 1, "no answer with labels"),
-        (("optimize", "--name", "a", "--model", "scripted:m", "--on", "decisions"), 1, "there is no database"),
+        (
+            ("optimize", "--name", "a", "--model", "scripted:m", "--on", "nowhere.jsonl"),
+            2,
+            "neither demo",
+        ),
+        (
+            ("optimize", "--name", "a", "--model", "scripted:m", "--on", "new.jsonl"),
+            1,
+            "no answer with labels",
+        ),
+        (
+            ("optimize", "--name", "a", "--model", "scripted:m", "--on", "decisions"),
+            1,
+            "there is no database",
+        ),
         (("optimize", "--show", "a"), 2, "there is no program"),
         (("audit", "new.jsonl", "--model", "critic=dspy:a"), 2, "there is no program"),
-        (("optimize", "--name", "a", "--model", "scripted:m", "--max-cost", "1"), 2, "no price is known"),
+        (
+            ("optimize", "--name", "a", "--model", "scripted:m", "--max-cost", "1"),
+            2,
+            "no price is known",
+        ),
     ],
 )
 def test_wrong_use_is_reported_with_its_cure(
@@ -109,7 +151,10 @@ def test_wrong_use_is_reported_with_its_cure(
 def test_ctrl_c_stops_it_and_keeps_nothing(learner: ModelServer, tmp_path: Path) -> None:
     learner.latency_s = 0.5
     running = start(*OPTIMIZE, "--programs", "programs")
-    until(lambda: len(learner.requests) >= 14 or running.poll() is not None, "the optimiser is at work")
+    until(
+        lambda: len(learner.requests) >= 14 or running.poll() is not None,
+        "the optimiser is at work",
+    )
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 130, said

@@ -39,7 +39,9 @@ def plan(optimizer: Any = "bootstrap", **options: Any) -> programs.Plan:
 def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from() -> None:
     seen: list[str] = []
     with ModelServer(learning.critic) as served:
-        session = compiling.Session(plan(), settings_at(served), watch=lambda doing, spent: seen.append(doing))
+        session = compiling.Session(
+            plan(), settings_at(served), watch=lambda doing, spent: seen.append(doing)
+        )
         made = compiling.compiled(session, parts_of())
     assert list(dict.fromkeys(seen)) == [
         "measuring what there is",
@@ -62,7 +64,11 @@ def test_instructions_are_rewritten_from_what_went_wrong(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_up: list[str] = []
-    monkeypatch.setattr(model_metadata, "_load", lambda: looked_up.append("the network, unless told otherwise") or {})
+    monkeypatch.setattr(
+        model_metadata,
+        "_load",
+        lambda: looked_up.append("the network, unless told otherwise") or {},
+    )
     with ModelServer(learning.critic) as served:
         session = compiling.Session(plan(optimizer, trials=4), settings_at(served))
         made = compiling.compiled(session, parts_of())
@@ -76,7 +82,10 @@ def test_instructions_are_rewritten_from_what_went_wrong(
 def test_a_reviser_is_compiled_too_and_revises(tmp_path: Path) -> None:
     cases = []
     for each in learning.cases():
-        wrong = [{"text": finding["text"], "verdict": "contradicted"} for finding in each["labels"]["findings"]]
+        wrong = [
+            {"text": finding["text"], "verdict": "contradicted"}
+            for finding in each["labels"]["findings"]
+        ]
         cases.append(Case.model_validate(each | {"labels": each["labels"] | {"claims": wrong}}))
     parts = labelled.split([case for case in labelled.from_cases(cases) if not case.clean], 0.5, 0)
     with ModelServer(issues="always") as served:
@@ -102,10 +111,14 @@ def test_a_program_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
         session = compiling.Session(plan(), settings)
         kept, file = programs.saved(tmp_path, compiling.compiled(session, parts_of()))
         assert programs.read(file) == kept
-        assert json.loads(file.read_text())["state"] == {"critic": kept.state["critic"].model_dump(mode="json")}
+        assert json.loads(file.read_text())["state"] == {
+            "critic": kept.state["critic"].model_dump(mode="json")
+        }
         measured = served.requests[-1]
         case = learning.case(80, True)
-        audited = settings.model_copy(update={"critic": "dspy:careful", "programs_folder": str(tmp_path)})
+        audited = settings.model_copy(
+            update={"critic": "dspy:careful", "programs_folder": str(tmp_path)}
+        )
         run = run_audit(Case.model_validate(case), audited.model_copy(update={"evaluate": "never"}))
         found = [issue.quote for issue in run.iterations[0].issues if issue.source == "critic"]
         assert found == [case["labels"]["findings"][0]["text"]]
@@ -134,9 +147,15 @@ def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing() -> None
         compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of())
 
 
-@pytest.mark.parametrize("demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}])
-def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(demo: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "demo", [{}, {"answer": 1}, {"original_query": "?", "answer": "a", "evidence_chunks": 7}]
+)
+def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(
+    demo: Any, tmp_path: Path
+) -> None:
     state = {"critic": programs.Part(instructions="Judge.", demos=({**demo, "issues": []},))}
-    broken = Compiled.model_construct(name="a", version=1, role="critic", state=state, digest="0" * 64)
+    broken = Compiled.model_construct(
+        name="a", version=1, role="critic", state=state, digest="0" * 64
+    )
     with pytest.raises(InputError, match="demonstration 1"):
         broken.filled(SimpleNamespace(control=None), Settings())

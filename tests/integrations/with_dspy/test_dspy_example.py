@@ -25,7 +25,9 @@ def test_the_example_runs_as_written(tmp_path: Path, server: ModelServer) -> Non
     assert programs.names(programs.folder()) == ["example"]
 
 
-def test_the_modules_of_the_guide_run_as_written(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_modules_of_the_guide_run_as_written(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     guide = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
     (block,) = [each for each in blocks if "masis.integrations.dspy" in each]

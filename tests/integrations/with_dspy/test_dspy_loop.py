@@ -8,7 +8,13 @@ import dspy
 import pytest
 
 from masis.errors import SettingsError
-from masis.integrations.dspy import CriticAgent, CriticLoopInput, CriticLoopOutput, MultiAgentCriticLoop, RevisionAgent
+from masis.integrations.dspy import (
+    CriticAgent,
+    CriticLoopInput,
+    CriticLoopOutput,
+    MultiAgentCriticLoop,
+    RevisionAgent,
+)
 from tests.integrations.with_dspy.conftest import critic_at, reviser_at
 from tests.serving_models import ModelServer
 
@@ -27,7 +33,9 @@ def loop_at(served: ModelServer, **options: Any) -> MultiAgentCriticLoop:
 def test_the_loop_gives_what_the_spec_asks_for(server: ModelServer) -> None:
     loop = loop_at(server)
     found = loop(**GIVEN, reasoning_steps=["I measured it."])
-    output = CriticLoopOutput(**{name: getattr(found, name) for name in CriticLoopOutput.model_fields})
+    output = CriticLoopOutput(
+        **{name: getattr(found, name) for name in CriticLoopOutput.model_fields}
+    )
     assert isinstance(loop, dspy.Module)
     assert output.final_answer == "It is 5 m long [chunk_1]."
     assert output.termination_reason == "no_issues"
@@ -60,9 +68,14 @@ def test_the_limit_of_iterations_is_heeded_and_checked() -> None:
 
 def test_an_optimiser_reaches_both_agents_through_the_loop(server: ModelServer) -> None:
     loop = loop_at(server)
-    assert sorted(name for name, _ in loop.named_predictors()) == ["critic_agent.critic", "revision_agent.revision"]
+    assert sorted(name for name, _ in loop.named_predictors()) == [
+        "critic_agent.critic",
+        "revision_agent.revision",
+    ]
     example = dspy.Example(**GIVEN).with_inputs(*GIVEN)
-    optimizer = dspy.BootstrapFewShot(metric=lambda *_: True, max_bootstrapped_demos=1, max_labeled_demos=0)
+    optimizer = dspy.BootstrapFewShot(
+        metric=lambda *_: True, max_bootstrapped_demos=1, max_labeled_demos=0
+    )
     with dspy.context(trace=[]):
         compiled = optimizer.compile(loop, trainset=[example])
     assert all(len(each.demos) == 1 for each in compiled.predictors())

@@ -6,7 +6,13 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from masis.integrations.langgraph import MasisState, critic_node, evaluator_node, keep_node, person_node
+from masis.integrations.langgraph import (
+    MasisState,
+    critic_node,
+    evaluator_node,
+    keep_node,
+    person_node,
+)
 from masis.services import Workbench
 from masis.settings import Settings
 
@@ -16,12 +22,20 @@ EVIDENCE = (
 )
 QUESTION = "How long is the Halden bridge, and when was it opened?"
 WRONG = "The Halden bridge is 90 metres long [chunk_1]. It cost 4 million crowns [chunk_9]."
-RIGHT = "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 by the mayor [chunk_2]."
+RIGHT = (
+    "The Halden bridge is 120 metres long [chunk_1]. It was opened to traffic in 1931 by the mayor"
+    " [chunk_2]."
+)
 
 
 def asked(answer: str = WRONG, **more: Any) -> dict[str, Any]:
     """A state in which an answer waits for the critic."""
-    state = {"user_query": QUESTION, "draft_answer": answer, "evidence": list(EVIDENCE), "retry_count": 0}
+    state = {
+        "user_query": QUESTION,
+        "draft_answer": answer,
+        "evidence": list(EVIDENCE),
+        "retry_count": 0,
+    }
     return state | more
 
 
@@ -44,6 +58,10 @@ def audited(settings: Settings | None = None, checkpointer: Any = None) -> Any:
 
 def reviewed(bench: Workbench, checkpointer: Any, settings: Settings | None = None) -> Any:
     """critic -> keep -> person, who is asked again after an escalation."""
-    graph = chain({"critic": critic_node(settings), "keep": keep_node(bench), "person": person_node(bench)})
-    graph.add_conditional_edges("person", lambda state: "person" if state["review"]["state"] == "escalated" else END)
+    graph = chain(
+        {"critic": critic_node(settings), "keep": keep_node(bench), "person": person_node(bench)}
+    )
+    graph.add_conditional_edges(
+        "person", lambda state: "person" if state["review"]["state"] == "escalated" else END
+    )
     return graph.compile(checkpointer=checkpointer)

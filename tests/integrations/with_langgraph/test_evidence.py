@@ -11,7 +11,12 @@ from langchain_core.retrievers import BaseRetriever
 from langgraph.checkpoint.memory import InMemorySaver
 
 from masis.errors import InputError, SettingsError
-from masis.integrations.langgraph import critic_node, evidence_critic_node, evidence_graph, synthesizer_node
+from masis.integrations.langgraph import (
+    critic_node,
+    evidence_critic_node,
+    evidence_graph,
+    synthesizer_node,
+)
 from masis.observers.observation import run_to_completion
 from masis.screening.demo import demo_abstracts, demo_folder
 from masis.screening.grading.offline_grader import offline_grader
@@ -23,7 +28,10 @@ from tests.integrations.with_langgraph.graphs import chain, thread
 QUESTIONS = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))
 
 _strong = next(each for each in QUESTIONS if each["kind"] == "strong")
-STRONG, SETTINGS = {"user_query": _strong["question"]}, Settings(screening_retrieve=_strong["retrieve"])
+STRONG, SETTINGS = (
+    {"user_query": _strong["question"]},
+    Settings(screening_retrieve=_strong["retrieve"]),
+)
 """A question that the corpus has evidence enough for."""
 
 
@@ -36,7 +44,9 @@ def corpus() -> InMemoryRetriever:
 def test_the_graph_decides_as_a_screening_of_the_same_corpus_does(asked: dict[str, Any]) -> None:
     settings = Settings(screening_retrieve=asked["retrieve"])
     state = evidence_graph([corpus()], settings).invoke({"user_query": asked["question"]})
-    work = screen(asked["question"], [corpus()], offline_grader(), settings, screening_id=new_screening_id())
+    work = screen(
+        asked["question"], [corpus()], offline_grader(), settings, screening_id=new_screening_id()
+    )
     expected = run_to_completion(work)
     assert state["decision"] == expected.decision
     assert len(state["trace"]) == len(expected.rounds)
@@ -49,7 +59,10 @@ def test_the_graph_decides_as_a_screening_of_the_same_corpus_does(asked: dict[st
 def test_the_node_keeps_and_discards_what_was_retrieved_and_says_what_is_missing() -> None:
     weak = next(each for each in QUESTIONS if each["kind"] == "weak")
     found = corpus().search(weak["question"], 10)
-    state = {"user_query": weak["question"], "abstracts": {each.id: each.model_dump(mode="json") for each in found}}
+    state = {
+        "user_query": weak["question"],
+        "abstracts": {each.id: each.model_dump(mode="json") for each in found},
+    }
     update = evidence_critic_node().invoke(state)
     assert update["decision"] == "retrieve_more"
     assert set(update["kept"]) | set(update["discarded"]) <= set(state["abstracts"])
@@ -57,20 +70,32 @@ def test_the_node_keeps_and_discards_what_was_retrieved_and_says_what_is_missing
     assert update["missing"]
     assert update["rounds"] == 1
     (entry,) = update["trace"]
-    assert entry["keep"] + entry["discard"] + entry["needs_more"] + entry["not_relevant"] == len(found)
+    assert entry["keep"] + entry["discard"] + entry["needs_more"] + entry["not_relevant"] == len(
+        found
+    )
     assert json.loads(json.dumps(update, allow_nan=False)) == update
 
 
-def test_as_a_part_of_a_larger_graph_it_feeds_synthesizer_and_critic_and_adds_nothing_twice() -> None:
+def test_as_a_part_of_a_larger_graph_it_feeds_synthesizer_and_critic_and_adds_nothing_twice() -> (
+    None
+):
     nodes = {
-        "before": lambda state: {"trace": [{"node": "before"}], "metrics": {"confidence_history": [0.5]}},
+        "before": lambda state: {
+            "trace": [{"node": "before"}],
+            "metrics": {"confidence_history": [0.5]},
+        },
         "screening": evidence_graph([corpus()], SETTINGS),
         "synthesizer": synthesizer_node(),
         "critic": critic_node(),
     }
     graph = chain(nodes).compile(checkpointer=InMemorySaver())
     state = graph.invoke(STRONG | {"retry_count": 0}, thread())
-    assert [entry["node"] for entry in state["trace"]] == ["before", "evidence_critic", "synthesizer", "critic"]
+    assert [entry["node"] for entry in state["trace"]] == [
+        "before",
+        "evidence_critic",
+        "synthesizer",
+        "critic",
+    ]
     assert len(state["metrics"]["confidence_history"]) == 2
     assert state["metrics"]["last_citation_audit"]["invalid_citations"] == []
     assert state["confidence"] > 0.5
@@ -89,7 +114,9 @@ class Theirs(BaseRetriever):
 
 def test_a_retriever_of_langchain_and_a_plain_function_are_asked_like_ours() -> None:
     plain: Any = lambda query: corpus().search(query, 60)  # noqa: E731
-    ours, *others = (evidence_graph([source], SETTINGS).invoke(STRONG) for source in (corpus(), Theirs(), plain))
+    ours, *others = (
+        evidence_graph([source], SETTINGS).invoke(STRONG) for source in (corpus(), Theirs(), plain)
+    )
     assert ours["decision"] == "sufficient"
     for state in others:
         assert state["decision"] == "sufficient"

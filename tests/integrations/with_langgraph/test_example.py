@@ -1,4 +1,6 @@
-"""The documented example as written: stopped at the interrupt, its process ended, gone on with in another."""
+"""The documented example as written: stopped at the interrupt, its process ended, gone on with in
+another.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ MAIN = runpy.run_path(str(EXAMPLE / "graph.py"))["main"]
 def documented(number: int, db: Path) -> list[str]:
     """The arguments of a command as the page has it, on a database of the test's."""
     page = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
-    commands = [line.split() for line in page.splitlines() if line.startswith("python examples/langgraph/graph.py ")]
+    commands = [
+        line.split()
+        for line in page.splitlines()
+        if line.startswith("python examples/langgraph/graph.py ")
+    ]
     return [str(db) if word == "ferry.db" else word for word in commands[number][2:]]
 
 
@@ -32,7 +38,9 @@ def in_process(*arguments: str) -> dict[str, Any]:
 
 
 def ran(*arguments: str, expect: int = 0) -> dict[str, Any]:
-    """What the command says on stdout, on files opened anew; run in this process, which has imported all."""
+    """What the command says on stdout, on files opened anew; run in this process, which has
+    imported all.
+    """
     done = CliRunner().invoke(MAIN, list(arguments))
     assert done.exit_code == expect, done.stderr
     told: dict[str, Any] = json.loads(done.stdout) if done.stdout else {"stderr": done.stderr}
@@ -55,7 +63,10 @@ def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path)
     opened = bench.cases.open(stopped["review"]["case_id"])
     assert opened.state == "needs_review"
     first, second = opened.run.iterations
-    assert (first.citation_audit.hallucination_detected, second.citation_audit.invalid_citations) == (True, ())
+    assert (
+        first.citation_audit.hallucination_detected,
+        second.citation_audit.invalid_citations,
+    ) == (True, ())
     assert second.evaluation is not None
     decide(bench, opened.case.id, iteration=2, note="Checked against the minutes.")
     bench.store.close()

@@ -1,4 +1,6 @@
-"""Nodes whose roles are models at a scripted server: what a model says is ruled by code, and what fails is unscored."""
+"""Nodes whose roles are models at a scripted server: what a model says is ruled by code, and what
+fails is unscored.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,15 @@ from tests.waiting import until_async
 
 
 def settings_at(server: ModelServer, **changes: Any) -> Settings:
-    return settings_for(server, "openai").model_copy(update={"retry_base_s": 0.01, "retry_cap_s": 0.02, **changes})
+    return settings_for(server, "openai").model_copy(
+        update={"retry_base_s": 0.01, "retry_cap_s": 0.02, **changes}
+    )
 
 
 @pytest.mark.parametrize("reply", [status(500), says("no JSON at all")])
-def test_a_critic_that_fails_leaves_no_confidence_and_what_the_citations_prove(reply: Behaviour) -> None:
+def test_a_critic_that_fails_leaves_no_confidence_and_what_the_citations_prove(
+    reply: Behaviour,
+) -> None:
     with ModelServer(lambda request: reply) as server:
         state = audited(settings_at(server)).invoke(asked(WRONG))
     assert state["confidence"] is None
@@ -36,7 +42,10 @@ def test_a_critic_that_fails_leaves_no_confidence_and_what_the_citations_prove(r
     assert json.loads(json.dumps(state, allow_nan=False)) == state
 
 
-TRIALS = {str(n): {"id": str(n), "title": f"Trial {n}", "text": "We gave aspirin to 90 adults."} for n in range(40)}
+TRIALS = {
+    str(n): {"id": str(n), "title": f"Trial {n}", "text": "We gave aspirin to 90 adults."}
+    for n in range(40)
+}
 
 
 @pytest.mark.spec("AESOP-ASYNC")
@@ -44,7 +53,10 @@ TRIALS = {str(n): {"id": str(n), "title": f"Trial {n}", "text": "We gave aspirin
     ("node_of", "state"),
     [
         (critic_node, asked(RIGHT)),
-        (evidence_critic_node, {"user_query": "Does aspirin relieve migraine?", "abstracts": TRIALS}),
+        (
+            evidence_critic_node,
+            {"user_query": "Does aspirin relieve migraine?", "abstracts": TRIALS},
+        ),
     ],
     ids=["critic", "evidence critic"],
 )

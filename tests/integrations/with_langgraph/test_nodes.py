@@ -1,4 +1,6 @@
-"""Critic, evaluator and synthesizer: the fields of the specs and no others, in sync and async graphs, many at once."""
+"""Critic, evaluator and synthesizer: the fields of the specs and no others, in sync and async
+graphs, many at once.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,29 @@ from pydantic import BaseModel, Field
 
 from masis import Settings, run_audit
 from masis.errors import InputError, SettingsError
-from masis.integrations.langgraph import EvidenceList, Metrics, Trace, critic_node, evaluator_node, synthesizer_node
+from masis.integrations.langgraph import (
+    EvidenceList,
+    Metrics,
+    Trace,
+    critic_node,
+    evaluator_node,
+    synthesizer_node,
+)
 from masis.schema.run import Run
-from tests.integrations.with_langgraph.graphs import EVIDENCE, QUESTION, RIGHT, WRONG, asked, audited, chain
+from tests.integrations.with_langgraph.graphs import (
+    EVIDENCE,
+    QUESTION,
+    RIGHT,
+    WRONG,
+    asked,
+    audited,
+    chain,
+)
 
-NAMES = "confidence hallucination_detected unsupported_claims logical_gaps conflicting_evidence needs_retry"
+NAMES = (
+    "confidence hallucination_detected unsupported_claims logical_gaps conflicting_evidence"
+    " needs_retry"
+)
 
 
 def alone(answer: str) -> Run:
@@ -34,10 +54,19 @@ def test_the_critic_writes_the_fields_of_the_spec_and_no_others() -> None:
     update = critic_node().invoke(asked())
     assert set(update) == {"critique", "confidence", "final_answer", "metrics", "trace"}
     assert set(NAMES.split()) <= set(update["critique"])
-    metrics = {"last_citation_audit", "citation_violations", "confidence_history", "node_latency_ms"}
+    metrics = {
+        "last_citation_audit",
+        "citation_violations",
+        "confidence_history",
+        "node_latency_ms",
+    }
     assert metrics <= set(update["metrics"])
     assert update["final_answer"] == WRONG
-    assert update["confidence"] == update["critique"]["confidence"] == update["metrics"]["confidence_history"][0]
+    assert (
+        update["confidence"]
+        == update["critique"]["confidence"]
+        == update["metrics"]["confidence_history"][0]
+    )
 
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-CRITIC-P3", "MASIS-CRITIC-P6")
@@ -64,7 +93,9 @@ def test_acceptance_decides_in_a_graph_as_in_any_other_audit(answer: str) -> Non
 
 
 @pytest.mark.parametrize(("decision", "wrong"), [("sufficient", False), ("retrieve_more", True)])
-def test_evidence_that_the_evidence_critic_found_insufficient_must_be_looked_at(decision: str, wrong: bool) -> None:
+def test_evidence_that_the_evidence_critic_found_insufficient_must_be_looked_at(
+    decision: str, wrong: bool
+) -> None:
     state = asked(RIGHT, metrics={"screening": {"round": 1, "ruling": {"decision": decision}}})
     codes = [each["code"] for each in audited().invoke(state)["metrics"]["review_reasons"]]
     assert ("insufficient_evidence" in codes) == wrong
@@ -98,7 +129,10 @@ def test_the_evaluator_writes_evaluation_time_and_an_entry_with_exactly_the_fiel
     assert entry.pop("duration_ms") == update["metrics"]["node_latency_ms"]["evaluator"] > 0
     assert entry == {
         "node": "evaluator",
-        **{name: evaluation[name] for name in ("overall_score", "faithfulness", "relevance", "completeness")},
+        **{
+            name: evaluation[name]
+            for name in ("overall_score", "faithfulness", "relevance", "completeness")
+        },
     }
 
 
@@ -107,7 +141,8 @@ def test_issues_of_another_answer_do_not_bind(wrong: dict[str, Any]) -> None:
     state = wrong | {"final_answer": RIGHT}
     update = evaluator_node().invoke(state)
     assert update["metrics"]["evaluation"]["faithfulness"] > 0.9
-    assert "run" not in update["metrics"]  # nobody audited that answer: the audit so far stays as it is
+    # nobody audited that answer: the audit so far stays as it is
+    assert "run" not in update["metrics"]
 
 
 @pytest.mark.spec("MASIS-CRITIC-P7", "MASIS-CRITIC-STATE")
@@ -148,7 +183,9 @@ def test_a_model_that_cannot_be_asked_is_named_when_the_graph_is_made() -> None:
             factory(Settings(critic="openai:gpt-4o"))
 
 
-def test_the_synthesizer_drafts_from_the_evidence_and_then_answers_the_critique(wrong: dict[str, Any]) -> None:
+def test_the_synthesizer_drafts_from_the_evidence_and_then_answers_the_critique(
+    wrong: dict[str, Any],
+) -> None:
     first = synthesizer_node().invoke({"user_query": QUESTION, "evidence": EVIDENCE})
     assert "[chunk_1]" in first["draft_answer"]
     revised = synthesizer_node().invoke(wrong)["draft_answer"]
@@ -159,7 +196,11 @@ def test_the_synthesizer_drafts_from_the_evidence_and_then_answers_the_critique(
 def test_who_streams_sees_each_node_s_update_and_each_step_inside_it() -> None:
     seen = list(audited().stream(asked(), stream_mode=["updates", "custom"]))
     updates = [next(iter(chunk)) for mode, chunk in seen if mode == "updates"]
-    steps = [chunk["step"] for mode, chunk in seen if mode == "custom" and chunk["kind"] == "step_started"]
+    steps = [
+        chunk["step"]
+        for mode, chunk in seen
+        if mode == "custom" and chunk["kind"] == "step_started"
+    ]
     assert updates == ["critic", "evaluator"]
     assert steps == ["citations", "claims", "critique", "evaluation"]
     assert WRONG not in json.dumps([chunk for mode, chunk in seen if mode == "custom"])
@@ -184,6 +225,10 @@ def test_a_graph_whose_state_is_a_model_of_pydantic_is_read_too(wrong: dict[str,
 
     given = asked()
     del given["retry_count"]
-    state = chain({"critic": critic_node(), "evaluator": evaluator_node()}, Typed).compile().invoke(given)
+    state = (
+        chain({"critic": critic_node(), "evaluator": evaluator_node()}, Typed)
+        .compile()
+        .invoke(given)
+    )
     assert state["critique"] == wrong["critique"]
     assert [entry["node"] for entry in state["trace"]] == ["critic", "evaluator"]

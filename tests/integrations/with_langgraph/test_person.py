@@ -1,4 +1,6 @@
-"""A person in the graph: it waits until the workbench's log holds a decision, and for nothing less."""
+"""A person in the graph: it waits until the workbench's log holds a decision, and for
+nothing less.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,24 @@ from langgraph.types import Command, interrupt
 
 from masis import Settings
 from masis.errors import InputError
-from masis.integrations.langgraph import aresume, critic_node, keep_node, person_node, resume, waiting
+from masis.integrations.langgraph import (
+    aresume,
+    critic_node,
+    keep_node,
+    person_node,
+    resume,
+    waiting,
+)
 from masis.services import Workbench
-from tests.integrations.with_langgraph.graphs import EVIDENCE, RIGHT, WRONG, asked, chain, reviewed, thread
+from tests.integrations.with_langgraph.graphs import (
+    EVIDENCE,
+    RIGHT,
+    WRONG,
+    asked,
+    chain,
+    reviewed,
+    thread,
+)
 from tests.reviewing import ADA, decide
 
 decided = partial(decide, iteration=1)
@@ -74,13 +91,17 @@ def test_nothing_but_the_log_is_taken_for_a_decision(graph: Any, bench: Workbenc
     assert resume(graph, thread(), bench) is None
 
 
-def test_a_decision_taken_back_before_the_graph_goes_on_does_not_count(graph: Any, bench: Workbench) -> None:
+def test_a_decision_taken_back_before_the_graph_goes_on_does_not_count(
+    graph: Any, bench: Workbench
+) -> None:
     state = graph.invoke(asked(WRONG), thread())
     bench.reviews.undo(ADA, decided(bench, state["review"]["case_id"], "approve").id)
     assert resume(graph, thread(), bench) is None
 
 
-def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(graph: Any, bench: Workbench) -> None:
+def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(
+    graph: Any, bench: Workbench
+) -> None:
     state = graph.invoke(asked(RIGHT), thread())
     assert graph.get_state(thread()).next == ()
     assert (state["review"]["state"], state["review"]["source"]) == ("accepted", "CODE")
@@ -88,7 +109,9 @@ def test_an_answer_that_needs_nobody_goes_by_with_the_policy_s_acceptance(graph:
     assert bench.cases.open(state["review"]["case_id"]).state == "accepted"
 
 
-def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(bench: Workbench) -> None:
+def test_a_run_drawn_for_a_spot_check_waits_in_the_queue_but_not_in_the_graph(
+    bench: Workbench,
+) -> None:
     graph = reviewed(bench, InMemorySaver(), Settings(spot_check_share=1.0))
     state = graph.invoke(asked(RIGHT), thread())
     assert graph.get_state(thread()).next == ()
@@ -107,10 +130,13 @@ def test_keeping_again_changes_nothing_and_another_way_from_a_checkpoint_is_a_ne
     assert len(bench.cases.open(case_id).runs) == 1
     before_critic = next(snapshot for snapshot in history if snapshot.next == ("critic",))
     graph.invoke(None, before_critic.config)
-    assert len(bench.cases.open(case_id).runs) == 2  # audited again: other times, so another run of the same case
+    # audited again: other times, so another run of the same case
+    assert len(bench.cases.open(case_id).runs) == 2
 
 
-def test_the_error_for_a_graph_without_critic_or_keep_names_what_is_missing(bench: Workbench) -> None:
+def test_the_error_for_a_graph_without_critic_or_keep_names_what_is_missing(
+    bench: Workbench,
+) -> None:
     with pytest.raises(InputError, match=r"metrics\.run: holds no audit"):
         keep_node(bench).invoke(asked(WRONG))
     with pytest.raises(InputError, match="review: is empty"):
@@ -143,7 +169,13 @@ def test_an_async_graph_waits_and_goes_on_the_same_way(bench: Workbench, tmp_pat
             return await aresume(reviewed(bench, checkpointer), thread(), bench)
 
     state = asyncio.run(begun())
-    decided(bench, state["review"]["case_id"], "override", corrected_answer=RIGHT, reason="It is 120 metres.")
+    decided(
+        bench,
+        state["review"]["case_id"],
+        "override",
+        corrected_answer=RIGHT,
+        reason="It is 120 metres.",
+    )
     after = asyncio.run(continued())
     assert after["final_answer"] == RIGHT
     assert after["trace"][:-1] == state["trace"]

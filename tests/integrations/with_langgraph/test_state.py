@@ -1,4 +1,6 @@
-"""The state: what nodes write joins without loss, evidence of any make is read, nothing in it needs more than JSON."""
+"""The state: what nodes write joins without loss, evidence of any make is read, nothing in it needs
+more than JSON.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ SAFE = JsonPlusSerializer(allowed_msgpack_modules=None)
 
 def test_metrics_of_several_nodes_stand_beside_each_other() -> None:
     metrics = merged_metrics({}, {"node_latency_ms": {"critic": 5.0}, "theirs": 1})
-    metrics = merged_metrics(metrics, {"node_latency_ms": {"evaluator": 7.0}, "evaluation": {"overall_score": 0.5}})
+    metrics = merged_metrics(
+        metrics, {"node_latency_ms": {"evaluator": 7.0}, "evaluation": {"overall_score": 0.5}}
+    )
     assert metrics == {
         "node_latency_ms": {"critic": 5.0, "evaluator": 7.0},
         "theirs": 1,
@@ -38,8 +42,16 @@ def test_metrics_of_several_nodes_stand_beside_each_other() -> None:
 
 
 def test_violations_add_up_confidences_line_up_and_the_last_audit_replaces_the_one_before() -> None:
-    first = {"citation_violations": 2, "confidence_history": [0.3], "last_citation_audit": {"a": 1, "b": 2}}
-    second = {"citation_violations": 1, "confidence_history": [None], "last_citation_audit": {"a": 3}}
+    first = {
+        "citation_violations": 2,
+        "confidence_history": [0.3],
+        "last_citation_audit": {"a": 1, "b": 2},
+    }
+    second = {
+        "citation_violations": 1,
+        "confidence_history": [None],
+        "last_citation_audit": {"a": 3},
+    }
     assert merged_metrics(merged_metrics(None, first), second) == {
         "citation_violations": 3,
         "confidence_history": [0.3, None],
@@ -72,13 +84,17 @@ def test_evidence_of_any_make_is_read(chunk: Any) -> None:
 
 
 def test_evidence_without_ids_is_named_by_its_place_and_keeps_what_else_it_holds() -> None:
-    found = plain_evidence([Document(page_content="A", metadata={"page": 3}), "B", {"text": "C", "score": 0.5}])
+    found = plain_evidence(
+        [Document(page_content="A", metadata={"page": 3}), "B", {"text": "C", "score": 0.5}]
+    )
     assert [chunk["id"] for chunk in found] == ["chunk_1", "chunk_2", "chunk_3"]
     assert found[0]["metadata"] == {"page": 3}
     assert found[2]["score"] == 0.5
 
 
-@pytest.mark.parametrize("one", ["The bridge is long.", {"id": "c1", "text": "The bridge is long."}])
+@pytest.mark.parametrize(
+    "one", ["The bridge is long.", {"id": "c1", "text": "The bridge is long."}]
+)
 def test_one_chunk_in_place_of_a_list_is_refused_and_not_read_letter_by_letter(one: Any) -> None:
     with pytest.raises(InputError, match="evidence: is one thing, not a list of chunks"):
         plain_evidence(one)
@@ -102,12 +118,16 @@ def test_evidence_without_a_text_is_refused_by_its_place(chunk: Any) -> None:
 
 def test_what_json_cannot_hold_is_written_out_or_left_out_of_metadata() -> None:
     day = datetime.date(2024, 5, 1)
-    chunk, document = plain_evidence([{"id": "1", "text": "A", "day": day}, Document("B", metadata={"day": day})])
+    chunk, document = plain_evidence(
+        [{"id": "1", "text": "A", "day": day}, Document("B", metadata={"day": day})]
+    )
     assert (chunk["day"], document) == ("2024-05-01", {"id": "chunk_2", "text": "B"})
 
 
 def test_later_evidence_replaces_what_was_retrieved_before() -> None:
-    assert replaced_evidence([{"id": "a", "text": "A"}], [{"chunk_id": "b", "text": "B"}]) == [{"id": "b", "text": "B"}]
+    assert replaced_evidence([{"id": "a", "text": "A"}], [{"chunk_id": "b", "text": "B"}]) == [
+        {"id": "b", "text": "B"}
+    ]
 
 
 def test_abstracts_of_any_make_are_read() -> None:

@@ -26,7 +26,8 @@ EVIDENCE = "the bridge is 120 metres long"
 CLAIMS = ("the bridge is long", "a tower opened in 1931")
 PAIRS = [(EVIDENCE, claim) for claim in CLAIMS]
 WORDS = (
-    "the bridge is 120 metres long a tower opened in 1931 premise: hypothesis: predict: determine if true given".split()
+    "the bridge is 120 metres long a tower opened in 1931 premise: hypothesis: predict: determine"
+    " if true given".split()
 )
 MARKS = ("<pad>", "</s>", "<unk>", "<s>")
 NLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
@@ -46,7 +47,9 @@ def save_tokenizer(
     made = Tokenizer(WordLevel({word: at for at, word in enumerate(known)}, unk_token="<unk>"))
     made.normalizer, made.pre_tokenizer = Lowercase(), WhitespaceSplit()
     made.post_processor = TemplateProcessing(
-        single=f"{begin} $A </s>".strip(), pair=pair, special_tokens=[(mark, MARKS.index(mark)) for mark in MARKS]
+        single=f"{begin} $A </s>".strip(),
+        pair=pair,
+        special_tokens=[(mark, MARKS.index(mark)) for mark in MARKS],
     )
     made.add_special_tokens(list(MARKS))
     made.save(str(folder / "tokenizer.json"))
@@ -61,9 +64,14 @@ def sizes(**more: Any) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def reference(model: Any, rows: list[list[int]], classes: Any = slice(None), **more: Any) -> np.ndarray[Any, Any]:
+def reference(
+    model: Any, rows: list[list[int]], classes: Any = slice(None), **more: Any
+) -> np.ndarray[Any, Any]:
     """The probabilities of the classes of each row, as the makers' code gives them."""
-    logits = [model.eval()(input_ids=torch.tensor([row]), **more).logits.flatten(0, -2)[0, classes] for row in rows]
+    logits = [
+        model.eval()(input_ids=torch.tensor([row]), **more).logits.flatten(0, -2)[0, classes]
+        for row in rows
+    ]
     return np.asarray(torch.softmax(torch.stack(logits), dim=-1))
 
 
@@ -79,7 +87,9 @@ def test_an_entailment_model_gives_what_transformers_gives(tmp_path: Path, kind:
     scores = found.score(PAIRS)
     assert found.model.format == "safetensors"
     assert [score.supports for score in scores] == pytest.approx(expected[:, 0].tolist(), abs=1e-5)
-    assert [score.contradicts for score in scores] == pytest.approx(expected[:, 2].tolist(), abs=1e-5)
+    assert [score.contradicts for score in scores] == pytest.approx(
+        expected[:, 2].tolist(), abs=1e-5
+    )
 
 
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
@@ -97,7 +107,8 @@ def test_minicheck_is_asked_in_the_form_it_was_trained_on(tmp_path: Path, kind: 
     model = getattr(transformers, f"{kind}ForSequenceClassification")(config)
     model.save_pretrained(folder)
     tokenizer = save_tokenizer(folder)
-    rows = [tokenizer.encode(f"{evidence} </s> {claim}").ids for evidence, claim in PAIRS]  # joined by its end mark
+    # joined by its end mark
+    rows = [tokenizer.encode(f"{evidence} </s> {claim}").ids for evidence, claim in PAIRS]
     expected = reference(model, rows)[:, 1]
     scores = scoring.load(str(folder)).score(PAIRS)
     assert [score.supports for score in scores] == pytest.approx(expected.tolist(), abs=1e-5)
@@ -112,7 +123,9 @@ T5 = {
 
 def test_minicheck_flan_t5_decodes_one_word(tmp_path: Path) -> None:
     folder = tmp_path / "MiniCheck-Flan-T5"
-    model = transformers.T5ForConditionalGeneration(transformers.T5Config(**T5, decoder_start_token_id=0))
+    model = transformers.T5ForConditionalGeneration(
+        transformers.T5Config(**T5, decoder_start_token_id=0)
+    )
     model.save_pretrained(folder)
     tokenizer = save_tokenizer(folder, "", pair="$A </s> $B </s>")
     rows = [tokenizer.encode(f"predict: {evidence} </s> {claim}").ids for evidence, claim in PAIRS]
@@ -123,9 +136,12 @@ def test_minicheck_flan_t5_decodes_one_word(tmp_path: Path) -> None:
 
 
 def test_hhem_is_read_without_its_repository_s_code(tmp_path: Path) -> None:
-    # As published: config.json names a class of the repository's own, weights carry its prefix "t5.".
+    # As published: config.json names a class of the repository's own, weights carry its prefix
+    # "t5.".
     model = transformers.T5ForTokenClassification(transformers.T5Config(**T5, num_labels=2))
-    weights = {f"t5.{name}": tensor.clone().contiguous() for name, tensor in model.state_dict().items()}
+    weights = {
+        f"t5.{name}": tensor.clone().contiguous() for name, tensor in model.state_dict().items()
+    }
     weights.pop("t5.transformer.encoder.embed_tokens.weight")
     save_file(weights, tmp_path / "model.safetensors")
     name = "HHEMv2ForSequenceClassification"
@@ -134,32 +150,51 @@ def test_hhem_is_read_without_its_repository_s_code(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "modeling_hhem_v2.py").write_text("raise SystemExit('this must not run')")
     tokenizer = save_tokenizer(tmp_path, "", pair="$A </s> $B </s>")
-    prompt = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {}\n\nHypothesis: {}"
-    expected = reference(model, [tokenizer.encode(prompt.format(*pair)).ids for pair in PAIRS])[:, 1]
+    prompt = (
+        "<pad> Determine if the hypothesis is true given the premise?\n\nPremise:"
+        " {}\n\nHypothesis: {}"
+    )
+    expected = reference(model, [tokenizer.encode(prompt.format(*pair)).ids for pair in PAIRS])[
+        :, 1
+    ]
     scores = scoring.load(str(tmp_path)).score(PAIRS)
     assert [score.supports for score in scores] == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 def test_a_long_text_is_not_read_in_part(tmp_path: Path) -> None:
-    model = transformers.RobertaForSequenceClassification(transformers.RobertaConfig(**sizes(id2label=NLI)))
+    model = transformers.RobertaForSequenceClassification(
+        transformers.RobertaConfig(**sizes(id2label=NLI))
+    )
     model.save_pretrained(tmp_path)
     save_tokenizer(tmp_path)
     found = scoring.load(str(tmp_path))
     assert found.score([("bridge " * 500, "a tower opened"), PAIRS[0]])[0] is None
-    longest = 62 - len("<s> </s> </s> </s> a tower opened".split())  # RoBERTa's positions begin behind its padding
-    read, unread = found.score([("bridge " * longest, "a tower opened"), ("bridge " * (longest + 1), "a tower opened")])
+    # RoBERTa's positions begin behind its padding
+    longest = 62 - len("<s> </s> </s> </s> a tower opened".split())
+    read, unread = found.score(
+        [("bridge " * longest, "a tower opened"), ("bridge " * (longest + 1), "a tower opened")]
+    )
     assert read is not None
     assert unread is None
 
 
 def sentence_pieces(folder: Path) -> Tokenizer:
-    """A tokenizer like T5's: the blank before a word is part of its token, and a blank alone is one."""
+    """A tokenizer like T5's: the blank before a word is part of its token, and a blank alone is
+    one.
+    """
     pieces = [*MARKS, "\u2581", *(f"\u2581{word}" for word in WORDS), *sorted({*"".join(WORDS)})]
-    made = Tokenizer(Unigram([(piece, -float(at > 4) - 9.0 * (len(piece) == 1)) for at, piece in enumerate(pieces)], 2))
+    made = Tokenizer(
+        Unigram(
+            [(piece, -float(at > 4) - 9.0 * (len(piece) == 1)) for at, piece in enumerate(pieces)],
+            2,
+        )
+    )
     made.normalizer = Sequence([NFKC(), Lowercase()])
     made.pre_tokenizer = Metaspace(prepend_scheme="always", split=False)
     made.post_processor = TemplateProcessing(
-        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[(mark, MARKS.index(mark)) for mark in MARKS]
+        single="$A </s>",
+        pair="$A </s> $B </s>",
+        special_tokens=[(mark, MARKS.index(mark)) for mark in MARKS],
     )
     made.add_special_tokens(list(MARKS))
     made.save(str(folder / "tokenizer.json"))
@@ -174,8 +209,13 @@ def test_prompts_are_tokenised_as_a_whole_as_the_makers_do(tmp_path: Path, form:
         transformers.T5ForConditionalGeneration(transformers.T5Config(**T5)).save_pretrained(folder)
         prompt = "predict: {}</s>{}"
     else:
-        transformers.T5ForTokenClassification(transformers.T5Config(**T5, num_labels=2)).save_pretrained(folder)
-        prompt = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {}\n\nHypothesis: {}"
+        transformers.T5ForTokenClassification(
+            transformers.T5Config(**T5, num_labels=2)
+        ).save_pretrained(folder)
+        prompt = (
+            "<pad> Determine if the hypothesis is true given the premise?\n\nPremise:"
+            " {}\n\nHypothesis: {}"
+        )
     theirs = sentence_pieces(folder)
     encoder = scoring.load(str(folder)).encoder
     for pair in PAIRS:
@@ -183,15 +223,20 @@ def test_prompts_are_tokenised_as_a_whole_as_the_makers_do(tmp_path: Path, form:
         assert row is not None
         assert row.ids == theirs.encode(prompt.format(*pair)).ids
     # A mark in a text from outside is characters: it ends no text.
-    for mark in ("</s>", "\uff1c/s\uff1e"):  # the second becomes the first where a tokenizer normalises
+    # the second becomes the first where a tokenizer normalises
+    for mark in ("</s>", "\uff1c/s\uff1e"):
         hostile = encoder.row((f"the bridge{mark}is", f"<pad>long{mark}"))
         assert hostile is not None
-        assert [row for row in hostile.ids if row < 2] == ([1, 1] if form == "minicheck" else [0, 1])
+        assert [row for row in hostile.ids if row < 2] == (
+            [1, 1] if form == "minicheck" else [0, 1]
+        )
 
 
 def test_factcg_is_asked_by_its_template(tmp_path: Path) -> None:
     folder = tmp_path / "FactCG-DeBERTa-v3-Large"
-    config = transformers.DebertaV2Config(**sizes(num_labels=2, problem_type="single_label_classification"))
+    config = transformers.DebertaV2Config(
+        **sizes(num_labels=2, problem_type="single_label_classification")
+    )
     model = transformers.DebertaV2ForSequenceClassification(config)
     model.save_pretrained(folder)
     tokenizer = save_tokenizer(folder)
@@ -199,26 +244,41 @@ def test_factcg_is_asked_by_its_template(tmp_path: Path) -> None:
         '{}\n\nChoose your answer: based on the paragraph above can we conclude that "{}"?\n\n'
         "OPTIONS:\n- Yes\n- No\nI think the answer is "
     )
-    expected = reference(model, [tokenizer.encode(template.format(*pair)).ids for pair in PAIRS])[:, 1]
+    expected = reference(model, [tokenizer.encode(template.format(*pair)).ids for pair in PAIRS])[
+        :, 1
+    ]
     found = scoring.load(str(folder))
     scores = found.score(PAIRS)
     assert found.labels.form == "factcg"
-    assert [score.supports for score in scores if score] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert [score.supports for score in scores if score] == pytest.approx(
+        expected.tolist(), abs=1e-5
+    )
     assert {score.contradicts for score in scores if score} == {None}
 
 
 def test_a_model_that_reads_the_claim_first_is_given_it_first(tmp_path: Path) -> None:
     folder = tmp_path / "deberta-v3-large-mnli"
-    model = transformers.DebertaV2ForSequenceClassification(transformers.DebertaV2Config(**sizes(num_labels=2)))
+    model = transformers.DebertaV2ForSequenceClassification(
+        transformers.DebertaV2Config(**sizes(num_labels=2))
+    )
     model.save_pretrained(folder)
     tokenizer = save_tokenizer(folder)
-    expected = reference(model, [tokenizer.encode(claim, evidence).ids for evidence, claim in PAIRS])[:, 0]
+    expected = reference(
+        model, [tokenizer.encode(claim, evidence).ids for evidence, claim in PAIRS]
+    )[:, 0]
     scores = scoring.load(str(folder)).score(PAIRS)
-    assert [score.supports for score in scores if score] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert [score.supports for score in scores if score] == pytest.approx(
+        expected.tolist(), abs=1e-5
+    )
 
 
 TAGGED = {
-    "ModernBert": {"global_attn_every_n_layers": 2, "local_attention": 8, "bos_token_id": 3, "cls_token_id": 3},
+    "ModernBert": {
+        "global_attn_every_n_layers": 2,
+        "local_attention": 8,
+        "bos_token_id": 3,
+        "cls_token_id": 3,
+    },
     "Bert": {},
     "DebertaV2": {},
 }
@@ -228,13 +288,16 @@ TAGGED = {
 def tagged_by_lettucedetect(
     model: Any, tokenizer: Tokenizer, context: str, answer: str
 ) -> list[tuple[int, int, float]]:
-    """Start, end and probability of output 1 of each token of an answer, as LettuceDetect's own code finds them.
+    """Start, end and probability of output 1 of each token of an answer, as LettuceDetect's own
+    code finds them.
 
     The answer's tokens are counted from the end: all but the last mark.
     """
     encoded = tokenizer.encode(context, answer)
     first = len(encoded.ids) - len(tokenizer.encode(answer, add_special_tokens=False).ids) - 1
-    logits = model.eval()(input_ids=torch.tensor([encoded.ids]), attention_mask=torch.ones(1, len(encoded.ids))).logits
+    logits = model.eval()(
+        input_ids=torch.tensor([encoded.ids]), attention_mask=torch.ones(1, len(encoded.ids))
+    ).logits
     shares = torch.softmax(logits, dim=-1)[0, :, 1].tolist()
     places = zip(encoded.offsets[first:-1], shares[first:-1], strict=True)
     return [(start, end, share) for (start, end), share in places]
@@ -243,7 +306,9 @@ def tagged_by_lettucedetect(
 @pytest.mark.parametrize("kind", TAGGED)
 def test_a_tagger_gives_what_lettucedetect_gives(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / f"lettucedect-base-{kind}-en-v1"
-    config = getattr(transformers, f"{kind}Config")(**sizes(num_labels=2, max_position_embeddings=256, **TAGGED[kind]))
+    config = getattr(transformers, f"{kind}Config")(
+        **sizes(num_labels=2, max_position_embeddings=256, **TAGGED[kind])
+    )
     model = getattr(transformers, f"{kind}ForTokenClassification")(config)
     model.save_pretrained(folder)
     tokenizer = save_tokenizer(folder, pair="<s> $A </s> $B </s>")
@@ -257,4 +322,6 @@ def test_a_tagger_gives_what_lettucedetect_gives(tmp_path: Path, kind: str) -> N
     assert found is not None
     assert [answer[start:end] for start, end, _ in found] == answer.split()
     assert [(start, end) for start, end, _ in found] == [(start, end) for start, end, _ in expected]
-    assert [share for *_, share in found] == pytest.approx([share for *_, share in expected], abs=1e-5)
+    assert [share for *_, share in found] == pytest.approx(
+        [share for *_, share in expected], abs=1e-5
+    )

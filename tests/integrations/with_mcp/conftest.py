@@ -1,4 +1,6 @@
-"""A server over HTTP, kept open for all tests that ask for ``door``; each test has cases of its own in it."""
+"""A server over HTTP, kept open for all tests that ask for ``door``; each test has cases of its own
+in it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The SDK's client, and the server it talks to: ``masis mcp`` as a process of its own, over stdio or over HTTP, or the
-same server in this process, where how it is reached makes no difference.
+"""The SDK's client, and the server it talks to: ``masis mcp`` as a process of its own, over stdio
+or over HTTP, or the same server in this process, where how it is reached makes no difference.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ PATIENCE_S = 100.0
 
 BRIDGE = case(
     "bridge",
-    evidence=[{"id": "1", "text": "The bridge is 120 metres long."}, {"id": "2", "text": "It was opened in 1931."}],
+    evidence=[
+        {"id": "1", "text": "The bridge is 120 metres long."},
+        {"id": "2", "text": "It was opened in 1931."},
+    ],
 )
 
 
@@ -42,7 +45,11 @@ class Door:
 
     def __init__(self, transport: str, database: Path, *arguments: str, **environment: str) -> None:
         self.transport, self.database, self.arguments = transport, database, arguments
-        self.environment = {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(database.parent), **environment}
+        self.environment = {
+            "PYTHONPATH": str(ROOT),
+            "XDG_CONFIG_HOME": str(database.parent),
+            **environment,
+        }
         self.log = database.with_name(f"{database.stem}-{transport}.log")
         self.process: subprocess.Popen[str] | None = None
         self.url = ""
@@ -70,7 +77,9 @@ class Door:
         """A new client; over stdio each starts a server of its own."""
         server: Any = self.url or self.inside
         if self.transport == "stdio":
-            server = StdioServerParameters(command=sys.executable, args=self.command, env=self.environment, cwd=ROOT)
+            server = StdioServerParameters(
+                command=sys.executable, args=self.command, env=self.environment, cwd=ROOT
+            )
             with self.log.open("a") as log:
                 async with Client(stdio_client(server, errlog=log), **options) as client:
                     yield client
@@ -85,7 +94,9 @@ class Door:
     def use(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """What the work comes to with the client that is kept open."""
         if self._kept is None:
-            self._kept = self.closing.enter_context(self._portal.wrap_async_context_manager(self.client()))
+            self._kept = self.closing.enter_context(
+                self._portal.wrap_async_context_manager(self.client())
+            )
         return self.run(work(self._kept))
 
     def call(self, tool: str, arguments: dict[str, Any], **options: Any) -> CallToolResult:
@@ -102,7 +113,11 @@ class Door:
 
 
 def inside(
-    database: Path, settings: Settings | None = None, *, concurrency: int | None = None, max_cost: float | None = None
+    database: Path,
+    settings: Settings | None = None,
+    *,
+    concurrency: int | None = None,
+    max_cost: float | None = None,
 ) -> Door:
     """The server on a database, in this process."""
     door, workbench = Door("memory", database), Workbench.open(database, settings)
@@ -116,9 +131,20 @@ def inside(
 def asking(server: ModelServer, transport: str, database: Path, *arguments: str) -> Door:
     """A server whose every role is filled by the model that is served here."""
     config = database.with_name("masis.toml")
-    provider = f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env = "SCRIPTED_KEY"\n'
+    provider = (
+        f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env ='
+        ' "SCRIPTED_KEY"\n'
+    )
     config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\ncall_deadline_s = 60\n{provider}")
-    return Door(transport, database, "--model", "here:m", *arguments, MASIS_CONFIG=str(config), SCRIPTED_KEY=KEY)
+    return Door(
+        transport,
+        database,
+        "--model",
+        "here:m",
+        *arguments,
+        MASIS_CONFIG=str(config),
+        SCRIPTED_KEY=KEY,
+    )
 
 
 def developers() -> dict[str, str]:
@@ -130,21 +156,34 @@ def developers() -> dict[str, str]:
     }
 
 
-def started(arguments: list[str], environment: dict[str, str], **streams: Any) -> subprocess.Popen[str]:
+def started(
+    arguments: list[str], environment: dict[str, str], **streams: Any
+) -> subprocess.Popen[str]:
     """The server as a process of its own."""
     command, env = [sys.executable, *arguments], {**developers(), **environment}
-    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, **streams)
+    return subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, **streams
+    )
 
 
-def started_http(command: list[str], environment: dict[str, str], log: Path) -> tuple[subprocess.Popen[str], str]:
+def started_http(
+    command: list[str], environment: dict[str, str], log: Path
+) -> tuple[subprocess.Popen[str], str]:
     """A server on a free port, and its address, which it says on stderr."""
     with log.open("w") as stderr:
         process = started(
-            [*command, "--transport", "http", "--port", "0"], environment, stdin=subprocess.DEVNULL, stderr=stderr
+            [*command, "--transport", "http", "--port", "0"],
+            environment,
+            stdin=subprocess.DEVNULL,
+            stderr=stderr,
         )
     address: re.Match[str] | None = None
     try:
-        until(lambda: "Serving at" in log.read_text() or process.poll() is not None, "it serves", PATIENCE_S)
+        until(
+            lambda: "Serving at" in log.read_text() or process.poll() is not None,
+            "it serves",
+            PATIENCE_S,
+        )
         address = re.search(r"Serving at (\S+)", log.read_text())
         assert address, f"the server did not start: {log.read_text()}"
     finally:

@@ -17,7 +17,8 @@ PAGE = ROOT / "docs" / "frameworks.md"
 def test_the_example_runs_as_written_and_prints_what_the_page_shows(
     transport: str, tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = [door.url] if transport == "http" else []  # over stdio the example starts a server itself
+    # over stdio the example starts a server itself
+    arguments = [door.url] if transport == "http" else []
     monkeypatch.chdir(tmp_path)
     done = example("mcp/check_an_answer.py", *arguments)
     shown = re.search(r"```text\n(run finished.*?)```", PAGE.read_text(), re.DOTALL)
@@ -26,5 +27,7 @@ def test_the_example_runs_as_written_and_prints_what_the_page_shows(
 
 
 def _heads(printed: str) -> list[str]:
-    """Each line up to its first colon: scores and wordings of the offline auditor may change, what is told does not."""
+    """Each line up to its first colon: scores and wordings of the offline auditor may change, what
+    is told does not.
+    """
     return [line.partition(":")[0] for line in printed.splitlines()]

@@ -1,4 +1,6 @@
-"""The HTTP door: who may come in, how much may be brought, and what is refused before anything is served."""
+"""The HTTP door: who may come in, how much may be brought, and what is refused before anything is
+served.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ HELLO = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    },
 }
 
 
@@ -41,7 +47,9 @@ def status(door: Door, body: bytes = json.dumps(HELLO).encode(), **headers: str)
 
 def refused(*arguments: str, database: Path) -> str:
     """What ``masis mcp`` says as it refuses to serve."""
-    refusal = CliRunner().invoke(main, ["mcp", "--transport", "http", "--db", str(database), *arguments])
+    refusal = CliRunner().invoke(
+        main, ["mcp", "--transport", "http", "--db", str(database), *arguments]
+    )
     assert refusal.stdout == ""
     return f"{refusal.exit_code}: {refusal.stderr}"
 
@@ -54,19 +62,29 @@ def test_a_page_that_rebinds_its_name_or_comes_from_elsewhere_is_refused(door: D
     assert status(door, Host="evil.example.org") == 421
     assert status(door, Host=f"127.0.0.1.evil.example.org:{port}") == 421
     assert status(door, Origin="http://evil.example.org") == 403
-    assert status(door, Origin=f"http://localhost:{(port or 0) + 1}") == 403, "a page of another server here"
+    assert status(door, Origin=f"http://localhost:{(port or 0) + 1}") == 403, (
+        "a page of another server here"
+    )
     assert status(door, Origin="null") == 403
     assert status(door, b" " * (limits.BODY + 1)) == 413
 
 
 def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(database: Path) -> None:
-    with Door("http", database, "--allow-host", "audits.example.org", MASIS_MCP_TOKEN="open sesame, please") as door:
+    with Door(
+        "http",
+        database,
+        "--allow-host",
+        "audits.example.org",
+        MASIS_MCP_TOKEN="open sesame, please",
+    ) as door:
         assert status(door) == 401
         assert status(door, Authorization="Bearer open sesame") == 401
         assert status(door, Authorization="Basic open sesame, please") == 401
         known = {"Authorization": "Bearer open sesame, please"}
         assert status(door, **known) == 200
-        assert status(door, Authorization="bearer open sesame, please") == 200, "the scheme's case doesn't matter"
+        assert status(door, Authorization="bearer open sesame, please") == 200, (
+            "the scheme's case doesn't matter"
+        )
         assert status(door, **known, Host="audits.example.org") == 200
         assert status(door, **known, Host="evil.example.org") == 421
 
@@ -81,7 +99,9 @@ def test_others_come_in_only_by_a_name_that_was_allowed_and_with_the_secret(data
         assert "open sesame, please" not in door.log.read_text()
 
 
-def test_so_many_requests_and_guesses_a_second_and_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_so_many_requests_and_guesses_a_second_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(transports, "GUESSES", (0.001, 3))
     monkeypatch.setattr(limits, "BURST", 2)
     monkeypatch.setattr(limits, "REQUESTS_A_MINUTE", 0.06)
@@ -91,8 +111,14 @@ def test_so_many_requests_and_guesses_a_second_and_no_more(monkeypatch: pytest.M
     with TestClient(transports.app(server, (), token), base_url="http://127.0.0.1:8765") as client:
         guesses = [client.post("/mcp", headers={"authorization": f"Bearer {n}"}) for n in range(5)]
         assert [each.status_code for each in guesses] == [401, 401, 401, 429, 429]
-        asked = [client.post("/mcp", headers={"authorization": f"Bearer {token}"}) for _ in range(3)]
-        assert [each.status_code for each in asked] == [415, 415, 429], "guesses shut nobody out who knows the secret"
+        asked = [
+            client.post("/mcp", headers={"authorization": f"Bearer {token}"}) for _ in range(3)
+        ]
+        assert [each.status_code for each in asked] == [
+            415,
+            415,
+            429,
+        ], "guesses shut nobody out who knows the secret"
         assert int(asked[2].headers["retry-after"]) > 1
     server.close()
     workbench.close()
@@ -103,7 +129,9 @@ def test_an_address_that_others_reach_needs_a_flag_and_a_secret(tmp_path: Path) 
     without_flag = refused("--host", "0.0.0.0", database=database)
     assert without_flag.startswith("2: ")
     assert "--allow-host" in without_flag
-    without_secret = refused("--host", "0.0.0.0", "--allow-host", "audits.example.org", database=database)
+    without_secret = refused(
+        "--host", "0.0.0.0", "--allow-host", "audits.example.org", database=database
+    )
     assert without_secret.startswith("2: ")
     assert "MASIS_MCP_TOKEN" in without_secret
     assert not database.exists(), "nothing was begun"
@@ -127,7 +155,9 @@ def test_an_address_that_others_reach_needs_a_flag_and_a_secret(tmp_path: Path) 
         ("0.0.0.0", ("audits.example.org",), "s" * 15, False),  # a secret that could be guessed
     ],
 )
-def test_who_may_reach_an_address(host: str, allowed: tuple[str, ...], token: str | None, served: bool) -> None:
+def test_who_may_reach_an_address(
+    host: str, allowed: tuple[str, ...], token: str | None, served: bool
+) -> None:
     if served:
         check_address(host, allowed, token)
     else:

@@ -1,4 +1,6 @@
-"""How a server lives and ends: cancellation, the end of its input, signals; and what goes over stdout."""
+"""How a server lives and ends: cancellation, the end of its input, signals; and what goes over
+stdout.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,10 @@ def test_an_audit_that_is_cancelled_makes_no_further_call_and_goes_on_when_asked
 
         door.use(call_and_cancel)
         until(lambda: state(database) == ["interrupted"], "the run is interrupted")
-        paid = {name: models.asked_for(name) for name in ("claims_reply", "verdicts_reply", "critique_reply")}
+        paid = {
+            name: models.asked_for(name)
+            for name in ("claims_reply", "verdicts_reply", "critique_reply")
+        }
         assert paid["critique_reply"] == 1
         models.waits = False
         run = found(door.call("run_audit", {"caseId": "bridge"}))
@@ -90,7 +95,10 @@ def test_a_long_audit_keeps_no_other_call_waiting(database: Path, models: Models
 
         async def meanwhile(client: Client) -> None:
             second = {"case": {**BRIDGE, "id": "second", "query": "How long?"}}
-            calls = [asyncio.ensure_future(client.call_tool("run_audit", second)), await under_way(client, models)]
+            calls = [
+                asyncio.ensure_future(client.call_tool("run_audit", second)),
+                await under_way(client, models),
+            ]
             for tool, arguments in (
                 ("list_queue", {}),
                 ("get_case", {"caseId": "bridge"}),
@@ -98,19 +106,25 @@ def test_a_long_audit_keeps_no_other_call_waiting(database: Path, models: Models
             ):
                 found(await client.call_tool(tool, arguments))
             assert not any(call.done() for call in calls)
-            assert models.asked_for(SLOW) == 1, "one audit at a time, as --concurrency says; the other waits"
+            assert models.asked_for(SLOW) == 1, (
+                "one audit at a time, as --concurrency says; the other waits"
+            )
             for call in calls:
                 call.cancel()
 
         door.use(meanwhile)
 
 
-def test_an_audit_of_the_same_case_asked_for_twice_at_once_is_made_once(database: Path, models: Models) -> None:
+def test_an_audit_of_the_same_case_asked_for_twice_at_once_is_made_once(
+    database: Path, models: Models
+) -> None:
     models.waits = False
     with asking(models.server, "stdio", database) as door:
 
         async def both(client: Client) -> list[Any]:
-            return await asyncio.gather(*(client.call_tool("run_audit", {"caseId": "bridge"}) for _ in range(3)))
+            return await asyncio.gather(
+                *(client.call_tool("run_audit", {"caseId": "bridge"}) for _ in range(3))
+            )
 
         runs = list(map(found, door.use(both)))
     assert len({run["run_id"] for run in runs}) == 1
@@ -139,12 +153,18 @@ def line(method: str, number: int | None = None, **params: Any) -> str:
 
 
 HELLO = line(
-    "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "by hand", "version": "1"}
+    "initialize",
+    1,
+    protocolVersion="2025-06-18",
+    capabilities={},
+    clientInfo={"name": "by hand", "version": "1"},
 ) + line("notifications/initialized")
 AUDIT = line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"})
 
 
-def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end(database: Path) -> None:
+def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end(
+    database: Path,
+) -> None:
     process = spoken(Door("stdio", database, "--log", "debug"))
     wrong = line("tools/call", 3, name="get_run", arguments={"runId": "x"}) + line("no/such", 4)
     speak(process, f"{HELLO}this is no JSON\n\n{AUDIT}{wrong}")
@@ -161,7 +181,9 @@ def test_nothing_but_the_protocol_goes_to_stdout_and_the_end_of_input_is_the_end
     assert BRIDGE["answer"] not in log, "no text in the log unless log_texts says so"
 
 
-def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served(database: Path) -> None:
+def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served(
+    database: Path,
+) -> None:
     process = spoken(Door("stdio", database))
     call = {
         "name": "audit_citations",
@@ -172,7 +194,9 @@ def test_a_message_too_long_is_answered_with_an_error_and_the_next_one_is_served
     speak(process, f"{HELLO}{json.dumps(head)}\n{json.dumps(end)}\n{line('ping', 4)}")
     answers = heard(process, 4)
     process.communicate(timeout=100)
-    assert [answers[each]["error"]["data"] for each in (2, 3)] == [f"message longer than {limits.BODY} bytes"] * 2
+    assert [answers[each]["error"]["data"] for each in (2, 3)] == [
+        f"message longer than {limits.BODY} bytes"
+    ] * 2
     assert answers[4]["result"] == {}
 
 
@@ -193,7 +217,9 @@ def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
     assert "Traceback" not in log
     (run,) = Workbench.open(database).store.runs.for_case("bridge")
     assert run.state == "interrupted"
-    assert run.why == "Stopped in the middle of the audit", "it was left in good order, not found dead"
+    assert run.why == "Stopped in the middle of the audit", (
+        "it was left in good order, not found dead"
+    )
 
 
 def test_over_http_a_signal_ends_it_in_good_order_too(database: Path, models: Models) -> None:

@@ -13,7 +13,10 @@ from tests.llm.asking import KEY, settings_here
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
-DRAFT = "The bridge is 120 metres long. It was opened in 1931, and it is painted in a fine shade of green."
+DRAFT = (
+    "The bridge is 120 metres long. It was opened in 1931, and it is painted in a fine shade of"
+    " green."
+)
 
 CRITIQUED = {"query": BRIDGE["query"], "draft": DRAFT, "sourceIds": ["bridge/1"]}
 CLAIMS = {"claims": ["The bridge is 120 metres long."], "sourceIds": ["bridge/1"]}
@@ -25,7 +28,9 @@ def served() -> Iterator[ModelServer]:
         yield server
 
 
-def opened(database: Path, server: ModelServer, *, price: bool = False, max_cost: float | None = None) -> Door:
+def opened(
+    database: Path, server: ModelServer, *, price: bool = False, max_cost: float | None = None
+) -> Door:
     prices = {"here:m": {"input": 100.0, "output": 1000.0}} if price else {}
     settings = settings_here(server, prices=prices, max_retries=0)
     return inside(database, settings, max_cost=max_cost)
@@ -39,13 +44,17 @@ def test_whoever_starts_the_server_chooses_the_models_and_clients_read_that_data
         critique = door.result("critique_answer", **CRITIQUED, autoRevise=True)
         claims = door.result("verify_claims", **CLAIMS)
         run = door.result("run_audit", caseId="bridge")
-    leaving = {tool.name for tool in tools.tools if tool.annotations and tool.annotations.open_world_hint}
+    leaving = {
+        tool.name for tool in tools.tools if tool.annotations and tool.annotations.open_world_hint
+    }
     assert leaving == {"critique_answer", "verify_claims", "run_audit"}
     assert critique["metadata"]["factsChecked"] >= 1
     assert claims["checks"][0]["judged_by"] == "here:m"
     assert set(run["models"].values()) == {"here:m"}
     assert run["usage"]["calls"] > 0
-    assert {"claims_reply", "critique_reply", "evaluation_reply"} <= {each.schema_name for each in served.requests}
+    assert {"claims_reply", "critique_reply", "evaluation_reply"} <= {
+        each.schema_name for each in served.requests
+    }
 
 
 def test_a_model_that_fails_is_reported_as_unscored_and_never_as_valid_and_the_audit_can_be_made_again(
@@ -84,7 +93,9 @@ def test_a_check_that_takes_long_tells_that_it_is_still_at_work(
     assert told[0][1:] == (None, "seconds, still at work")
 
 
-def test_a_result_shows_which_models_were_asked_and_what_that_cost(database: Path, served: ModelServer) -> None:
+def test_a_result_shows_which_models_were_asked_and_what_that_cost(
+    database: Path, served: ModelServer
+) -> None:
     with opened(database, served, price=True) as door:
         checked = door.call("verify_claims", CLAIMS)
         audited = door.call("run_audit", {"caseId": "bridge"})
@@ -101,7 +112,9 @@ def test_a_result_shows_which_models_were_asked_and_what_that_cost(database: Pat
     assert not read.meta or "masis/cost" not in read.meta
 
 
-def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(database: Path, served: ModelServer) -> None:
+def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(
+    database: Path, served: ModelServer
+) -> None:
     with opened(database, served, price=True, max_cost=0.0001) as door:
         cut = door.call("run_audit", {"caseId": "bridge"})
         asked = len(served.requests)
@@ -119,7 +132,9 @@ def test_the_limit_of_costs_ends_what_asks_models_and_nothing_else(database: Pat
     assert not read.is_error
 
 
-def test_with_a_limit_a_model_of_unknown_price_is_asked_once(database: Path, served: ModelServer) -> None:
+def test_with_a_limit_a_model_of_unknown_price_is_asked_once(
+    database: Path, served: ModelServer
+) -> None:
     with opened(database, served, max_cost=5.0) as door:
         assert not door.call("verify_claims", CLAIMS).is_error
         refused = door.call("verify_claims", CLAIMS)

@@ -20,10 +20,13 @@ def test_a_run_and_its_case_are_resources_whole_and_in_json(door: Door) -> None:
     case = {**BRIDGE, "id": "à/b%2F c?#", "query": "How long is the bridge of à?"}
     made, whole = door.result("run_audit", case=case), door.result("get_case", caseId=case["id"])
     (run,), (kept,) = (
-        door.use(lambda client, uri=each["uri"]: client.read_resource(uri)).contents for each in (made, whole)
+        door.use(lambda client, uri=each["uri"]: client.read_resource(uri)).contents
+        for each in (made, whole)
     )
     assert run.mime_type == kept.mime_type == "application/json"
-    assert Run.model_validate(json.loads(run.text)) == door.workbench().store.runs.get(made["run_id"])
+    assert Run.model_validate(json.loads(run.text)) == door.workbench().store.runs.get(
+        made["run_id"]
+    )
     assert json.loads(kept.text) == whole
     assert json.loads(kept.text)["case"] == case
 
@@ -47,7 +50,10 @@ def test_resources_are_listed_in_pages_newest_first_with_templates_for_the_rest(
     assert uris[0] == "masis://case/listed-59"
     assert {f"masis://case/listed-{number}" for number in range(60)} <= set(uris)
     assert len(set(uris)) == len(uris)
-    assert [template.uri_template for template in templates] == ["masis://run/{run_id}", "masis://case/{case_id}"]
+    assert [template.uri_template for template in templates] == [
+        "masis://run/{run_id}",
+        "masis://case/{case_id}",
+    ]
     assert wrong.code == -32602
 
 
@@ -56,19 +62,26 @@ def test_resources_are_listed_in_pages_newest_first_with_templates_for_the_rest(
     [
         ("masis://run/nothing", "there is no run 'nothing'"),
         ("masis://case/listed", "there is no case 'listed'"),
-        ("masis://decision/1", "there is no resource 'masis://decision/1'. There are masis://run/RUN_ID"),
+        (
+            "masis://decision/1",
+            "there is no resource 'masis://decision/1'. There are masis://run/RUN_ID",
+        ),
         ("file:///etc/passwd", "there is no resource"),
         ("masis://case/", "there is no resource"),
     ],
 )
-def test_an_address_of_nothing_is_an_error_that_says_what_there_is(door: Door, uri: str, expected: str) -> None:
+def test_an_address_of_nothing_is_an_error_that_says_what_there_is(
+    door: Door, uri: str, expected: str
+) -> None:
     with pytest.raises(MCPError) as wrong:
         door.use(lambda client: client.read_resource(uri))
     assert wrong.value.code == -32602
     assert expected in wrong.value.message
 
 
-def test_clients_of_the_generation_before_are_served_too(door: Door, bridge: dict[str, Any]) -> None:
+def test_clients_of_the_generation_before_are_served_too(
+    door: Door, bridge: dict[str, Any]
+) -> None:
     told: list[float] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
@@ -78,8 +91,14 @@ def test_clients_of_the_generation_before_are_served_too(door: Door, bridge: dic
         async with door.client(mode="legacy") as client:
             assert client.instructions is not None
             assert client.server_info.name == "masis-workbench"
-            made = await client.call_tool("run_audit", {"caseId": bridge["id"]}, progress_callback=progress)
-            return [client.protocol_version, found(made), await client.read_resource(found(made)["uri"])]
+            made = await client.call_tool(
+                "run_audit", {"caseId": bridge["id"]}, progress_callback=progress
+            )
+            return [
+                client.protocol_version,
+                found(made),
+                await client.read_resource(found(made)["uri"]),
+            ]
 
     version, made, resource = door.run(legacy())
     assert version < "2026"
@@ -92,7 +111,9 @@ def test_prompts_and_ids_are_offered_to_whoever_types(door: Door, bridge: dict[s
 
     async def typed(client: Client) -> list[Any]:
         listed = await client.list_prompts()
-        said = await client.get_prompt("check_draft", {"question": "How long?", "draft": "It is long."})
+        said = await client.get_prompt(
+            "check_draft", {"question": "How long?", "draft": "It is long."}
+        )
         with pytest.raises(MCPError) as wrong:
             await client.get_prompt("explain_run", {})
         of_case = await client.complete(template, {"name": "case_id", "value": bridge["id"]})

@@ -66,14 +66,18 @@ class Seen:
         (found,) = self.named(name)
         return found
 
-    def audited(self, case: Case, script: Any = None, issues: Any = "always", **settings: Any) -> Run:
+    def audited(
+        self, case: Case, script: Any = None, issues: Any = "always", **settings: Any
+    ) -> Run:
         """An audit by a scripted model, with no more than two iterations."""
         with ModelServer(script or (lambda request: None), issues=issues) as server:
             return run_audit(case, settings_here(server, **({"max_iterations": 2} | settings)))
 
     def path(self, span: ReadableSpan) -> list[str]:
         """The names of a span and those above it, from the root."""
-        by_id = {each.context.span_id: each for each in self.spans.get_finished_spans() if each.context}
+        by_id = {
+            each.context.span_id: each for each in self.spans.get_finished_spans() if each.context
+        }
         names = [span.name]
         while span.parent is not None and span.parent.span_id in by_id:
             span = by_id[span.parent.span_id]
@@ -103,7 +107,11 @@ def watch() -> Iterator[Watch]:
         tracers = TracerProvider()
         tracers.add_span_processor(SimpleSpanProcessor(spans))
         begun.append(
-            telemetry.start(Settings(**settings), tracer_provider=tracers, meter_provider=MeterProvider([reader]))
+            telemetry.start(
+                Settings(**settings),
+                tracer_provider=tracers,
+                meter_provider=MeterProvider([reader]),
+            )
         )
         return Seen(spans, reader, tracers)
 

@@ -46,7 +46,9 @@ def scripted_run() -> Run:
     """Quality 0.4, then 0.8: the second has nothing more to revise."""
     critic = ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)])
     case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [1]."})
-    work = loop.audit(case, roles(critic=critic, reviser=ScriptedReviser()), Settings(), run_id="r1")
+    work = loop.audit(
+        case, roles(critic=critic, reviser=ScriptedReviser()), Settings(), run_id="r1"
+    )
     return run_to_completion(work)
 
 
@@ -69,7 +71,9 @@ def test_every_metric_of_the_specs_arrives_with_its_unit(seen: Seen) -> None:
     arrived = seen.metrics()
     assert {name: arrived[name].unit for name in SPECIFIED if name in arrived} == SPECIFIED
     assert set(arrived) == {metric.name for metric in METRICS}
-    assert {name: found.unit for name, found in arrived.items()} == {metric.name: metric.unit for metric in METRICS}
+    assert {name: found.unit for name, found in arrived.items()} == {
+        metric.name: metric.unit for metric in METRICS
+    }
 
 
 def test_metrics_have_names_of_their_own_and_ascending_bounds() -> None:
@@ -121,12 +125,18 @@ def test_tokens_are_counted_by_role_and_kind(seen: Seen) -> None:
     calls = found["gen_ai.client.operation.duration"]
     assert calls.count == run.usage.calls
     assert calls.sum == pytest.approx(sum(call.ms for call in run.calls) / 1000)
-    asked = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "here", "gen_ai.request.model": "m"}
+    asked = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "here",
+        "gen_ai.request.model": "m",
+    }
     assert all(asked.items() <= dict(point.attributes).items() for point in calls.points)
 
 
 def test_a_failed_call_is_counted_with_its_kind_of_error(seen: Seen) -> None:
-    with ModelServer(lambda request: None, refuses=("json_schema", "json_object"), keys=["another"]) as server:
+    with ModelServer(
+        lambda request: None, refuses=("json_schema", "json_object"), keys=["another"]
+    ) as server:
         run_audit(CASE, settings_here(server, max_iterations=1, max_retries=0))
     calls = seen.metrics()["gen_ai.client.operation.duration"]
     assert "failed" in calls.values("error.type")
@@ -136,7 +146,8 @@ def test_a_failed_call_is_counted_with_its_kind_of_error(seen: Seen) -> None:
 def test_drafts_are_counted_as_the_package_counts_them(seen: Seen) -> None:
     sources = [{"id": "1", "content": "Timeout: 60 seconds"}]
     results = [
-        critique_draft("What is the timeout?", f"The timeout is {seconds} seconds.", sources) for seconds in (30, 60)
+        critique_draft("What is the timeout?", f"The timeout is {seconds} seconds.", sources)
+        for seconds in (30, 60)
     ]
     wanted, found = metrics(results), seen.metrics()
     for name in (name for name in SPECIFIED if name.startswith(("critique_", "claims_"))):

@@ -55,8 +55,15 @@ def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
     } == paths
     assert len(seen.named("iteration")) == run.total_iterations
     assert len(seen.named("chat m")) == run.usage.calls
-    assert len({span.context.trace_id for span in seen.spans.get_finished_spans() if span.context}) == 1
-    assert not [span for span in seen.spans.get_finished_spans() if span.status.status_code is StatusCode.ERROR]
+    assert (
+        len({span.context.trace_id for span in seen.spans.get_finished_spans() if span.context})
+        == 1
+    )
+    assert not [
+        span
+        for span in seen.spans.get_finished_spans()
+        if span.status.status_code is StatusCode.ERROR
+    ]
 
 
 def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
@@ -85,23 +92,34 @@ def test_a_model_call_has_the_attributes_of_the_conventions(seen: Seen) -> None:
     assert agent.items() <= told(seen.one("invoke_agent critic")).items()
 
 
-def test_a_call_that_recorded_replies_answered_says_so_and_is_in_no_metric_of_calls(seen: Seen, tmp_path: Path) -> None:
+def test_a_call_that_recorded_replies_answered_says_so_and_is_in_no_metric_of_calls(
+    seen: Seen, tmp_path: Path
+) -> None:
     file = tmp_path / "replies.jsonl"
     recorded = seen.audited(CASE, issues="none", max_iterations=1, record=str(file))
     seen.spans.clear()
     before = seen.metrics()["gen_ai.client.operation.duration"].count
-    run_audit(CASE, Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | {"max_iterations": 1}))
+    run_audit(
+        CASE,
+        Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | {"max_iterations": 1}),
+    )
     spans = list(map(told, seen.named("chat here:m")))
     assert len(spans) == recorded.usage.calls
-    assert {(each["masis.source"], each["gen_ai.provider.name"]) for each in spans} == {("replay", "replay")}
+    assert {(each["masis.source"], each["gen_ai.provider.name"]) for each in spans} == {
+        ("replay", "replay")
+    }
     assert seen.metrics()["gen_ai.client.operation.duration"].count == before
 
 
 def test_the_names_are_those_of_the_conventions() -> None:
     from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 
-    ours = set(re.findall(r'"(gen_ai\.[a-z_.]+)"', Path(spans.__file__).read_text(encoding="utf-8")))
-    theirs = {value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")}
+    ours = set(
+        re.findall(r'"(gen_ai\.[a-z_.]+)"', Path(spans.__file__).read_text(encoding="utf-8"))
+    )
+    theirs = {
+        value for name, value in vars(gen_ai_attributes).items() if name.startswith("GEN_AI_")
+    }
     assert len(ours) > 10
     assert ours <= theirs
 
@@ -141,7 +159,14 @@ def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Seen) -> None
     assert found["duration_ms"] == pytest.approx(iteration.step_ms["critique"], abs=0.001)
     (judged,) = [event for event in seen.one("evaluation").events if event.name == "evaluator"]
     scores = dict(judged.attributes or {})
-    assert {"node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms"} <= set(scores)
+    assert {
+        "node",
+        "overall_score",
+        "faithfulness",
+        "relevance",
+        "completeness",
+        "duration_ms",
+    } <= set(scores)
     assert scores["faithfulness"] == iteration.evaluation.faithfulness
 
 
@@ -154,11 +179,15 @@ def test_no_text_is_in_a_span_unless_asked_for(watch: Watch) -> None:
 
     bare, whole = watch(), watch(telemetry_texts=True)
     bare.audited(CASE, failing, max_retries=0)
-    critique_draft(CASE.query, CASE.answer or "", [{"id": "1", "content": "The walrus sleeps in Skagen."}])
+    critique_draft(
+        CASE.query, CASE.answer or "", [{"id": "1", "content": "The walrus sleeps in Skagen."}]
+    )
     assert len(bare.spans.get_finished_spans()) == len(whole.spans.get_finished_spans()) > 10
     assert not [text for text in TEXTS if text in bare.text().lower()]
     assert KEY not in whole.text()
-    call = next(found for found in map(told, whole.named("chat m")) if found["masis.role"] == "critic")
+    call = next(
+        found for found in map(told, whole.named("chat m")) if found["masis.role"] == "critic"
+    )
     assert "walrus sleeps" in call["gen_ai.input.messages"]
     assert "gen_ai.system_instructions" in call
     assert '"assistant"' in call["gen_ai.output.messages"]
@@ -184,7 +213,9 @@ def test_audits_side_by_side_keep_their_spans_apart_within_their_callers(seen: S
             list(pool.map(lambda case: run_audit(case, settings), cases[:3]))
     for case in cases:
         request = seen.one(f"request {case.id}")
-        (run,) = [span for span in seen.named("invoke_workflow audit") if span.parent == request.context]
+        (run,) = [
+            span for span in seen.named("invoke_workflow audit") if span.parent == request.context
+        ]
         assert told(run)["masis.case.id"] == case.id
     runs = seen.named("invoke_workflow audit")
     assert len(runs) == 9
@@ -205,7 +236,10 @@ def test_a_failed_reviser_is_an_error_of_its_step_and_of_the_run(seen: Seen) -> 
     run_to_completion(loop.audit(CASE, failing, Settings(), run_id="r1"))
     step, run = seen.one("revision"), seen.one("invoke_workflow audit")
     for each in (step, run):
-        assert (each.status.status_code, each.status.description) == (StatusCode.ERROR, "CRITIC-ERR-002")
+        assert (each.status.status_code, each.status.description) == (
+            StatusCode.ERROR,
+            "CRITIC-ERR-002",
+        )
     assert told(step)["error.type"] == "CRITIC-ERR-002"
     assert seen.path(step) == ["invoke_workflow audit", "iteration", "revision"]
     assert seen.one("critique").status.status_code is StatusCode.UNSET
@@ -221,7 +255,10 @@ def test_a_call_without_an_answer_is_an_error_with_its_tries(seen: Seen) -> None
     assert (call.status.description, told(call)["error.type"]) == ("failed", "failed")
     assert told(call)["masis.tries"] == 2
     step = seen.one("invoke_agent critic")
-    assert (step.status.status_code, step.status.description) == (StatusCode.ERROR, "CRITIC-ERR-003")
+    assert (step.status.status_code, step.status.description) == (
+        StatusCode.ERROR,
+        "CRITIC-ERR-003",
+    )
     assert [event.name for event in step.events] == ["call_retried", "warning", "critic"]
 
 
@@ -233,7 +270,10 @@ def test_a_run_that_is_cut_short_ends_its_spans(seen: Seen) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_audit(CASE, Settings(), stop)
     run = seen.one("invoke_workflow audit")
-    assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, "KeyboardInterrupt")
+    assert (run.status.status_code, run.status.description) == (
+        StatusCode.ERROR,
+        "KeyboardInterrupt",
+    )
     assert seen.one("critique").parent == seen.one("iteration").context
     assert trace.get_current_span() is trace.INVALID_SPAN
     assert not seen.metrics()
@@ -247,7 +287,9 @@ def test_a_run_that_a_person_stops_is_no_error(seen: Seen) -> None:
 
 
 def test_a_critique_of_a_draft_has_a_span_around_its_audit(seen: Seen) -> None:
-    critique_draft("How long?", "It is 30 seconds long.", [{"id": "1", "content": "It is 60 seconds long."}])
+    critique_draft(
+        "How long?", "It is 30 seconds long.", [{"id": "1", "content": "It is 60 seconds long."}]
+    )
     draft, audit = seen.one("invoke_workflow critique_draft"), seen.one("invoke_workflow audit")
     assert audit.parent == draft.context
     assert told(audit)["masis.operation"] == "critique_draft"
@@ -257,7 +299,11 @@ def test_a_critique_of_a_draft_has_a_span_around_its_audit(seen: Seen) -> None:
 
 def test_a_screening_has_spans_for_itself_and_its_rounds(seen: Seen) -> None:
     abstracts = [
-        Abstract(id=str(number), title=f"Walrus sleep, a trial {number}", text="We randomised 200 patients to sleep.")
+        Abstract(
+            id=str(number),
+            title=f"Walrus sleep, a trial {number}",
+            text="We randomised 200 patients to sleep.",
+        )
         for number in range(3)
     ]
     found = masis.screen_abstracts("Does sleep help?", abstracts)
@@ -286,4 +332,7 @@ def test_a_line_of_the_log_says_where_in_the_trace_it_was_written(watch: Watch) 
         logger.setLevel(logging.NOTSET)
     step = next(line for line in lines if line.get("node") == "critic")
     critique = seen.one("critique").context
-    assert (step["trace_id"], step["span_id"]) == (f"{critique.trace_id:032x}", f"{critique.span_id:016x}")
+    assert (step["trace_id"], step["span_id"]) == (
+        f"{critique.trace_id:032x}",
+        f"{critique.span_id:016x}",
+    )

@@ -42,7 +42,9 @@ class Collector:
     def take(self, path: str, body: bytes) -> None:
         if path == "/v1/traces":
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                self.resources.append({each.key: each.value.string_value for each in resource.resource.attributes})
+                self.resources.append(
+                    {each.key: each.value.string_value for each in resource.resource.attributes}
+                )
                 self.spans += [span for scope in resource.scope_spans for span in scope.spans]
         else:
             assert path == "/v1/metrics"
@@ -86,23 +88,29 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_off_means_that_opentelemetry_is_not_imported() -> None:
     code = (
-        "import sys, masis; from masis.integrations import telemetry; from masis import Settings, Case;"
-        "telemetry.start(Settings());"
-        "masis.run_audit(Case(id='1', query='How?', answer='So [1].', evidence=[{'id': '1', 'text': 'So.'}]));"
-        "print([name for name in sys.modules if name.startswith('opentelemetry')])"
+        "import sys, masis; from masis.integrations import telemetry; from masis import Settings,"
+        " Case;telemetry.start(Settings());masis.run_audit(Case(id='1', query='How?', answer='So"
+        " [1].', evidence=[{'id': '1', 'text': 'So.'}]));print([name for name in sys.modules if"
+        " name.startswith('opentelemetry')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert done.stdout.strip() == "[]"
 
 
-def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_and_metrics_reach_a_collector_over_http(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
     with telemetry.start(Settings(telemetry="otlp")) as on:
         assert on.on
         assert telemetry.start(Settings(telemetry="otlp")) is on  # once a process
         run = run_audit(CASE, Settings(max_iterations=2))
     assert not on.on
-    assert {"invoke_workflow audit", "iteration", "critique"} <= {span.name for span in collector.spans}
+    assert {"invoke_workflow audit", "iteration", "critique"} <= {
+        span.name for span in collector.spans
+    }
     (audit,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
     told = {each.key: each.value for each in audit.attributes}
     assert told["masis.run.id"].string_value == run.id
@@ -111,12 +119,17 @@ def test_spans_and_metrics_reach_a_collector_over_http(collector: Collector, mon
     assert (point.count, point.sum) == (1, run.total_iterations)
     assert collector.metrics["critique_latency_ms"].unit == "ms"
     resource = collector.resources[0]
-    assert (resource["service.name"], resource["deployment.environment.name"]) == ("masis-workbench", "test")
+    assert (resource["service.name"], resource["deployment.environment.name"]) == (
+        "masis-workbench",
+        "test",
+    )
 
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A sender that goes on trying draws random numbers, which Hypothesis reports in whatever test comes next."""
+    """A sender that goes on trying draws random numbers, which Hypothesis reports in whatever test
+    comes next.
+    """
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
     before = set(threading.enumerate())
     yield
@@ -134,7 +147,11 @@ def test_a_collector_that_is_down_fails_no_audit_and_is_reported_once(
     on.end(within_s=1.0)
     assert [run.final_answer for run in runs] == [run.final_answer for run in bare]
     until(lambda: any(record.name == "masis.telemetry" for record in caplog.records), "a warning")
-    told = [record for record in caplog.records if record.name == "masis.telemetry" and record.levelname == "WARNING"]
+    told = [
+        record
+        for record in caplog.records
+        if record.name == "masis.telemetry" and record.levelname == "WARNING"
+    ]
     assert len(told) == 1
     assert "not delivered" in told[0].getMessage()
 
@@ -160,7 +177,9 @@ def test_after_ctrl_c_what_was_measured_is_sent(tmp_path: Path, collector: Colle
         "OTEL_BSP_SCHEDULE_DELAY": "600000",
         "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "2048",
     }
-    with start("audit", case_file(tmp_path, 3000), "--log", "info", environment=environment, cwd=tmp_path) as under_way:
+    with start(
+        "audit", case_file(tmp_path, 3000), "--log", "info", environment=environment, cwd=tmp_path
+    ) as under_way:
         assert under_way.stderr is not None
         for line in under_way.stderr:
             if "ends after" in line:
@@ -197,11 +216,19 @@ def test_a_worker_of_the_page_sends_what_it_measured(
 def test_no_key_of_a_collector_is_in_the_log(
     closed: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", closed.replace("http://", "http://me:SECRET@"))
+    monkeypatch.setenv(
+        "OTEL_EXPORTER_OTLP_ENDPOINT", closed.replace("http://", "http://me:SECRET@")
+    )
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key SECRET")
     with caplog.at_level("DEBUG"):
         on = telemetry.start(Settings(telemetry="otlp"))
         run_audit(CASE)
         on.end(1.0)
-        until(lambda: any(record.name == "masis.telemetry" for record in caplog.records), "a warning")
-    assert not [record for record in caplog.records if "SECRET" in record.getMessage() and "masis" in record.name]
+        until(
+            lambda: any(record.name == "masis.telemetry" for record in caplog.records), "a warning"
+        )
+    assert not [
+        record
+        for record in caplog.records
+        if "SECRET" in record.getMessage() and "masis" in record.name
+    ]

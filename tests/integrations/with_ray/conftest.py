@@ -1,4 +1,6 @@
-"""Ray on this machine, started once for the tests of a file; its folder has a short path, as its sockets need."""
+"""Ray on this machine, started once for the tests of a file; its folder has a short path, as its
+sockets need.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Audits on Ray: the same as elsewhere, each case once, whatever is in the way.
 
-One small audit runs always, on this machine's cores; what kills workers, waits or spends runs with --soak.
+One small audit runs always, on this machine's cores; what kills workers, waits or spends runs with
+--soak.
 """
 
 from __future__ import annotations
@@ -55,24 +56,37 @@ def test_a_folder_is_audited_as_each_case_would_be_alone_and_no_case_twice(tmp_p
     assert (found.pop(None)["outcome"], report.totals.failed) == ("failed", 1)
     assert set(found) == {each["id"] for each in cases}
     for each in cases:
-        alone, run = run_audit(Case.model_validate(each)), Run.model_validate_json(found[each["id"]]["run_json"])
-        assert (run.final_answer, run.final_quality_score) == (alone.final_answer, alone.final_quality_score)
+        alone, run = (
+            run_audit(Case.model_validate(each)),
+            Run.model_validate_json(found[each["id"]]["run_json"]),
+        )
+        assert (run.final_answer, run.final_quality_score) == (
+            alone.final_answer,
+            alone.final_quality_score,
+        )
         assert run.review_reasons == alone.review_reasons
 
     assert audit_on_ray(job).totals == Totals(), "once more, nothing is audited"
 
 
 @pytest.mark.soak
-def test_a_case_that_ends_its_worker_is_set_aside_and_the_others_are_audited(tmp_path: Path) -> None:
+def test_a_case_that_ends_its_worker_is_set_aside_and_the_others_are_audited(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines(*numbered(6), case("kills-1"), case("raises-1"), *numbered(6, "after")))
     said: list[str] = []
 
-    report = audit_on_ray(RayAudit(str(file), str(tmp_path / "out"), Settings(), chunk=7, tries=2), failed=said.append)
+    report = audit_on_ray(
+        RayAudit(str(file), str(tmp_path / "out"), Settings(), chunk=7, tries=2), failed=said.append
+    )
 
     found = rows(tmp_path / "out")
     assert len(found) == 14
-    assert {name for name, row in found.items() if row["outcome"] == "failed"} == {"kills-1", "raises-1"}
+    assert {name for name, row in found.items() if row["outcome"] == "failed"} == {
+        "kills-1",
+        "raises-1",
+    }
     assert "the worker ended 2 times" in found["kills-1"]["error"]
     assert found["raises-1"]["error"] == "RuntimeError: cannot be audited"
     assert found["raises-1"]["tries"] == 2

@@ -35,8 +35,12 @@ pytestmark = [
 
 
 def written(file: Path, number: int) -> Path:
-    """An input of that many cases, each of which takes a fifth of a second in workers that know the poison."""
-    file.write_bytes(lines(*(case(f"slow-{n}", query=f"How long is bridge {n}?") for n in range(number))))
+    """An input of that many cases, each of which takes a fifth of a second in workers that know the
+    poison.
+    """
+    file.write_bytes(
+        lines(*(case(f"slow-{n}", query=f"How long is bridge {n}?") for n in range(number)))
+    )
     return file
 
 
@@ -44,7 +48,10 @@ def result(out: Path) -> dict[str, tuple[Any, ...]]:
     """What an audit came to, without what differs from run to run; each case stands there once."""
     found = open_lake(str(out)).to_table().to_pylist()
     assert len({row["case_id"] for row in found}) == len(found)
-    return {row["case_id"]: judged(row["outcome"], Run.model_validate_json(row["run_json"])) for row in found}
+    return {
+        row["case_id"]: judged(row["outcome"], Run.model_validate_json(row["run_json"]))
+        for row in found
+    }
 
 
 def undisturbed(file: Path) -> dict[str, tuple[Any, ...]]:
@@ -54,7 +61,13 @@ def undisturbed(file: Path) -> dict[str, tuple[Any, ...]]:
 
 
 def judged(outcome: str, run: Run) -> tuple[Any, ...]:
-    return outcome, run.review_reasons, run.final_quality_score, run.final_answer, run.total_iterations
+    return (
+        outcome,
+        run.review_reasons,
+        run.final_quality_score,
+        run.final_answer,
+        run.total_iterations,
+    )
 
 
 @contextlib.contextmanager
@@ -73,7 +86,9 @@ def two_nodes(folder: str) -> Iterator[Cluster]:
 
 
 @pytest.mark.soak(full=10)
-def test_a_killed_node_changes_nothing_in_the_output(tmp_path: Path, folder: str, rounds: int) -> None:
+def test_a_killed_node_changes_nothing_in_the_output(
+    tmp_path: Path, folder: str, rounds: int
+) -> None:
     file = written(tmp_path / "cases.jsonl", 400)
     with two_nodes(folder) as cluster:
         expected = undisturbed(file)
@@ -82,14 +97,18 @@ def test_a_killed_node_changes_nothing_in_the_output(tmp_path: Path, folder: str
             after = random.Random(trial).randrange(5, 200)
             killing = threading.Event()
 
-            def kill_node(totals: Totals, total: int, before: int, after: int = after, once: Any = killing) -> bool:
+            def kill_node(
+                totals: Totals, total: int, before: int, after: int = after, once: Any = killing
+            ) -> bool:
                 if totals.cases >= after and not once.is_set():
                     once.set()
                     [node] = cluster.worker_nodes
                     cluster.remove_node(node, allow_graceful=False)
                 return False
 
-            assert audit_on_ray(RayAudit(str(file), str(out), Settings(), chunk=5), kill_node).complete
+            assert audit_on_ray(
+                RayAudit(str(file), str(out), Settings(), chunk=5), kill_node
+            ).complete
             assert killing.is_set()
             assert result(out) == expected
             cluster.add_node(num_cpus=1, object_store_memory=100 * 2**20)
@@ -97,14 +116,29 @@ def test_a_killed_node_changes_nothing_in_the_output(tmp_path: Path, folder: str
 
 
 @pytest.mark.soak(full=10)
-def test_a_killed_driver_goes_on_with_the_same_command_and_leaves_no_process(tmp_path: Path, rounds: int) -> None:
+def test_a_killed_driver_goes_on_with_the_same_command_and_leaves_no_process(
+    tmp_path: Path, rounds: int
+) -> None:
     file = written(tmp_path / "cases.jsonl", 1000)
-    command = [sys.executable, "-m", "masis.cli", "audit", str(file), "--engine", "ray", "--concurrency", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "masis.cli",
+        "audit",
+        str(file),
+        "--engine",
+        "ray",
+        "--concurrency",
+        "2",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": "/tmp"}
 
     def started(out: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [*command, "--out", str(out)], env=environment, start_new_session=True, stderr=subprocess.DEVNULL
+            [*command, "--out", str(out)],
+            env=environment,
+            start_new_session=True,
+            stderr=subprocess.DEVNULL,
         )
 
     expected = undisturbed(file)
@@ -114,16 +148,23 @@ def test_a_killed_driver_goes_on_with_the_same_command_and_leaves_no_process(tmp
         assert started(out).wait(240) == 0
         assert result(out) == expected
         marked = {f"{each.parent.name}-{each.name[:6]}" for each in out.glob("_masis/done/*/*")}
-        again = [path for path, at in before.items() if path.stat().st_mtime_ns != at and path.stem in marked]
+        again = [
+            path
+            for path, at in before.items()
+            if path.stat().st_mtime_ns != at and path.stem in marked
+        ]
         assert len(again) <= 2  # the shards that were under way, one for each worker
 
 
 def killed(driver: subprocess.Popen[bytes], out: Path, shards: int) -> dict[Path, int]:
-    """Kill a driver once so many shards are written; returns the files, with the time they were written."""
+    """Kill a driver once so many shards are written; returns the files, with the time they were
+    written.
+    """
     until(lambda: len(list(out.glob("_masis/done/*/*"))) >= shards, "a shard is written", 120)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    # Ray's own helpers go up to two minutes later; what audits must be gone before the command is given again.
+    # Ray's own helpers go up to two minutes later; what audits must be gone before the command is
+    # given again.
     until(lambda: not alive(driver.pid, "MapWorker"), "the workers end with the driver", 60)
     return {path: path.stat().st_mtime_ns for path in out.glob("outcome=*/*.parquet")}
 

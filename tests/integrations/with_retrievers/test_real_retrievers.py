@@ -6,7 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
@@ -25,7 +28,10 @@ from masis.pipeline import documents
 from masis.schema.drafts import PipelineOptions, PipelineResult
 
 QUESTION = "How long is the bridge, and when was it opened?"
-TEXTS = {"a": "The bridge is 120 metres long and made of steel.", "b": "The bridge was opened in 1931 by the mayor."}
+TEXTS = {
+    "a": "The bridge is 120 metres long and made of steel.",
+    "b": "The bridge was opened in 1931 by the mayor.",
+}
 DRAFT = "The bridge is 180 metres long [a]. The bridge was opened in 1931 by the mayor [b]."
 ONLY_SEARCH = PipelineOptions(generate_answer=False)
 
@@ -33,8 +39,13 @@ ONLY_SEARCH = PipelineOptions(generate_answer=False)
 class OfLangChain(BaseRetriever):
     """A retriever as its documentation shows one."""
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return [Document(page_content=text, id=name, metadata={"source": f"{name}.md"}) for name, text in TEXTS.items()]
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return [
+            Document(page_content=text, id=name, metadata={"source": f"{name}.md"})
+            for name, text in TEXTS.items()
+        ]
 
 
 class AsyncOfLangChain(OfLangChain):
@@ -50,7 +61,10 @@ class OfLlamaIndex(LlamaRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [
-            NodeWithScore(node=TextNode(id_=name, text=text, metadata={"file_path": f"{name}.md"}), score=score)
+            NodeWithScore(
+                node=TextNode(id_=name, text=text, metadata={"file_path": f"{name}.md"}),
+                score=score,
+            )
             for (name, text), score in zip(TEXTS.items(), (0.9, 0.4), strict=True)
         ]
 
@@ -64,7 +78,9 @@ def both(retriever: Any, **kwargs: Any) -> list[PipelineResult]:
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE", "REQ-CRITIC-026", "REQ-CRITIC-027")
-@pytest.mark.parametrize("retriever", [OfLangChain(), OfLlamaIndex()], ids=["langchain", "llama-index"])
+@pytest.mark.parametrize(
+    "retriever", [OfLangChain(), OfLlamaIndex()], ids=["langchain", "llama-index"]
+)
 def test_a_question_goes_through_a_real_retriever_to_a_critique(retriever: Any) -> None:
     for found in both(retriever, draft=lambda query, context: DRAFT):
         assert [each.id for each in found.search_results] == ["a", "b"]
@@ -86,7 +102,9 @@ def test_a_vector_store_of_langchain() -> None:
     store.add_documents([Document(page_content=text, id=name) for name, text in TEXTS.items()])
     for found in both(store.as_retriever(search_kwargs={"k": 2}), options=ONLY_SEARCH):
         assert sorted(each.id for each in found.search_results) == ["a", "b"]
-    for found in both(lambda query: store.similarity_search_with_score(query, k=2), options=ONLY_SEARCH):
+    for found in both(
+        lambda query: store.similarity_search_with_score(query, k=2), options=ONLY_SEARCH
+    ):
         assert sorted(each.id for each in found.search_results) == ["a", "b"]
         assert all(each.relevance_score is not None for each in found.search_results)
 
@@ -101,10 +119,13 @@ def test_an_index_of_llama_index() -> None:
 
 
 def test_a_chain_of_langchain_writes_the_draft() -> None:
-    prompt = ChatPromptTemplate.from_messages([("system", "Answer from: {context}"), ("human", "{question}")])
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "Answer from: {context}"), ("human", "{question}")]
+    )
     chain = prompt | FakeListChatModel(responses=[DRAFT])
     for found in both(
-        OfLangChain(), draft=lambda query, context: chain.invoke({"question": query, "context": context})
+        OfLangChain(),
+        draft=lambda query, context: chain.invoke({"question": query, "context": context}),
     ):
         assert found.draft == DRAFT
     runnable = RunnableLambda(lambda query: OfLangChain().invoke(query))
@@ -116,7 +137,9 @@ def test_documents_of_both_are_evidence_for_the_decorator_and_the_assertion() ->
     of_langchain, of_llama = OfLangChain().invoke(QUESTION), OfLlamaIndex().retrieve(QUESTION)
     assert [each.id for each in documents([*of_langchain, *of_llama])] == ["a", "b"]
     for found in (of_langchain, of_llama):
-        assert masis.assert_grounded("The bridge was opened in 1931 by the mayor [b].", found).grounded
+        assert masis.assert_grounded(
+            "The bridge was opened in 1931 by the mayor [b].", found
+        ).grounded
         with pytest.raises(AssertionError):
             masis.assert_grounded(DRAFT, found)
 

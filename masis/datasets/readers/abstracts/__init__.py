@@ -1,8 +1,10 @@
-"""Files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text, tables (CSV); the first lines show which.
+"""Files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text, tables (CSV); the first
+lines show which.
 
-Records come one at a time, so memory stays flat whatever the size of the file; one that can't be read is an error that
-names file, line, record and cure, and the others come all the same. Repeated records are yielded each time: whoever
-stores them recognises duplicates (``masis/screening/sources/records.py``) and counts them.
+Records come one at a time, so memory stays flat whatever the size of the file; one that can't be
+read is an error that names file, line, record and cure, and the others come all the same. Repeated
+records are yielded each time: whoever stores them recognises duplicates
+(``masis/screening/sources/records.py``) and counts them.
 """
 
 from __future__ import annotations
@@ -32,23 +34,33 @@ _ALSO_CALLED = {
     "pmid": ("pubmed_id",),
     "url": ("link", "urls"),
     "keywords": ("keyword", "author_keywords", "mesh_terms"),
-    "publication_types": ("publication_type", "pub_types", "pubtype", "document_type", "article_type", "type_of_work"),
+    "publication_types": (
+        "publication_type",
+        "pub_types",
+        "pubtype",
+        "document_type",
+        "article_type",
+        "type_of_work",
+    ),
 }
 _TEXTS = frozenset({"id", "title", "text", "journal", "doi", "pmid", "url"})
 _LISTS = frozenset({"authors", "keywords", "publication_types"})
 
 
 def read_fields(data: dict[str, Any], source: str) -> Abstract:
-    """Return a record of JSON or a row of a table as an abstract, whatever its fields are called; others are kept.
+    """Return a record of JSON or a row of a table as an abstract, whatever its fields are called;
+    others are kept.
 
-    One without an id gets one from its PubMed id, its DOI or its title. Raises InputError naming a field.
+    One without an id gets one from its PubMed id, its DOI or its title. Raises InputError naming a
+    field.
     """
     fields = dict(data)
     for name, others in _ALSO_CALLED.items():
         found = next((other for other in others if other in fields), None)
         if name not in fields and found is not None:
             fields[name] = fields.pop(found)
-    if "publication_types" not in fields and isinstance(fields.get("type"), str):  # of any program: kept as type too
+    # of any program: kept as type too
+    if "publication_types" not in fields and isinstance(fields.get("type"), str):
         fields["publication_types"] = fields["type"]
     if fields.get("is_retracted") in (True, "true", "True"):
         fields["publication_types"] = [RETRACTED_TYPE]
@@ -58,11 +70,17 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
         fields[name] = _list(fields[name], name)
     if (given := fields.get("year")) is not None:
         if not isinstance(given, str | int) or isinstance(given, bool):
-            raise InputError(f"is {kind_of(given)}, must be a year", cure='Write it as "year": 2019.', field="year")
+            raise InputError(
+                f"is {kind_of(given)}, must be a year",
+                cure='Write it as "year": 2019.',
+                field="year",
+            )
         fields["year"] = year_of(str(given))
         if fields["year"] is None and given:  # "in press": the record is kept all the same
             fields["year_as_given"] = given
-    known: dict[str, Any] = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid", "year")}
+    known: dict[str, Any] = {
+        name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid", "year")
+    }
     stated = {key: value for key, value in fields.items() if value not in (None, "")}
     return validate_abstract({"id": abstract_of(**known).id, "source": source} | stated)
 
@@ -79,14 +97,21 @@ def _list(value: Any, name: str) -> list[str]:
     given = [] if value is None else re.split(r"[;|]", value) if isinstance(value, str) else value
     if isinstance(given, list) and all(isinstance(item, str) for item in given):
         return [item.strip() for item in given if item.strip()]
-    raise InputError(f"is {kind_of(value)}, must be a list of texts", cure='Write it as ["...", "..."].', field=name)
+    raise InputError(
+        f"is {kind_of(value)}, must be a list of texts",
+        cure='Write it as ["...", "..."].',
+        field=name,
+    )
 
 
 AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "medline", "csv"]
 FORMATS: tuple[AbstractFormat, ...] = get_args(AbstractFormat)
 
 _LOOKED_AT = 8192
-_A_TITLE = re.compile(rb"[^\n]{0,4000}?(?<![a-z0-9])(?:title|article title)\"?[ \t]{0,10}(?=[,;\t\r\n])", re.IGNORECASE)
+_A_TITLE = re.compile(
+    rb"[^\n]{0,4000}?(?<![a-z0-9])(?:title|article title)\"?[ \t]{0,10}(?=[,;\t\r\n])",
+    re.IGNORECASE,
+)
 """A first line with a column that is called title."""
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
@@ -95,7 +120,12 @@ _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
     ("medline", re.compile(rb"(?:\A|.*?\n)PMID- ?\d", re.DOTALL)),
     ("ris", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}TY  -", re.DOTALL)),
     ("csv", _A_TITLE),
-    ("bibtex", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}@[ \t]{0,10}[a-zA-Z]{1,40}[ \t]{0,10}[{(]", re.DOTALL)),
+    (
+        "bibtex",
+        re.compile(
+            rb"(?:\A|.*?\n)[ \t]{0,100}@[ \t]{0,10}[a-zA-Z]{1,40}[ \t]{0,10}[{(]", re.DOTALL
+        ),
+    ),
 )
 _CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
 
@@ -103,11 +133,12 @@ _CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name 
 def read_abstracts(
     source: Path | BinaryIO, *, name: str | None = None, form: AbstractFormat | None = None
 ) -> Iterator[Abstract | InputError]:
-    """Return an iterator over the abstracts of a file, with an InputError for every record that can't be read.
+    """Return an iterator over the abstracts of a file, with an InputError for every record that
+    can't be read.
 
-    ``name`` is how errors and the records' ``source`` name it; the ``form`` is recognised by the first lines where
-    none is given. Raises InputError where the file can't be opened (at once), is in none of the formats or holds no
-    abstract (on reading).
+    ``name`` is how errors and the records' ``source`` name it; the ``form`` is recognised by the
+    first lines where none is given. Raises InputError where the file can't be opened (at once), is
+    in none of the formats or holds no abstract (on reading).
     """
     if isinstance(source, Path):
         return _read(open_lines(source), name or str(source), form, close=True)
@@ -117,16 +148,24 @@ def read_abstracts(
 def _read(
     stream: BinaryIO, name: str, form: AbstractFormat | None, *, close: bool = False
 ) -> Iterator[Abstract | InputError]:
-    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", stream))
+    buffered = (
+        stream
+        if isinstance(stream, io.BufferedReader)
+        else io.BufferedReader(cast("io.RawIOBase", stream))
+    )
     found = False
     try:
-        for each in _records(buffered, form or detect(buffered.peek(_LOOKED_AT)[:_LOOKED_AT]), Path(name).name):
+        for each in _records(
+            buffered, form or detect(buffered.peek(_LOOKED_AT)[:_LOOKED_AT]), Path(name).name
+        ):
             found = True
             yield each.at(file=name) if isinstance(each, InputError) else each
     except InputError as error:
         raise error.at(file=name) from error
     except OSError as error:
-        raise InputError(f"can't be read ({error.strerror})", cure="Check the file.", file=name) from error
+        raise InputError(
+            f"can't be read ({error.strerror})", cure="Check the file.", file=name
+        ) from error
     finally:
         if buffered is not stream:
             buffered.detach()  # else it would close the caller's stream with itself
@@ -136,7 +175,9 @@ def _read(
         raise InputError("holds no abstract", cure=_CURE, file=name)
 
 
-def _records(stream: BinaryIO, form: AbstractFormat, source: str) -> Iterator[Abstract | InputError]:
+def _records(
+    stream: BinaryIO, form: AbstractFormat, source: str
+) -> Iterator[Abstract | InputError]:
     if form in _READERS:
         yield from _READERS[form](stream, source=source)
         return
@@ -147,7 +188,10 @@ def _records(stream: BinaryIO, form: AbstractFormat, source: str) -> Iterator[Ab
             fields = row.value
             if row.table:  # empty cells are absent, and columns have the plain form of their names
                 filled = {name: cell.strip() for name, cell in fields.items() if cell.strip()}
-                fields = {_NO_NAME.sub("_", name.lower()).strip("_"): cell for name, cell in filled.items()}
+                fields = {
+                    _NO_NAME.sub("_", name.lower()).strip("_"): cell
+                    for name, cell in filled.items()
+                }
             yield read_fields(fields, source)
         except InputError as error:
             yield error.at(line=row.number)
@@ -157,7 +201,12 @@ def _read_pubmed_xml(stream: BinaryIO, *, source: str) -> Iterator[Abstract | In
     return (article.found for article in read_articles(stream, source=source))
 
 
-_READERS = {"pubmed_xml": _read_pubmed_xml, "ris": read_ris, "bibtex": read_bibtex, "medline": read_medline}
+_READERS = {
+    "pubmed_xml": _read_pubmed_xml,
+    "ris": read_ris,
+    "bibtex": read_bibtex,
+    "medline": read_medline,
+}
 
 
 def detect(beginning: bytes) -> AbstractFormat:

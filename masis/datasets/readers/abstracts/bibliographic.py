@@ -1,8 +1,10 @@
-"""Records of bibliographic text files, each a block of lines: RIS, MEDLINE text as PubMed saves it, and BibTeX.
+"""Records of bibliographic text files, each a block of lines: RIS, MEDLINE text as PubMed saves it,
+and BibTeX.
 
-A record of RIS is read by rispy, an entry of BibTeX by bibtexparser, its TeX made plain text by pylatexenc. MEDLINE
-(https://www.nlm.nih.gov/bsd/mms/medlineelements.html), a tag of up to four letters, a dash and the field, which blanks
-continue, is parsed here: the only packaged parser comes with 15 MB of molecular biology.
+A record of RIS is read by rispy, an entry of BibTeX by bibtexparser, its TeX made plain text by
+pylatexenc. MEDLINE (https://www.nlm.nih.gov/bsd/mms/medlineelements.html), a tag of up to four
+letters, a dash and the field, which blanks continue, is parsed here: the only packaged parser comes
+with 15 MB of molecular biology.
 """
 
 from __future__ import annotations
@@ -27,14 +29,18 @@ from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
 from masis.screening.sources.records import abstract_of, collapse_blanks
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""A whole abstract stands on one line in many exports; one of four million letters is no abstract."""
+"""A whole abstract stands on one line in many exports; one of four million letters is
+no abstract.
+"""
 
 MAX_RECORD_CHARACTERS = 8 * 1024 * 1024
 """A longer record has lost its end: what follows is read from the next one on."""
 
 
 class Block:
-    """The lines of one record as they are gathered; what doesn't fit in memory or isn't text is its ``problem``."""
+    """The lines of one record as they are gathered; what doesn't fit in memory or isn't text is its
+    ``problem``.
+    """
 
     def __init__(self, number: int, line: int) -> None:
         self.number, self.line, self.ended = number, line, False
@@ -72,10 +78,12 @@ class Block:
 def read_blocks(
     stream: BinaryIO, begins: re.Pattern[str], ends: re.Pattern[str] | None = None, stray: str = ""
 ) -> Iterator[Block | InputError]:
-    """Yield the records of a file, each of which begins at a line of its own, and ends as ``ends`` says or at the next.
+    """Yield the records of a file, each of which begins at a line of its own, and ends as ``ends``
+    says or at the next.
 
-    A line that is part of no record is an error, the first of several, whose cure is ``stray``. What stands before the
-    first record (an export's own header) is passed over where records have an end.
+    A line that is part of no record is an error, the first of several, whose cure is ``stray``.
+    What stands before the first record (an export's own header) is passed over where records have
+    an end.
     """
     block: Block | None = None
     number, strayed = 0, not stray
@@ -102,7 +110,10 @@ def read_blocks(
 def _decoded(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
     """Return the text of a line, and what is wrong with it if anything is."""
     if raw is None:
-        problem, cure = f"is longer than {MAX_LINE_BYTES // 2**20} MiB", "Break the line, or remove the record."
+        problem, cure = (
+            f"is longer than {MAX_LINE_BYTES // 2**20} MiB",
+            "Break the line, or remove the record.",
+        )
         return "", InputError(problem, cure=cure, line=line)
     raw = raw.rstrip(b"\r\n")
     try:
@@ -117,13 +128,21 @@ _RIS_BEGINS, _RIS_ENDS = re.compile(r"[ \t]{0,100}TY  -"), re.compile(r"[ \t]{0,
 _RIS_CURE = "Begin each record with a line `TY  - JOUR` and end it with `ER  - `."
 _TITLE = ("title", "primary_title", "translated_title", "short_title")
 _TEXT = ("abstract", "notes_abstract")
-_JOURNAL = ("secondary_title", "alternate_title3", "journal_name", "alternate_title2", "alternate_title1")
+_JOURNAL = (
+    "secondary_title",
+    "alternate_title3",
+    "journal_name",
+    "alternate_title2",
+    "alternate_title1",
+)
 _AUTHORS = ("authors", "first_authors")
 _KEPT_APART = {*_TITLE[:2], *_TEXT, *_AUTHORS, "doi", "keywords", "urls"}
 _PUBMED = re.compile(r"pubmed|medline|nlm", re.IGNORECASE)
 
 _MEDLINE_BEGINS = re.compile("PMID-")
-_MEDLINE_CURE = "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
+_MEDLINE_CURE = (
+    "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
+)
 _TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
 _KEPT = {"MH": "mesh", "SI": "registrations", "LA": "languages"}
 _MARKED = {"RIN": RETRACTED_TYPE, "ECI": OF_CONCERN_TYPE}
@@ -141,14 +160,24 @@ def read_ris(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError
 
 def _of_ris(block: Block, source: str) -> Abstract:
     if not block.ended:
-        raise InputError("has no end", cure="Add a line `ER  - ` behind it; it may have been cut off.")
+        raise InputError(
+            "has no end", cure="Add a line `ER  - ` behind it; it may have been cut off."
+        )
     parser = RisParser(delimiter_tags_mapping={})  # an address may hold a semicolon
-    fields: dict[str, Any] = parser.parse_lines(line for text in block.texts if (line := text.lstrip()))[0]
+    fields: dict[str, Any] = parser.parse_lines(
+        line for text in block.texts if (line := text.lstrip())
+    )[0]
 
     def first(*keys: str) -> str:
-        return next((value for key in keys if isinstance(value := fields.get(key), str) and value.strip()), "")
+        return next(
+            (value for key in keys if isinstance(value := fields.get(key), str) and value.strip()),
+            "",
+        )
 
-    number, database = first("accession_number"), first("name_of_database") + first("database_provider")
+    number, database = (
+        first("accession_number"),
+        first("name_of_database") + first("database_provider"),
+    )
     types = (first("type_of_work"), first("type_of_reference"))
     rest = {key: value for key, value in fields.items() if key not in _KEPT_APART}
     return abstract_of(
@@ -196,7 +225,9 @@ def _of_medline(block: Block, source: str) -> Abstract:
         pmid=first("PMID"),
         keywords=[word.lstrip("*") for word in fields["OT"]],
         publication_types=fields["PT"] + [name for tag, name in _MARKED.items() if fields[tag]],
-        notice_about=[found for tag in _ABOUT for each in fields[tag] for found in _IDENTIFIER.findall(each)],
+        notice_about=[
+            found for tag in _ABOUT for each in fields[tag] for found in _IDENTIFIER.findall(each)
+        ],
         source=source,
         record={name: fields[tag] for tag, name in _KEPT.items() if fields[tag]},
     )
@@ -206,12 +237,14 @@ def _of_medline(block: Block, source: str) -> Abstract:
 
 _TEX = LatexNodes2Text(math_mode="with-delimiters", keep_comments=True)
 _NO_TEX = re.compile(r"(?<!\\)[%&#_]")
-"""Exported abstracts are mostly plain text with a little TeX: these stay what they are, where TeX would take a bare
-``%`` for a comment that swallows the rest of the line."""
+"""Exported abstracts are mostly plain text with a little TeX: these stay what they are, where TeX
+would take a bare ``%`` for a comment that swallows the rest of the line."""
 
 
 def plain(text: str) -> str:
-    """Return the text without TeX; what is no TeX known here loses its backslash and keeps its letters."""
+    """Return the text without TeX; what is no TeX known here loses its backslash and keeps its
+    letters.
+    """
     if not any(mark in text for mark in ("\\", "{", "}", "~", "--")):
         return text
     escaped = _NO_TEX.sub(r"\\\g<0>", text.replace(r"\textless", "<").replace(r"\textgreater", ">"))
@@ -230,14 +263,16 @@ _NAMED = re.compile(r"[^{(]{0,200}[{(]\s{0,100}([\w.:+/-]{1,100})\s{0,100}=")
 _BARE_WORD = re.compile(r"[\w.:+/-]+")
 _MOST_STRINGS = 1000
 _TYPES = ("type", "document_type", "article_type", "note")
-_USED = frozenset({"title", "abstract", "author", "keywords", "keyword", "doi", "pmid", "url", "journal", "year"})
+_USED = frozenset(
+    {"title", "abstract", "author", "keywords", "keyword", "doi", "pmid", "url", "journal", "year"}
+)
 
 
 def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
     """Yield every entry, or an error where one can't be read.
 
-    An entry begins at a line that starts with ``@type{``; text between entries is a comment, as BibTeX has it.
-    Abbreviations (``@string``) hold from where they stand to the end of the file.
+    An entry begins at a line that starts with ``@type{``; text between entries is a comment, as
+    BibTeX has it. Abbreviations (``@string``) hold from where they stand to the end of the file.
     """
     strings: dict[str, str] = {}
     entries = 0
@@ -266,8 +301,12 @@ def _records(block: Block, strings: dict[str, str], source: str) -> Iterator[Abs
         if isinstance(failed, DuplicateFieldKeyBlock):
             twice = ", ".join(sorted(failed.duplicate_keys))[:100]
             yield block.placed(InputError(f"holds {twice} twice", cure="Keep one of the two."))
-        elif isinstance(failed, ParsingFailedBlock) and not (failed.raw or "").lstrip().lower().startswith("@string"):
-            reason = " ".join(str(getattr(failed.error, "abort_reason", failed.error)).split())[:200]
+        elif isinstance(failed, ParsingFailedBlock) and not (
+            failed.raw or ""
+        ).lstrip().lower().startswith("@string"):
+            reason = " ".join(str(getattr(failed.error, "abort_reason", failed.error)).split())[
+                :200
+            ]
             cure = "Close its braces and quotes, and put commas between fields."
             yield block.placed(InputError(f"can't be read ({reason})", cure=cure))
     for entry in library.entries:
@@ -281,7 +320,10 @@ def _abstract(entry: Entry, block: Block, source: str) -> Abstract:
         title=fields.get("title", ""),
         text=fields.get("abstract", ""),
         year=fields.get("year") or fields.get("date") or "",
-        journal=fields.get("journal") or fields.get("journaltitle") or fields.get("booktitle") or "",
+        journal=fields.get("journal")
+        or fields.get("journaltitle")
+        or fields.get("booktitle")
+        or "",
         authors=map(plain, split_multiple_persons_names(collapse_blanks(raw.get("author", "")))),
         doi=raw.get("doi", "").replace("\\", ""),
         pmid=fields.get("pmid", ""),

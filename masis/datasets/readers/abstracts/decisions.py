@@ -1,8 +1,9 @@
 """What people decided about a record in another screening tool, read from its export.
 
-ASReview writes a column (``included``, ``asreview_label``) or a note (``ASReview_relevant``), Rayyan a note
-(``RAYYAN-INCLUSION: {"Ada"=>"Included"}``), Covidence a list of its own for each decision, with ``Exclusion reason`` in
-the notes. Two people who disagree in Rayyan have not decided.
+ASReview writes a column (``included``, ``asreview_label``) or a note (``ASReview_relevant``),
+Rayyan a note (``RAYYAN-INCLUSION: {"Ada"=>"Included"}``), Covidence a list of its own for each
+decision, with ``Exclusion reason`` in the notes. Two people who disagree in Rayyan have not
+decided.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any, NamedTuple
 
 from masis.schema.screening import Abstract, Recommendation
 
-_COLUMNS = "included asreview_label label_included included_label label decision status screening".split()
+_COLUMNS = (
+    "included asreview_label label_included included_label label decision status screening".split()
+)
 _WORDS: dict[str, Recommendation] = {
     **dict.fromkeys(("1", "1.0", "yes", "included", "include", "relevant", "keep"), "keep"),
     **dict.fromkeys(("0", "0.0", "no", "excluded", "exclude", "irrelevant", "discard"), "discard"),
@@ -35,15 +38,24 @@ class Decided(NamedTuple):
 
 
 def decision_of(record: Abstract) -> Decided | None:
-    """Return what people decided about a record; None where its export says nothing, or they disagree."""
-    extra = dict(record.model_extra or {})  # what it holds beside its own fields: columns of a table, or tags of RIS
+    """Return what people decided about a record; None where its export says nothing, or they
+    disagree.
+    """
+    # what it holds beside its own fields: columns of a table, or tags of RIS
+    extra = dict(record.model_extra or {})
     tags = extra.pop("record", None)
     fields: dict[str, Any] = {**(tags if isinstance(tags, dict) else {}), **extra}
-    noted = [fields[name] for name in ("notes", "notes_abstract", "note") if fields.get(name) is not None]
-    notes = " | ".join(str(each) for held in noted for each in (held if isinstance(held, list) else [held]))
+    noted = [
+        fields[name] for name in ("notes", "notes_abstract", "note") if fields.get(name) is not None
+    ]
+    notes = " | ".join(
+        str(each) for held in noted for each in (held if isinstance(held, list) else [held])
+    )
     reason = found.group(1).strip() if (found := _REASON.search(notes)) else ""
     if voted := _RAYYAN.search(notes):
-        votes = {value.lower() for who, value in _RAYYAN_VOTE.findall(voted.group(1)) if who != OURS}
+        votes = {
+            value.lower() for who, value in _RAYYAN_VOTE.findall(voted.group(1)) if who != OURS
+        }
         if votes:
             return Decided(_WORDS[votes.pop()], "Rayyan", reason) if len(votes) == 1 else None
     for name in _COLUMNS:
