@@ -78,7 +78,9 @@ def allowed(who: str, takes: str) -> bool:
 
 def places() -> Iterator[str]:
     frame = (app_root() / "app.py").read_text(encoding="utf-8")
-    found = re.findall(r'PAGES / "(\w+)\.py", title="[^"]+"(?:.*url_path="(\w+)")?', frame)
+    found = re.findall(
+        r'PAGES / "(\w+)\.py",(?:(?!st\.Page).)*?(?:url_path="(\w+)"|default=)', frame, re.S
+    )
     assert {name for name, _ in found} == {
         path.stem for path in (app_root() / "pages").glob("*.py")
     }
