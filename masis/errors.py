@@ -1,7 +1,7 @@
 """Every error a person may meet, as one tree.
 
     MasisError
-    ├── InputError             a file, a line or a field of it is wrong: says which, and the cure
+    ├── InputError             a file, a line or a field of it is wrong: says which, and the hint
     ├── SettingsError          a setting is unknown or out of range
     │   ├── MissingKey         a provider's key is neither in the environment nor in the secrets file
     │   └── MissingModel       a model's files are not on this machine yet
@@ -86,13 +86,13 @@ class InputError(MasisError):
         self,
         problem: str,
         *,
-        cure: str,
+        hint: str,
         file: str | None = None,
         line: int | None = None,
         field: str | None = None,
         limit: str | None = None,
     ) -> None:
-        self.problem, self.cure, self.file, self.line, self.field = problem, cure, file, line, field
+        self.problem, self.hint, self.file, self.line, self.field = problem, hint, file, line, field
         self.limit = limit
         super().__init__(str(self))
 
@@ -103,16 +103,16 @@ class InputError(MasisError):
             if part is not None
         )
         problem = self.problem.rstrip(".")
-        return f"{place}: {problem}. {self.cure}" if place else f"{problem}. {self.cure}"
+        return f"{place}: {problem}. {self.hint}" if place else f"{problem}. {self.hint}"
 
     def at(self, *, file: str | None = None, line: int | None = None) -> InputError:
         """The same error with the place in the file filled in."""
         place = {"file": file or self.file, "line": line or self.line, "field": self.field}
-        return InputError(self.problem, cure=self.cure, limit=self.limit, **place)  # type: ignore[arg-type]
+        return InputError(self.problem, hint=self.hint, limit=self.limit, **place)  # type: ignore[arg-type]
 
     @classmethod
     def of_all(
-        cls, errors: Sequence[InputError], *, cure: str, file: str | None = None
+        cls, errors: Sequence[InputError], *, hint: str, file: str | None = None
     ) -> InputError:
         """Return one error for several: itself where it is one, else their number and the first
         five.
@@ -123,14 +123,14 @@ class InputError(MasisError):
             return errors[0]
         earlier, parts = list[str](), list[str]()
         for each in errors[:5]:
-            whole, rest = str(each).rstrip("."), f"{each.problem}. {each.cure}".rstrip(".")
+            whole, rest = str(each).rstrip("."), f"{each.problem}. {each.hint}".rstrip(".")
             again = any(words.startswith(rest) for words in earlier)
             parts.append(f"{whole.removesuffix(rest)}the same" if again else whole)
             earlier.append(rest)
         shown = "; ".join(parts)
         return cls(
             f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > 5 else ''}",
-            cure=cure,
+            hint=hint,
             file=file,
         )
 

@@ -151,7 +151,7 @@ def test_every_code_has_its_status_over_http() -> None:
 
 
 def test_what_a_caller_can_put_right_is_distinguished_from_what_they_can_not() -> None:
-    assert InputError("is empty", cure="Fill it in.").about == {
+    assert InputError("is empty", hint="Fill it in.").about == {
         "kind": "InputError",
         "http_status": 400,
     }

@@ -26,7 +26,7 @@ Data go to stdout or to `--out`; everything said to people, progress included, g
 | 2 | wrong use: an unknown command, option, setting or model; a file that is missing or a directory |
 | 130 | interrupted with Ctrl-C (or SIGTERM): what was finished is kept, and the same command goes on from there |
 
-An error about a file names file, line, field and cure, for example
+An error about a file names file, line, field and hint, for example
 
     cases.jsonl, line 3, evidence[2].id: repeats the id '1' of evidence[0]. Give each chunk an id of its own.
 

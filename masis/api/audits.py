@@ -110,7 +110,7 @@ def verify_claims(
     if isinstance(claims, str | bytes | Claim) or not isinstance(claims, Iterable):
         what = "one text" if isinstance(claims, str) else kind_of(claims)
         raise InputError(
-            f"is {what}, not a list of claims", cure="Put it into a list.", field="claims"
+            f"is {what}, not a list of claims", hint="Put it into a list.", field="claims"
         )
     chunks = evidence_of(evidence)
     asked = [
@@ -182,7 +182,7 @@ def chosen_settings(settings: Settings | None) -> Settings:
         return settings or Settings()
     raise InputError(
         f"is {kind_of(settings)}, not Settings",
-        cure="Make them with masis.Settings(...).",
+        hint="Make them with masis.Settings(...).",
         field="settings",
     )
 
@@ -191,4 +191,4 @@ def text_given(value: object, field: str) -> str:
     """Return a value that is text. Raises InputError for any other."""
     if isinstance(value, str):
         return value
-    raise InputError(f"is {kind_of(value)}, not text", cure="Give the text.", field=field)
+    raise InputError(f"is {kind_of(value)}, not text", hint="Give the text.", field=field)

@@ -52,7 +52,7 @@ provider.
 """
 
 _FOR_A_SHELL = re.compile(r"--map [^;]*?, in Python ")
-"""The part of a cure that is for the command line alone."""
+"""The part of a hint that is for the command line alone."""
 
 AHEAD = 4
 """Cases handed out for each process, so that none waits while a slow one is waited for."""
@@ -139,7 +139,7 @@ def audit(
     options = Options(concurrency, progress, max_cost, map)
     runs = audit_all(rows, settings, _audit_job, options, on_problem=errors.__setitem__)
     if errors and not runs:
-        raise InputError.of_all(list(errors.values()), cure="Not one row can be read as a case.")
+        raise InputError.of_all(list(errors.values()), hint="Not one row can be read as a case.")
     why = dict.fromkeys(range(len(rows)), "Not audited: interrupted.") | dict.fromkeys(runs, "")
     why |= {
         at: run.warnings[0].message
@@ -184,7 +184,7 @@ def audit_all(
     concurrency, progress, max_cost, names = options
     rows, problems = _rows(cases, names), list[InputError]()
     if concurrency is not None and concurrency < 1:
-        raise InputError(f"is {concurrency}", cure="Give a number from 1 on.", field="concurrency")
+        raise InputError(f"is {concurrency}", hint="Give a number from 1 on.", field="concurrency")
     chosen = chosen_settings(settings)
     if uses_models(chosen):
         chosen = with_concurrency(chosen, concurrency)
@@ -210,7 +210,7 @@ def audit_all(
         jobs = list(jobs)
         if problems:
             raise InputError.of_all(
-                problems, cure="Correct them; masis.audit goes on without them."
+                problems, hint="Correct them; masis.audit goes on without them."
             )
         jobs = [taken(job) for job in jobs]
     else:
@@ -235,7 +235,7 @@ def _rows(cases: Any, names: FieldMap | None) -> Iterable[Any]:
     none, or one.
     """
     if isinstance(cases, Case | Mapping | str):
-        raise InputError("is one case, not several", cure="Put it into a list.", field="cases")
+        raise InputError("is one case, not several", hint="Put it into a list.", field="cases")
     return rows_of(cases, names)
 
 
@@ -259,12 +259,12 @@ def _jobs(
             if digest != case.digest():
                 raise InputError(
                     f"is {case.id[:80]!r}, as in cases[{first}], with other content",
-                    cure="Give each case an id of its own, or remove one of the two.",
+                    hint="Give each case an id of its own, or remove one of the two.",
                     field=f"cases[{number}].id",
                 )
         except InputError as error:
             shown = InputError(
-                error.problem, cure=_FOR_A_SHELL.sub("", error.cure), field=error.field
+                error.problem, hint=_FOR_A_SHELL.sub("", error.hint), field=error.field
             )
             on_problem(number, _with_hint(shown, given) if hint else shown)
             hint = False
@@ -283,7 +283,7 @@ def _with_hint(error: InputError, given: Any) -> InputError:
         f"It holds {holds}: say which is which, map={{...}}; masis.suggest(cases).names proposes"
         " that."
     )
-    return InputError(error.problem, cure=f"{error.cure} {hint}", field=error.field)
+    return InputError(error.problem, hint=f"{error.hint} {hint}", field=error.field)
 
 
 def _not_audited(case: Case, settings: Settings, why: str) -> Run:
@@ -314,11 +314,11 @@ class Budget:
 
     def __init__(self, settings: Settings, limit: float | None, spent: float = 0.0) -> None:
         if limit is not None and not limit > 0:
-            raise InputError(f"is {limit}", cure="Give US dollars, above 0.", field="max_cost")
+            raise InputError(f"is {limit}", hint="Give US dollars, above 0.", field="max_cost")
         if limit is not None and (unpriced := unpriced_models(settings)):
             raise InputError(
                 f"no price is known for {', '.join(unpriced)}",
-                cure=(
+                hint=(
                     f'Give one in masis.toml: [prices."{unpriced[0]}"] with input and output, in US'
                     " dollars for a million tokens."
                 ),

@@ -241,14 +241,14 @@ def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
 def _case(query: str, draft: str, sources: Sources) -> Case:
     if isinstance(sources, str | bytes | Mapping | SourceDocument) or is_document(sources):
         raise InputError(
-            "is one thing, not a list of sources", cure="Put it into a list.", field="sources"
+            "is one thing, not a list of sources", hint="Put it into a list.", field="sources"
         )
     read = [_source(source, place) for place, source in enumerate(sources)]
     if not draft.strip():
-        raise InputError("is empty", cure="Give the draft to be critiqued.", field="draft")
+        raise InputError("is empty", hint="Give the draft to be critiqued.", field="draft")
     if not read:
         raise InputError(
-            "is empty", cure="Give at least one source to hold the draft against.", field="sources"
+            "is empty", hint="Give at least one source to hold the draft against.", field="sources"
         )
     return check_case(
         Case(
@@ -276,7 +276,7 @@ def _source(given: Any, place: int) -> SourceDocument:
         first = error.errors(include_url=False)[0]
         raise InputError(
             "is no source" if not first["loc"] else first["msg"].removeprefix("Input "),
-            cure=(
+            hint=(
                 'Give {"id": "1", "content": "..."}, with type, path and relevanceScore where'
                 " known."
             ),

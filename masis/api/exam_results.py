@@ -53,7 +53,7 @@ class ExamResults:
         except OSError as error:
             raise InputError(
                 f"can't be written ({error.strerror})",
-                cure="Name another file with the setting exam_results.",
+                hint="Name another file with the setting exam_results.",
                 file=str(self.file),
             ) from error
 
@@ -175,7 +175,7 @@ def _stored(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResult, ...]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             "can't be read as results of exams",
-            cure=(
+            hint=(
                 "Name another file with the setting exam_results, and let the model take the exam"
                 " again."
             ),
@@ -194,7 +194,7 @@ def _read(text: str, file: str) -> tuple[ExamResult, ...]:
                 continue  # written by an earlier or later release, whose exam doesn't count here
             raise InputError(
                 "is no result of an exam",
-                cure="Remove the line, and let the model take the exam again.",
+                hint="Remove the line, and let the model take the exam again.",
                 file=file,
                 line=number,
             ) from error

@@ -55,7 +55,7 @@ def audit_once(
     known = _iterations(case, before)
     text = answer if before is not None else case.answer
     if text is None or not text.strip():
-        raise InputError("is empty", cure="Write a draft before it is audited.", field="answer")
+        raise InputError("is empty", hint="Write a draft before it is audited.", field="answer")
     if known:
         rewritten = Revision(
             revised_answer=text,
@@ -85,7 +85,7 @@ def evaluate_once(
     known = _iterations(case, run)
     if not known:
         raise InputError(
-            "has no iteration", cure="Audit an answer before it is judged.", field="run"
+            "has no iteration", hint="Audit an answer before it is judged.", field="run"
         )
     last = known[-1].model_copy(update={"evaluation": None, "revision": None})
     one_pass = settings.model_copy(
@@ -113,7 +113,7 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     known = _iterations(case, run)
     if not known:
         raise InputError(
-            "has no iteration", cure="Audit an answer before it is revised.", field="run"
+            "has no iteration", hint="Audit an answer before it is revised.", field="run"
         )
     last, roles = known[-1], build_roles(settings)
     roles.control.budget.begin_loop(settings, loop.Clock().seconds)
@@ -178,7 +178,7 @@ def _iterations(case: Case, run: Run | None) -> tuple[Iteration, ...]:
     if run.case_digest != case.digest():
         raise InputError(
             f"run {run.id!r} is of another case than {case.id!r}, or of other content of it",
-            cure="Audit this case from its first answer.",
+            hint="Audit this case from its first answer.",
             field="run",
         )
     return run.iterations

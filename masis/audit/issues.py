@@ -341,14 +341,14 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
         grade,
         f"{opening}: “{check.claim.text}”",
         check.issue or nothing,
-        _cure(check),
+        _hint(check),
         place=_place(check),
         quote=check.claim.text,
         evidence_ids=check.sources,
     )
 
 
-def _cure(check: ClaimCheck) -> str:
+def _hint(check: ClaimCheck) -> str:
     if check.contradictions:
         first = check.contradictions[0]
         mine, theirs = f"“{first.claim_text}”", f"“{first.evidence_text.rstrip(' .,;:')}”"

@@ -101,20 +101,20 @@ def _read(path: Path) -> Iterator[Raw]:
                     problem = f"is not JSON ({error})"
                 if not isinstance(row, dict):
                     raise InputError(
-                        problem, cure="Write one JSON object a line.", file=file.name, line=number
+                        problem, hint="Write one JSON object a line.", file=file.name, line=number
                     )
                 yield file.name, number, row
 
 
 def _task(raw: Sequence[Raw], path: Path) -> Task:
     if not raw:
-        raise InputError("holds no rows", cure=f"Give a file of {_SETS}.", file=path.name)
+        raise InputError("holds no rows", hint=f"Give a file of {_SETS}.", file=path.name)
     file, _, row = raw[0]
     for task in TASKS:
         if task.recognises(row):
             return task
     raise InputError(
-        "has no labels that can be measured", cure=f"Give a file of {_SETS}.", file=file, line=1
+        "has no labels that can be measured", hint=f"Give a file of {_SETS}.", file=file, line=1
     )
 
 
@@ -228,7 +228,7 @@ def _rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list[Benc
     except (KeyError, TypeError, AttributeError) as error:
         problem = f"lacks what a row of {task.name} has ({type(error).__name__}: {error})"
         raise InputError(
-            problem, cure="Leave the row out, or complete it.", file=file, line=line
+            problem, hint="Leave the row out, or complete it.", file=file, line=line
         ) from error
 
 

@@ -55,7 +55,7 @@ def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
             first = error.errors()[0]
             raise InputError(
                 f"is no run of this version ({first['msg']})",
-                cure="Give what masis audit --out wrote.",
+                hint="Give what masis audit --out wrote.",
                 file=file,
                 line=line,
                 field=".".join(str(part) for part in first["loc"]),

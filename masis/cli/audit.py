@@ -144,7 +144,7 @@ def audit(
     One case a line: {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text":
     "..."}]}; or any format of 'masis import'. Without an answer one is drafted from the evidence
     first, without an id it is made of the content. A line that can't be read is named with its
-    cure, and the others are audited all the same.
+    hint, and the others are audited all the same.
 
       masis audit cases.jsonl
       masis audit answers.csv --map id=nr --map query=question --map answer=response --map evidence=context
@@ -206,7 +206,7 @@ def audit(
     try:
         budget = Budget(settings, max_cost)
     except InputError as error:
-        raise click.UsageError(f"--max-cost: {error.problem}. {error.cure}") from error
+        raise click.UsageError(f"--max-cost: {error.problem}. {error.hint}") from error
     source = sys.stdin.buffer if file == shared.STDIO else file
     read = partial(read_any, source, reading.profile, reading.names, sheet=reading.sheet)
     job = _AuditJob(

@@ -174,7 +174,7 @@ def check(
     file: Path | None = argument(required=False, type=shared.FILE),
     emit: Emit = shared.EMIT,
 ) -> None:
-    """Check FILE (default: the one in use): every wrong name and value is shown with its cure.
+    """Check FILE (default: the one in use): every wrong name and value is shown with its hint.
 
       masis config check
       masis config check deploy/masis.toml

@@ -79,7 +79,7 @@ def health(
     for item in report.items:
         sign = "BAD" if not item.ok else "-  " if item.absent else "ok "
         lines.append(f"{sign}  {item.name:<{width}}  {item.message}")
-        lines += [f"     {'':<{width}}  {item.cure}"] if item.cure and not item.ok else []
+        lines += [f"     {'':<{width}}  {item.hint}"] if item.hint and not item.ok else []
     emit(report.to_json(), lines)
     if not report.ok:
         raise JobFailed(

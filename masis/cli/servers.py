@@ -337,8 +337,8 @@ def mcp(
     try:
         listener = transports.listening(host, port) if transport == "http" else None
     except OSError as error:
-        cure = "Is the port taken? --port 0 takes a free one."
-        raise JobFailed(f"{host}:{port}: can't listen there ({error.strerror}). {cure}") from error
+        hint = "Is the port taken? --port 0 takes a free one."
+        raise JobFailed(f"{host}:{port}: can't listen there ({error.strerror}). {hint}") from error
     server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)
     judging = ", ".join(sorted(set(settings.models().values())))
     say(f"Database: {workbench.database}. Judges: {judging}.")

@@ -210,8 +210,8 @@ def open_lake(place: str) -> Any:
 
     files, folder = filesystem_of(place)
     if not (found := _outcome_folders(files, folder)):
-        cure = "Name what 'masis audit --engine ray --out' wrote."
-        raise InputError("is no folder of audited cases", cure=cure, file=place)
+        hint = "Name what 'masis audit --engine ray --out' wrote."
+        raise InputError("is no folder of audited cases", hint=hint, file=place)
     partitioning = dataset.partitioning(
         pyarrow.schema([("outcome", pyarrow.string())]), flavor="hive"
     )
@@ -246,7 +246,7 @@ def filesystem_of(place: str) -> tuple[Any, str]:
         found, path = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError) as error:
         raise InputError(
-            f"can't be reached ({error})", cure="Install fsspec's package for it.", file=place
+            f"can't be reached ({error})", hint="Install fsspec's package for it.", file=place
         ) from error
     return fs.PyFileSystem(fs.FSSpecHandler(found)), cast("str", path).rstrip("/")
 

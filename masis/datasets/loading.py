@@ -69,7 +69,7 @@ def read_cases(
         if row.case is not None:
             cases.append(row.case)
     if errors:
-        raise InputError.of_all(errors, cure="Correct these lines or remove them.", file=called)
+        raise InputError.of_all(errors, hint="Correct these lines or remove them.", file=called)
     return cases
 
 
@@ -180,9 +180,9 @@ def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:
     if Path(named).suffix == ".toml":
         return load_profile(Path(named))
     near = difflib.get_close_matches(str(named), builtin(), n=1)
-    cure = (
+    hint = (
         f"Did you mean {near[0]!r}?"
         if near
         else f"Name a TOML file, or one of: {', '.join(builtin())}."
     )
-    raise InputError(f"{str(named)[:40]!r} is no profile", cure=cure, field="profile")
+    raise InputError(f"{str(named)[:40]!r} is no profile", hint=hint, field="profile")

@@ -215,7 +215,7 @@ def value_at(row: Any, paths: tuple[str, ...]) -> Any:
             raise InputError(
                 f"the path {path} can't be followed in {kind_of(row)}"
                 f" ({str(error).splitlines()[0][:120]})",
-                cure="Correct the path, or the row.",
+                hint="Correct the path, or the row.",
             ) from error
         if value is not None and value != "" and value != [] and value != {}:
             return value

@@ -109,7 +109,7 @@ class _Limited(io.RawIOBase):
             content = self._stream.read(len(buffer))
         except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
             raise InputError(
-                f"can't be unpacked ({error})", cure="Check the file; pack it again."
+                f"can't be unpacked ({error})", hint="Check the file; pack it again."
             ) from error
         self._left -= len(content)
         if self._left < 0:
@@ -119,7 +119,7 @@ class _Limited(io.RawIOBase):
 
 
 def _too_much() -> InputError:
-    return InputError("unpacks to more than is allowed", cure="Unpack it, and import its parts.")
+    return InputError("unpacks to more than is allowed", hint="Unpack it, and import its parts.")
 
 
 def read_rows(
@@ -187,7 +187,7 @@ def _readable(names: list[str]) -> list[str]:
     if len(names) > MOST_MEMBERS:
         raise InputError(
             f"holds {len(names):,} files, more than {MOST_MEMBERS:,}",
-            cure="Give its parts one by one.",
+            hint="Give its parts one by one.",
         )
     found = sorted(each for each in names if each.lower().endswith(_DATA))
     # else a README would be one
@@ -196,7 +196,7 @@ def _readable(names: list[str]) -> list[str]:
         found = [each for each in found if each.startswith("samples/")] or found
     if not found:
         raise InputError(
-            "holds no file that can be read", cure=f"Name files {', '.join((*_DATA, *DOCUMENTS))}."
+            "holds no file that can be read", hint=f"Name files {', '.join((*_DATA, *DOCUMENTS))}."
         )
     return found
 
@@ -211,7 +211,7 @@ def _zipped(
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
-        raise InputError(f"is no zip that can be read ({error})", cure="Pack it again.") from error
+        raise InputError(f"is no zip that can be read ({error})", hint="Pack it again.") from error
     with archive:
         members = {member.filename: member for member in archive.infolist() if not member.is_dir()}
         if "xl/workbook.xml" in members:
@@ -232,7 +232,7 @@ def _zipped(
                 stream = archive.open(members[each])
             except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
                 raise InputError(
-                    f"{each} can't be unpacked ({error})", cure="Unpack it first."
+                    f"{each} can't be unpacked ({error})", hint="Unpack it first."
                 ) from error
             with stream:
                 for row in _rows(_limited(stream, members[each].file_size), each, rows_at, sheet):
@@ -331,8 +331,8 @@ def _lines(stream: BinaryIO) -> Iterator[Row]:
     for number, content, end in read_lines(stream, max_bytes=MAX_LINE_BYTES):
         try:
             if content is None:
-                cure = "Put each case on a line of its own, or split the case."
-                raise InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", cure=cure)
+                hint = "Put each case on a line of its own, or split the case."
+                raise InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", hint=hint)
             yield Row(number, end, parse_object(content))
         except InputError as error:
             yield Row(number, end, error)
@@ -370,12 +370,12 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
         ):
             if ended:
                 raise InputError(
-                    f"ends in the middle of item {number + 1} of a JSON list", cure=cut_off
+                    f"ends in the middle of item {number + 1} of a JSON list", hint=cut_off
                 )
             if len(text) - at > MAX_LINE_BYTES:
                 most = f"{MAX_LINE_BYTES // 2**20} MiB"
                 raise InputError(
-                    f"has an item of more than {most}", cure="Split it.", line=number + 1
+                    f"has an item of more than {most}", hint="Split it.", line=number + 1
                 )
             # doubles what is read of a long item
             more(min(max(1 << 18, len(text) - at), MAX_LINE_BYTES))
@@ -387,32 +387,32 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
             break
         if not following:
             raise InputError(
-                f"ends behind item {number} of a JSON list that is not closed", cure=cut_off
+                f"ends behind item {number} of a JSON list that is not closed", hint=cut_off
             )
         if following != ",":
-            cure = "Separate the items with commas, and close the list with ]."
-            raise InputError(f"is no valid JSON list behind item {number}", cure=cure, line=number)
+            hint = "Separate the items with commas, and close the list with ]."
+            raise InputError(f"is no valid JSON list behind item {number}", hint=hint, line=number)
         at += 1
     at += 1
     if beside():
-        raise InputError("goes on behind its JSON list", cure="Put everything into one list.")
+        raise InputError("goes on behind its JSON list", hint="Put everything into one list.")
 
 
 def _object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
     content = stream.read(MOST_DOCUMENT_BYTES + 1)
     if len(content) > MOST_DOCUMENT_BYTES:
-        cure = "Convert it to JSON Lines: jq -c '.[]' FILE > NEW."
+        hint = "Convert it to JSON Lines: jq -c '.[]' FILE > NEW."
         raise InputError(
-            f"is one JSON object of more than {MOST_DOCUMENT_BYTES // 2**20} MiB", cure=cure
+            f"is one JSON object of more than {MOST_DOCUMENT_BYTES // 2**20} MiB", hint=hint
         )
     try:
         whole = parse_object(content.removeprefix(codecs.BOM_UTF8).strip())
     except InputError as error:
         # objects one after another, each over several lines
         if "more than one JSON value" in error.problem:
-            cure = "Put each on one line: jq -c . FILE > NEW."
+            hint = "Put each on one line: jq -c . FILE > NEW."
             raise InputError(
-                "holds several JSON objects, each over several lines", cure=cure
+                "holds several JSON objects, each over several lines", hint=hint
             ) from error
         raise
     inner = _inner_rows(whole, rows_at)
@@ -478,7 +478,7 @@ def row_of(number: int, end: int, value: Any) -> Row:
     return Row(
         number,
         end,
-        InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."),
+        InputError(f"is {kind_of(value)}, must be an object", hint="Make each row an object."),
     )
 
 
@@ -496,5 +496,5 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
                 yield Row(number, size * number // file.metadata.num_rows, plain(value))
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
-            f"is no Parquet that can be read ({str(error)[:120]})", cure="Write it again."
+            f"is no Parquet that can be read ({str(error)[:120]})", hint="Write it again."
         ) from error

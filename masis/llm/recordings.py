@@ -183,12 +183,12 @@ def replay_file(path: str, role: str) -> ReplayFile:
     try:
         if not file.is_file():  # nor a device, which never ends
             raise InputError(
-                "there is no such file", cure="Name one that masis audit --record wrote.", file=path
+                "there is no such file", hint="Name one that masis audit --record wrote.", file=path
             )
         found = file.stat()
         if found.st_size > LARGEST_FILE:
             raise InputError(
-                f"has more than {LARGEST_FILE:,} bytes", cure="Replay it in parts.", file=path
+                f"has more than {LARGEST_FILE:,} bytes", hint="Replay it in parts.", file=path
             )
         return _read(path, file, found.st_mtime_ns, found.st_size)
     except InputError as error:
@@ -217,7 +217,7 @@ def _parsed(path: str, lines: Iterable[bytes]) -> Iterator[RecordedReply]:
             problem = f"{wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
             raise InputError(
                 "is no JSON" if wrong["type"] == "json_invalid" else problem,
-                cure="Remove the line, or record the audit again (masis audit --record).",
+                hint="Remove the line, or record the audit again (masis audit --record).",
                 file=path,
                 line=number,
                 field=path_of(wrong["loc"])[:80] or None,

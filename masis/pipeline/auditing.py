@@ -147,7 +147,7 @@ def audited(
     if not wait and on_flag != "record":
         raise InputError(
             f"is {on_flag!r} with wait=False",
-            cure="Wait for the audit, or record only.",
+            hint="Wait for the audit, or record only.",
             field="on_flag",
         )
     workbench = (
@@ -180,16 +180,16 @@ def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
     """
     if on_flag not in get_args(OnFlag):
         raise InputError(
-            f"is {on_flag!r}", cure=f"Give one of {', '.join(get_args(OnFlag))}.", field="on_flag"
+            f"is {on_flag!r}", hint=f"Give one of {', '.join(get_args(OnFlag))}.", field="on_flag"
         )
     codes = get_args(ReviewReason.model_fields["code"].annotation)
     if isinstance(flag_on, str):
         raise InputError(
-            f"is the text {flag_on!r}, not a list", cure="Put it into a list.", field="flag_on"
+            f"is the text {flag_on!r}, not a list", hint="Put it into a list.", field="flag_on"
         )
     if unknown := sorted(map(str, set(flag_on) - set(codes))):
         raise InputError(
-            f"has no reason {unknown[0]!r}", cure=f"There are: {', '.join(codes)}.", field="flag_on"
+            f"has no reason {unknown[0]!r}", hint=f"There are: {', '.join(codes)}.", field="flag_on"
         )
 
 
@@ -260,25 +260,25 @@ def _for(function: Any, rules: _Rules) -> _Rules:
         if name is not None and name not in names:
             raise InputError(
                 f"has no parameter {name!r}",
-                cure=f"It has: {', '.join(names) or 'none'}.",
+                hint=f"It has: {', '.join(names) or 'none'}.",
                 field=_name(function),
             )
     if not names:
         raise InputError(
-            "takes no question", cure="Give it one, as its first parameter.", field=_name(function)
+            "takes no question", hint="Give it one, as its first parameter.", field=_name(function)
         )
     streams = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     if streams and rules.on_flag == "revise":
         raise InputError(
             "streams its answer",
-            cure="What was streamed can't be revised: record or raise.",
+            hint="What was streamed can't be revised: record or raise.",
             field="on_flag",
         )
     question = rules.question or next((name for name in QUESTIONS if name in names), names[0])
     evidence = rules.evidence or next((name for name in EVIDENCE if name in names), None)
     if streams and evidence is None:
-        cure = "Name the parameter that holds its evidence: audited(evidence=...)."
-        raise InputError("streams its answer", cure=cure, field=_name(function))
+        hint = "Name the parameter that holds its evidence: audited(evidence=...)."
+        raise InputError("streams its answer", hint=hint, field=_name(function))
     return _Rules(
         **{**vars(rules), "question": question, "evidence": evidence, "signature": signature}
     )
@@ -377,7 +377,7 @@ def _parts(returned: Any, rules: _Rules) -> tuple[str, Any]:
     if not isinstance(returned, str):
         raise InputError(
             "is no text",
-            cure="Return a text, or name its key: audited(answer=...).",
+            hint="Return a text, or name its key: audited(answer=...).",
             field="answer",
         )
     return returned, own

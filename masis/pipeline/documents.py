@@ -59,7 +59,7 @@ def _reads(found: Any) -> Iterator[ReadDocument]:
     if found is None or isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
         raise InputError(
             f"is {'nothing' if found is None else type(found).__name__}, not a list of documents",
-            cure=f"Give a list of {KINDS}; an empty one where nothing was found.",
+            hint=f"Give a list of {KINDS}; an empty one where nothing was found.",
             field="documents",
         )
     for place, each in enumerate(found):

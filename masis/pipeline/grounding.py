@@ -46,7 +46,7 @@ class Bounds:
     def __post_init__(self) -> None:
         if self.min_support is not None and not 0 <= self.min_support <= 1:
             raise InputError(
-                f"is {self.min_support}", cure="Give a share from 0 to 1.", field="min_support"
+                f"is {self.min_support}", hint="Give a share from 0 to 1.", field="min_support"
             )
 
 
@@ -123,11 +123,11 @@ def grounding(
     Raises InputError for an empty answer or evidence, StepError where the verifier fails.
     """
     if not isinstance(answer, str) or not answer.strip():
-        raise InputError("is empty", cure="Give the answer to be checked.", field="answer")
+        raise InputError("is empty", hint="Give the answer to be checked.", field="answer")
     chunks = evidence_of(evidence)
     if not chunks:
         raise InputError(
-            "is empty", cure="Give what the answer was written from.", field="evidence"
+            "is empty", hint="Give what the answer was written from.", field="evidence"
         )
     settings, bounds = settings or Settings(), bounds or Bounds()
     verifier = build_roles(settings).verifier

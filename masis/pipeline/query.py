@@ -95,8 +95,8 @@ class _Asked(NamedTuple):
         if inspect.isawaitable(found):
             if inspect.iscoroutine(found):
                 found.close()
-            cure = "Await query_with_critique_async, or give one that is not."
-            raise InputError("is async", cure=cure, field=self.field)
+            hint = "Await query_with_critique_async, or give one that is not."
+            raise InputError("is async", hint=hint, field=self.field)
         return found
 
     async def later(self) -> Any:
@@ -141,7 +141,7 @@ async def _answered(
     asked.
     """
     if not isinstance(query, str) or not query.strip():
-        raise InputError("is empty", cure="Ask something.", field="query")
+        raise InputError("is empty", hint="Ask something.", field="query")
     settings = settings or Settings()
     chosen = options_of(PipelineOptions, options or {})
     if roles is None:
@@ -199,7 +199,7 @@ def _search(retriever: Retriever, query: str) -> _Asked:
     if ask is None and ask_async is None:
         raise InputError(
             f"{type(retriever).__name__} can't be asked",
-            cure=(
+            hint=(
                 "Give a function of the question, or an object with 'invoke' (LangChain) or"
                 " 'retrieve' (LlamaIndex)."
             ),
@@ -225,5 +225,5 @@ def _text(made: Any) -> str:
         if isinstance(own := getattr(made, name, None), str):
             return own
     raise InputError(
-        f"gave {type(made).__name__}, not a text", cure="Return the draft as a text.", field="draft"
+        f"gave {type(made).__name__}, not a text", hint="Return the draft as a text.", field="draft"
     )

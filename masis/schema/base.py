@@ -61,13 +61,13 @@ class InvalidRecord(InputError, ValueError):
     def of(cls, error: InputError) -> InvalidRecord:
         """Return the same error as one of this class."""
         return cls(
-            error.problem, cure=error.cure, file=error.file, line=error.line, field=error.field
+            error.problem, hint=error.hint, file=error.file, line=error.line, field=error.field
         )
 
 
 class InputRecord(OpenRecord):
     """An open record that people make in Python: what is wrong with it is an InputError, with field
-    and cure.
+    and hint.
 
     ``model_validate`` doesn't come through here, unless a record says so as ``Case`` does.
     """

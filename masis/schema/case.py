@@ -84,13 +84,13 @@ def evidence_of(chunks: Iterable[Any], field: str = "evidence") -> tuple[Evidenc
     if isinstance(chunks, str | bytes | Mapping | Evidence) or is_document(chunks):
         raise InputError(
             "is one thing, not a list of chunks",
-            cure=f"Put it into a list. {_A_CHUNK}",
+            hint=f"Put it into a list. {_A_CHUNK}",
             field=field,
         )
     if not isinstance(chunks, Iterable):
         raise InputError(
             f"is {kind_of(chunks)}, not a list of chunks",
-            cure=f"Give a list. {_A_CHUNK}",
+            hint=f"Give a list. {_A_CHUNK}",
             field=field,
         )
     found: list[Evidence] = []
@@ -128,7 +128,7 @@ def _chunk(given: Any, number: int, field: str) -> Evidence:
         try:
             read = read_document(given, number - 1, field)
         except InputError as error:
-            raise InputError("is no chunk of evidence", cure=_A_CHUNK, field=error.field) from None
+            raise InputError("is no chunk of evidence", hint=_A_CHUNK, field=error.field) from None
         data = {"id": read.id or f"chunk_{number}", "text": read.content}
         about = {
             "source": read.path,
@@ -144,11 +144,11 @@ def _chunk(given: Any, number: int, field: str) -> Evidence:
     except (ValidationError, TypeError) as error:
         if isinstance(error, TypeError):  # a key that is no text
             raise InputError(
-                "is no chunk of evidence", cure=_A_CHUNK, field=f"{field}[{number - 1}]"
+                "is no chunk of evidence", hint=_A_CHUNK, field=f"{field}[{number - 1}]"
             ) from error
         found = explain(error)
         place = f"{field}[{number - 1}]{f'.{found.field}' if found.field else ''}"
-        raise InputError(found.problem, cure=found.cure, field=place) from None
+        raise InputError(found.problem, hint=found.hint, field=place) from None
 
 
 def _of_a_library(given: Mapping[Any, Any]) -> bool:
@@ -343,11 +343,11 @@ class Case(InputRecord):
 
     def _verify(self) -> None:
         if not self.query.strip():
-            raise InputError("is blank", cure='Add the question as "query": "...".', field="query")
+            raise InputError("is blank", hint='Add the question as "query": "...".', field="query")
         if isinstance(self.no_answer, NoAnswer) and (self.answer or "").strip():
             raise InputError(
                 "says that there is none, and there is an answer",
-                cure="Keep one.",
+                hint="Keep one.",
                 field="no_answer",
             )
         length = len(self.answer or "")
@@ -355,7 +355,7 @@ class Case(InputRecord):
             if not 0 <= given.start <= given.end <= length:
                 raise InputError(
                     f"covers characters {given.start} to {given.end} of an answer of {length}",
-                    cure="Count characters of the answer from 0; the end is not included.",
+                    hint="Count characters of the answer from 0; the end is not included.",
                     field=f"citations[{number}]",
                 )
 
@@ -575,12 +575,12 @@ def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> C
         except InputError as error:
             place = ".".join(part for part in (field, error.field) if part)
             raise InputError(
-                error.problem, cure=error.cure, field=place or None, limit=error.limit
+                error.problem, hint=error.hint, field=place or None, limit=error.limit
             ) from None
-    cure = (
+    hint = (
         'Write it as {"id": "1", "query": "...", "answer": "...", "evidence": [{"id": "1", "text":'
         ' "..."}]}.'
     )
     if is_frame(given):
-        cure = "Audit its rows with masis.audit_many(frame)."
-    raise InputError(f"is {kind_of(given)}, not a case", cure=cure, field=field or None)
+        hint = "Audit its rows with masis.audit_many(frame)."
+    raise InputError(f"is {kind_of(given)}, not a case", hint=hint, field=field or None)

@@ -114,7 +114,7 @@ def _plain(value: Any) -> bool:
 
 
 def _unread(what: str, field: str) -> InputError:
-    return InputError(f"is {what}", cure=f"Give {KINDS}.", field=field)
+    return InputError(f"is {what}", hint=f"Give {KINDS}.", field=field)
 
 
 def _id(about: Mapping[Any, Any]) -> str | None:

@@ -181,7 +181,7 @@ def options_of(kind: type[Options], given: Options | Mapping[str, Any]) -> Optio
         problems = [_option_problem(each, kind) for each in error.errors(include_url=False)]
         names = ", ".join(field.alias or name for name, field in kind.model_fields.items())
         raise InputError(
-            "; ".join(problems), cure=f"There are: {names}.", field="options"
+            "; ".join(problems), hint=f"There are: {names}.", field="options"
         ) from error
 
 

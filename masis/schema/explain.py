@@ -1,5 +1,5 @@
 """What is wrong with a case, in a reader's words: pydantic's errors translated, with the field's
-path and a cure.
+path and a hint.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _TOO_COMMON = frozenset(
 """Other tools' names that mean anything at the end of a longer name."""
 
 _EVIDENCE_SHAPE = 'Write it as [{"id": "1", "text": "..."}, ...].'
-_CURES_FOR_MISSING = {
+_HINTS_FOR_MISSING = {
     "id": 'Give each case an id of its own, for example "id": "case-1".',
     "query": 'Add the question as "query": "...".',
     "evidence": f"Add what the retrieval found. {_EVIDENCE_SHAPE}",
@@ -120,7 +120,7 @@ def explain(error: ValidationError) -> InputError:
         dict.fromkeys(field for detail in details[1:4] if (field := path_of(detail["loc"])))
     )
     also = f" Also wrong: {others}{' and more' if more > 3 else ''}." if others else ""
-    return InputError(first.problem, cure=first.cure + also, field=first.field)
+    return InputError(first.problem, hint=first.hint + also, field=first.field)
 
 
 def explain_all(error: ValidationError) -> list[InputError]:
@@ -160,38 +160,38 @@ def _explain_one(detail: ErrorDetails) -> InputError:
         case "missing":
             return _missing(field, detail["input"])
         case "string_type":
-            problem, cure = f"is {got}, must be text", _cure_for_text(got)
+            problem, hint = f"is {got}, must be text", _hint_for_text(got)
         case "string_too_short":
-            problem, cure = "is empty", _CURES_FOR_MISSING.get(field, "Fill it in.")
+            problem, hint = "is empty", _HINTS_FOR_MISSING.get(field, "Fill it in.")
         case "string_too_long":
-            problem, cure = f"is longer than {context['max_length']} characters", "Shorten it."
+            problem, hint = f"is longer than {context['max_length']} characters", "Shorten it."
         case "too_short":
-            problem, cure = "holds nothing", _CURES_FOR_MISSING.get(field, "Fill it in.")
+            problem, hint = "holds nothing", _HINTS_FOR_MISSING.get(field, "Fill it in.")
         case "tuple_type" | "list_type":
             problem = f"is {got}, must be a list"
-            cure = _EVIDENCE_SHAPE if field == "evidence" else "Put it in square brackets: [ ... ]."
+            hint = _EVIDENCE_SHAPE if field == "evidence" else "Put it in square brackets: [ ... ]."
         case "dict_type" | "model_type" | "model_attributes_type":
             problem = f"is {got}, must be an object"
-            cure = _EVIDENCE_SHAPE if field.startswith("evidence[") else 'Write it as {"key": ...}.'
+            hint = _EVIDENCE_SHAPE if field.startswith("evidence[") else 'Write it as {"key": ...}.'
         case "literal_error":
             problem = f"is {_shown(detail['input'])}, which is none of the words allowed"
-            cure = f"Use one of {context['expected']}."
+            hint = f"Use one of {context['expected']}."
         case "null_byte":
-            problem, cure = (
+            problem, hint = (
                 f"holds a null byte at character {context['at'] + 1}",
                 "Remove it: no text holds one.",
             )
             field = context["path"]
         case "surrogate":
             problem = r"holds half of a surrogate pair, such as \ud83d alone, which is no character"
-            cure, field = "Write both halves, or the character itself.", context["path"]
+            hint, field = "Write both halves, or the character itself.", context["path"]
         case "repeated_evidence_id":
             problem = f"repeats the id {context['id']} of evidence[{context['first']}]"
-            cure, field = "Give each chunk an id of its own.", f"evidence[{context['second']}].id"
+            hint, field = "Give each chunk an id of its own.", f"evidence[{context['second']}].id"
         case _:
             message = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
-            problem, cure = f"is {_shown(detail['input'])}: {message}", "Correct it."
-    return InputError(problem, cure=cure, field=field or None)
+            problem, hint = f"is {_shown(detail['input'])}: {message}", "Correct it."
+    return InputError(problem, hint=hint, field=field or None)
 
 
 def _plain_form(key: str) -> str:
@@ -214,18 +214,18 @@ def _missing(field: str, around: Any) -> InputError:
         else []
     )
     if found := name_elsewhere(name, fits):
-        return InputError("is missing", cure=f'Rename "{found}" to "{name}".', field=field)
+        return InputError("is missing", hint=f'Rename "{found}" to "{name}".', field=field)
     if field.startswith("evidence["):
         return InputError(
             "is missing",
-            cure='Give each chunk an id of its own, for example "id": "1".',
+            hint='Give each chunk an id of its own, for example "id": "1".',
             field=field,
         )
-    return InputError("is missing", cure=_CURES_FOR_MISSING.get(field, "Add it."), field=field)
+    return InputError("is missing", hint=_HINTS_FOR_MISSING.get(field, "Add it."), field=field)
 
 
 def _can_be(name: str, value: Any) -> bool:
-    """Return whether a value under another name would do for the field: a cure must lead to a case
+    """Return whether a value under another name would do for the field: a hint must lead to a case
     that can be read.
     """
     if name == "evidence":
@@ -236,7 +236,7 @@ def _can_be(name: str, value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _cure_for_text(got: str) -> str:
+def _hint_for_text(got: str) -> str:
     if got == "null":
         return "Write the text, or leave the field out where it may be absent."
     return (

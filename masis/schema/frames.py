@@ -38,7 +38,7 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
     ):
         raise InputError(
             f"is {kind_of(source)}, not rows",
-            cure="Give a path, a data frame, or a list of mappings.",
+            hint="Give a path, a data frame, or a list of mappings.",
             field="cases",
         )
     if not is_frame(source):
@@ -54,9 +54,9 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
 
 def _no_column(field: str, key: str, columns: list[str]) -> InputError:
     near = difflib.get_close_matches(key, columns, n=1)
-    cure = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(columns[:20])}."
     return InputError(
-        f"names the column {key!r} for {field}, which is not there", cure=cure, field="map"
+        f"names the column {key!r} for {field}, which is not there", hint=hint, field="map"
     )
 
 

@@ -81,7 +81,7 @@ def too_much(name: str, found: str, field: str | None = None) -> InputError:
     """Return the error of what passes a limit: ``found`` says what it holds or is."""
     limit = next(each for each in LIMITS if each.name == name)
     problem = f"{found}, at most {limit.most:,} {limit.of.split()[0]} are taken ({name})"
-    return InputError(problem, cure="Send less of it.", field=field, limit=name)
+    return InputError(problem, hint="Send less of it.", field=field, limit=name)
 
 
 def check_nesting(value: object) -> None:

@@ -92,7 +92,7 @@ def checked_names(names: FieldMap) -> dict[str, str | None]:
     if not isinstance(names, Mapping):
         raise InputError(
             f"is {kind_of(names)}, not a field map",
-            cure='Write it as {"answer": "response"}.',
+            hint='Write it as {"answer": "response"}.',
             field="map",
         )
     for field, key in names.items():
@@ -100,12 +100,12 @@ def checked_names(names: FieldMap) -> dict[str, str | None]:
             near = name_elsewhere("answer", [str(field)]) and ' Did you mean {"answer": ...}?'
             raise InputError(
                 f"{shortened(str(field), 40)!r} is no field of a case",
-                cure=f"Map one of: {', '.join((*FIELDS[:4], *CHUNK_FIELDS, SPLIT))}.{near or ''}",
+                hint=f"Map one of: {', '.join((*FIELDS[:4], *CHUNK_FIELDS, SPLIT))}.{near or ''}",
                 field="map",
             )
         if key is not None and not isinstance(key, str):
             raise InputError(
-                f"names {kind_of(key)} for {field}", cure="Name a key of the record.", field="map"
+                f"names {kind_of(key)} for {field}", hint="Name a key of the record.", field="map"
             )
     return {field: key or None for field, key in names.items()}
 
@@ -122,8 +122,8 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
         if value is None or key is None or key == field:
             continue
         if not is_empty(data.get(field)) and data[field] != value:
-            cure = f"Take {field} out of the map, or out of the record."
-            raise InputError(f"is there, and the map names {key!r} for it", cure=cure, field=field)
+            hint = f"Take {field} out of the map, or out of the record."
+            raise InputError(f"is there, and the map names {key!r} for it", hint=hint, field=field)
         data[field] = _shaped(field, value)
     kept = {key for key in names if "." not in key}
     keys = (key for field, key in names.items() if key and field != SPLIT)
@@ -231,7 +231,7 @@ def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
     if (why := why_unreadable(read)) is not None:
         raise InputError(
             f"looks like a list that a program wrote, but {why}",
-            cure=(
+            hint=(
                 'Write it as JSON, ["...", "..."]. Where it is one chunk: --map evidence.split=, in'
                 ' Python map={"evidence.split": None}.'
             ),
@@ -252,7 +252,7 @@ def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
     )
     raise InputError(
         f"is one text of {count} parts{cited}",
-        cure=f"Say what separates the chunks: --map 'evidence.split={written[1:-1]}', in Python "
+        hint=f"Say what separates the chunks: --map 'evidence.split={written[1:-1]}', in Python "
         f'map={{..., "evidence.split": {written}}}. Where it is one chunk: --map evidence.split=,'
         " in Python None.",
         field="evidence",
@@ -374,7 +374,7 @@ def _unread(
     state = "is missing" if data.get(field.rpartition(".")[2]) is None else "is empty"
     return InputError(
         f"{state}, and {json.dumps(shortened(key, 60), ensure_ascii=False)} may hold it",
-        cure=(
+        hint=(
             f"Map it: {options}, in Python map={json.dumps(whole, ensure_ascii=False)}; or rename"
             f" it.{drafted}"
         ),

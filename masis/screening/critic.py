@@ -166,7 +166,7 @@ def _whole(
 ) -> ScreeningSteps:
     if not question.strip():
         raise InputError(
-            "the question is empty", cure="Ask what the evidence is to answer.", field="question"
+            "the question is empty", hint="Ask what the evidence is to answer.", field="question"
         )
     given = _distinct(abstracts)
     return screen(
@@ -190,11 +190,11 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
             abstract = _abstract(each)
         except InputError as error:
             field = ".".join(filter(None, [place, error.field]))
-            raise InputError(error.problem, cure=error.cure, field=field) from error
+            raise InputError(error.problem, hint=error.hint, field=field) from error
         if previous.setdefault(abstract.id, abstract) != abstract:
             raise InputError(
                 f"the id {abstract.id!r} is used by another abstract too",
-                cure="Give each abstract an id of its own.",
+                hint="Give each abstract an id of its own.",
                 field=f"{place}.id",
             )
     return tuple(previous.values())
@@ -205,8 +205,8 @@ def _abstract(given: Abstract | Mapping[str, Any]) -> Abstract:
     if isinstance(given, Abstract):
         return given
     if not isinstance(given, Mapping):
-        cure = 'Give a list of {"id": "1", "title": "...", "text": "..."}.'
-        raise InputError(f"is no abstract but {type(given).__name__}", cure=cure)
+        hint = 'Give a list of {"id": "1", "title": "...", "text": "..."}.'
+        raise InputError(f"is no abstract but {type(given).__name__}", hint=hint)
     fields = dict(given)
     if "text" not in fields:
         fields["text"] = fields.pop("abstract", "")

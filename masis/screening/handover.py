@@ -42,7 +42,7 @@ def case_from_screening(
                 if kept
                 else "nothing is kept, so there is no evidence to hand over"
             ),
-            cure="Keep an abstract that has a text, or screen again with another question.",
+            hint="Keep an abstract that has a text, or screen again with another question.",
         )
     evidence = evidence_from_kept(screening.grades, abstracts, screening.question)
     return Case(

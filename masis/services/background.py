@@ -75,7 +75,7 @@ class BackgroundTask:
         except Exception as error:
             log.exception("%s failed", type(self).__name__)
             why = InputError(
-                f"failed ({type(error).__name__})", cure="The server's log has the details."
+                f"failed ({type(error).__name__})", hint="The server's log has the details."
             )
             self.failed = str(why)
 

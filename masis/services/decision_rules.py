@@ -174,7 +174,7 @@ class Problem:
         """Return it as an error; ``hint`` takes the place of its own, as where a command has
         options.
         """
-        return InputError(self.message, cure=hint or self.hint, field=self.field)
+        return InputError(self.message, hint=hint or self.hint, field=self.field)
 
 
 @dataclass(frozen=True)

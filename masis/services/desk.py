@@ -261,7 +261,7 @@ class Desk:
             token: The same token again makes no second decision.
 
         Raises:
-            InputError: Something is missing or wrong; it names the field and the cure.
+            InputError: Something is missing or wrong; it names the field and the hint.
             UnknownRecord: There is no such case or iteration.
             StaleVersion: The case has changed since ``version``.
             CaseHeld: Another reviewer has taken the case.
@@ -324,13 +324,13 @@ class Desk:
         )
         if own is None:
             raise InputError(
-                "has no decision of yours", cure="Decide it first, with the labels.", field="case"
+                "has no decision of yours", hint="Decide it first, with the labels.", field="case"
             )
         answer = self.workbench.reviews.answer_of(own)
         added = tuple(_label(each, answer, place) for place, each in enumerate(labels))
         if not added:
             raise InputError(
-                "names no label", cure='Give one: {"text": "...", "label": "..."}.', field="labels"
+                "names no label", hint='Give one: {"text": "...", "label": "..."}.', field="labels"
             )
         again = own.model_copy(
             update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None}
@@ -404,17 +404,17 @@ class Desk:
         if not isinstance(row, Mapping):
             raise InputError(
                 f"is {kind_of(row)}, must be an object",
-                cure='Write {"case": "...", "verdict": "..."}.',
+                hint='Write {"case": "...", "verdict": "..."}.',
             )
         if unknown := [str(key) for key in row if key not in _ROW]:
             raise InputError(
                 "is no part of a decision",
-                cure=f"There are: {', '.join(sorted(_ROW))}.",
+                hint=f"There are: {', '.join(sorted(_ROW))}.",
                 field=unknown[0],
             )
         case_id = id_text(row.get("case", row.get("case_id")))
         if not isinstance(case_id, str) or not case_id:
-            raise InputError("is missing", cure='Name the case as "case": "...".', field="case")
+            raise InputError("is missing", hint='Name the case as "case": "...".', field="case")
         case_id = self._case_written(case_id)
         _check_verdict(row.get("verdict"))
         given = {
@@ -452,8 +452,8 @@ class Desk:
 
 def _check_verdict(given: object) -> None:
     if given not in get_args(Verdict):
-        cure = f"Use one of {', '.join(get_args(Verdict))}."
-        raise InputError(f"is {str(given)[:40]!r}, which is no verdict", cure=cure, field="verdict")
+        hint = f"Use one of {', '.join(get_args(Verdict))}."
+        raise InputError(f"is {str(given)[:40]!r}, which is no verdict", hint=hint, field="verdict")
 
 
 class _TakenBack(Exception):
@@ -472,13 +472,13 @@ def _answer(view: CaseView, run: Run | None, iteration: int) -> str:
         if iteration != 1:
             raise InputError(
                 f"is {iteration}, and only the original answer is shown",
-                cure="Use 1.",
+                hint="Use 1.",
                 field="iteration",
             )
         return view.case.answer or ""
     if not 1 <= iteration <= len(run.iterations):
-        cure = f"The audit has answers 1 to {len(run.iterations)}; 1 is the original one."
-        raise InputError(f"is {iteration}", cure=cure, field="iteration")
+        hint = f"The audit has answers 1 to {len(run.iterations)}; 1 is the original one."
+        raise InputError(f"is {iteration}", hint=hint, field="iteration")
     return run.iterations[iteration - 1].answer
 
 
@@ -530,7 +530,7 @@ def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
     if re.fullmatch(r"[A-Za-z_-]+", given.strip()):  # one word is meant as a code
         raise InputError(
             f"is {given[:40]!r}, which is no reason to {verdict}",
-            cure=f"Use one of {_reason_codes(verdict)}; or your words, as 'other: ...'.",
+            hint=f"Use one of {_reason_codes(verdict)}; or your words, as 'other: ...'.",
             field="reason",
         )
     return given.strip(), OTHER if given.strip() else ""
@@ -541,7 +541,7 @@ def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
     field = f"labels[{number}]"
     if not isinstance(given, Mapping):
         raise InputError(
-            f"is {kind_of(given)}", cure='Write {"text": "...", "label": "..."}.', field=field
+            f"is {kind_of(given)}", hint='Write {"text": "...", "label": "..."}.', field=field
         )
     text, start = given.get("text"), given.get("start")
     known: Literal["span", "answer", "claim"] = given.get("target") or (
@@ -559,14 +559,14 @@ def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
                 )
                 raise InputError(
                     problem,
-                    cure="Copy the words from the answer, or give start.",
+                    hint="Copy the words from the answer, or give start.",
                     field=f"{field}.text",
                 )
         placed = {"text": text, "start": start, "end": start + len(text)}
         if answer[placed["start"] : placed["end"]] != text:
             raise InputError(
                 "does not stand at start",
-                cure="Correct start, or leave it out.",
+                hint="Correct start, or leave it out.",
                 field=f"{field}.text",
             )
     rest = {
@@ -579,5 +579,5 @@ def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
     except ValidationError as error:
         found = explain(error)
         raise InputError(
-            found.problem, cure=found.cure, field=f"{field}.{found.field or 'label'}"
+            found.problem, hint=found.hint, field=f"{field}.{found.field or 'label'}"
         ) from error

@@ -56,7 +56,7 @@ class ExamUnderWay(BackgroundTask):
         for model in dict.fromkeys(getattr(self.settings, role) for role in JUDGING_ROLES):
             if model != OFFLINE and not (probed := probe_model(model, self.settings)).ok:
                 raise InputError(
-                    probed.message.rstrip("."), cure="Put that right, then start the exam again."
+                    probed.message.rstrip("."), hint="Put that right, then start the exam again."
                 )
 
         def show_progress(done: int, total: int) -> None:

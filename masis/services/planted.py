@@ -158,11 +158,11 @@ class PlantedService(Service):
         by = name_of(actor)
         if not 1 <= count <= MOST_PLANTED:
             raise InputError(
-                f"{count} copies can't be planted at once", cure=f"Plant 1 to {MOST_PLANTED}."
+                f"{count} copies can't be planted at once", hint=f"Plant 1 to {MOST_PLANTED}."
             )
         if not kinds or set(kinds) - set(FAULT_KINDS):
             raise InputError(
-                "name kinds of faults", cure=f"There are: {', '.join(FAULT_KINDS)}.", field="kinds"
+                "name kinds of faults", hint=f"There are: {', '.join(FAULT_KINDS)}.", field="kinds"
             )
         seed = secrets.randbits(32) if seed is None else seed
         draw = random.Random(f"planted:{seed}")
@@ -170,7 +170,7 @@ class PlantedService(Service):
         if not sound:
             raise InputError(
                 "there is no sound answer to copy",
-                cure=(
+                hint=(
                     "Approve some first: a copy is made of an answer that a person approved as"
                     " it is."
                 ),

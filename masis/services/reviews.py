@@ -203,7 +203,7 @@ class ReviewService(Service):
             if label.label not in types.names:
                 raise InputError(
                     f"{label.label!r} is no label type of version {types.version}",
-                    cure=(
+                    hint=(
                         f"There are: {', '.join(types.names)}. Load the page again: they may have"
                         " changed."
                     ),
@@ -237,7 +237,7 @@ class ReviewService(Service):
                     raise InputError(
                         f"{value!r} is no value of the score {name!r} in version {rubric.version}"
                         " of the rubric",
-                        cure="Load the page again: the rubric may have changed.",
+                        hint="Load the page again: the rubric may have changed.",
                         field="rubric_scores",
                     )
             update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
@@ -454,7 +454,7 @@ def _assert_quoted(label: TargetLabel, answer: str) -> None:
     if not 0 <= start < end <= len(answer):
         raise InputError(
             f"{where} are no words of the answer, which has {len(answer):,} characters",
-            cure=(
+            hint=(
                 "Give start and end in characters of the answer that is decided about, start before"
                 " end."
             ),
@@ -463,7 +463,7 @@ def _assert_quoted(label: TargetLabel, answer: str) -> None:
     if answer[start:end] != label.text:
         raise InputError(
             f"at {where} the answer has {answer[start:end][:80]!r}, not {label.text[:80]!r}",
-            cure="Label the words again in the answer that is decided about.",
+            hint="Label the words again in the answer that is decided about.",
             field="labels",
         )
 
@@ -490,5 +490,5 @@ def entry_on_case(actor: Actor, case_id: str, kind: EntryKind, **content: Any) -
 def name_of(actor: Actor) -> str:
     """Return the name that a log records. Raises InputError where the actor has none."""
     if not actor.name.strip():
-        raise InputError("the reviewer's name is missing", cure="Type your name.", field="reviewer")
+        raise InputError("the reviewer's name is missing", hint="Type your name.", field="reviewer")
     return actor.name

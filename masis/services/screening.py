@@ -123,14 +123,14 @@ class DriftSeries(NamedTuple):
 _LONGEST_LABEL = 80
 
 
-def _assert_stored(sources: Iterable[str], cure: str) -> None:
-    """Raise InputError with the cure where a screening searched a file, whose records no corpus
+def _assert_stored(sources: Iterable[str], hint: str) -> None:
+    """Raise InputError with the hint where a screening searched a file, whose records no corpus
     holds.
     """
     if files := [name for name in sources if name != PUBMED and not name.startswith(CORPUS)]:
         raise InputError(
             f"the records of {', '.join(files)}, which it searched, are not stored",
-            cure=cure,
+            hint=hint,
             field="sources",
         )
 
@@ -242,7 +242,7 @@ class ScreeningService:
         """
         if not names:
             raise InputError(
-                "there is no source to search", cure="Choose a corpus, or PubMed.", field="sources"
+                "there is no source to search", hint="Choose a corpus, or PubMed.", field="sources"
             )
 
         def source(name: str) -> Retriever:
@@ -251,7 +251,7 @@ class ScreeningService:
             if name == PUBMED:
                 return pubmed_of(settings or self._settings, cancellation)
             raise InputError(
-                f"{name!r} is no source", cure=f"Use {CORPUS}NAME or {PUBMED}.", field="sources"
+                f"{name!r} is no source", hint=f"Use {CORPUS}NAME or {PUBMED}.", field="sources"
             )
 
         return tuple(map(source, dict.fromkeys(names)))
@@ -278,7 +278,7 @@ class ScreeningService:
         if not question.strip():
             raise InputError(
                 "the question is empty",
-                cure="Ask what the evidence is to answer.",
+                hint="Ask what the evidence is to answer.",
                 field="question",
             )
         settings = settings or self._settings
@@ -367,7 +367,7 @@ class ScreeningService:
         if begun.state != "finished":
             raise InputError(
                 "the screening is not finished",
-                cure="Resume it, or wait for it.",
+                hint="Resume it, or wait for it.",
                 field="screening",
             )
         made = len(begun.progress.finished)
@@ -415,13 +415,13 @@ class ScreeningService:
         nothing = InputError(
             f"no further query would help: all {counted(len(graded), 'abstract')} of its sources"
             " are graded",
-            cure="Add abstracts to a corpus, or screen the question on other sources.",
+            hint="Add abstracts to a corpus, or screen the question on other sources.",
             field="sources",
         )
         if tuple(sources) == (GIVEN,):
             raise nothing
         _assert_stored(
-            sources, cure=f"Give the file again: masis screening further {screening_id} FILE."
+            sources, hint=f"Give the file again: masis screening further {screening_id} FILE."
         )
         corpora = [name.removeprefix(CORPUS) for name in sources if name != PUBMED]
         if PUBMED in sources or sum(
@@ -450,7 +450,7 @@ class ScreeningService:
         settings = self._settings.updated(begun.settings | changed)
         _assert_stored(
             begun.sources,
-            cure="Import them into a corpus and screen that, or give masis screen the concepts.",
+            hint="Import them into a corpus and screen that, or give masis screen the concepts.",
         )
         self.sources(begun.sources, settings)
         return begun.question, begun.sources, settings
@@ -555,7 +555,7 @@ class ScreeningService:
         self._access.require(actor, "decide")
         if value is not None and not reason.strip():
             raise InputError(
-                "the reason is missing", cure="Say why the grade should be another.", field="reason"
+                "the reason is missing", hint="Say why the grade should be another.", field="reason"
             )
         override = validate_override(
             Override(
@@ -653,7 +653,7 @@ class ScreeningService:
             if agrees and overridden.keys() - {"direction"}:  # which no grader sets
                 raise InputError(
                     "a person has changed this grade",
-                    cure=(
+                    hint=(
                         "Undo the change first: an agreement is with the grade as the machine"
                         " gave it."
                     ),
@@ -714,7 +714,7 @@ class ScreeningService:
         self._access.require(actor, "oversee")
         if not reason.strip():
             raise InputError(
-                "the reason is missing", cure="Say why the memory is reset.", field="reason"
+                "the reason is missing", hint="Say why the memory is reset.", field="reason"
             )
         return self._store.acceptances.reset(by=name_of(actor), reason=reason)
 

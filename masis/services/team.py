@@ -328,7 +328,7 @@ class TeamService(Service):
         if not text or len(text) > LONGEST_COMMENT:
             raise InputError(
                 f"a comment has 1 to {LONGEST_COMMENT:,} characters",
-                cure="Shorten it, or write one.",
+                hint="Shorten it, or write one.",
                 field="comment",
             )
         return self._store.decisions.append(entry_on_case(actor, case_id, "comment", note=text))
@@ -358,7 +358,7 @@ class TeamService(Service):
         if len(named) > MOST_AT_ONCE:
             raise InputError(
                 f"{len(named):,} cases are too many for once",
-                cure=f"Choose up to {MOST_AT_ONCE:,}.",
+                hint=f"Choose up to {MOST_AT_ONCE:,}.",
             )
         with self._store.transaction():
             for case_id in named:
@@ -427,11 +427,11 @@ class TeamService(Service):
 def _names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(" ".join(name.split()) for name in given if name.strip()))
     if not names:
-        raise InputError(f"{noun} is missing", cure=f"Name {noun}.")
+        raise InputError(f"{noun} is missing", hint=f"Name {noun}.")
     for name in names:
         if len(name) > longest or "\x00" in name:
             raise InputError(
                 f"the name of {noun} is too long or can't be stored",
-                cure=f"Use up to {longest} characters.",
+                hint=f"Use up to {longest} characters.",
             )
     return names

@@ -42,13 +42,13 @@ def toml(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
-        cure = "Text stands in quotes, true and false in small letters; one KEY = VALUE a line."
+        hint = "Text stands in quotes, true and false in small letters; one KEY = VALUE a line."
         if file.suffix.casefold() in (".yaml", ".yml"):
-            cure = (
+            hint = (
                 "This is a YAML file; settings are TOML: a table such as [retrieval.critique], then"
                 " lines KEY = VALUE."
             )
-        raise SettingsError(f"{file}: is no valid TOML: {error}. {cure}") from error
+        raise SettingsError(f"{file}: is no valid TOML: {error}. {hint}") from error
     except RecursionError as error:
         raise SettingsError(
             f"{file}: is no valid TOML: its tables lie too deep in each other."

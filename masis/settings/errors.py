@@ -44,10 +44,10 @@ def no_such_setting(name: Name, place: str) -> str:
         near = min(elsewhere, key=lambda path: abs(len(path) - len(name)))
     else:
         near = beside.get(nearest(name[-1], beside) or "", ())
-    hint = f" Did you mean '{written(near)}'?" if near else ""
+    suggestion = f" Did you mean '{written(near)}'?" if near else ""
     if beside and len(name) > 1 and not near:
-        hint = f" There are: {', '.join(beside)}."
-    return f"{place}: there is no setting '{written(name)[:COMPARED]}'.{hint}"
+        suggestion = f" There are: {', '.join(beside)}."
+    return f"{place}: there is no setting '{written(name)[:COMPARED]}'.{suggestion}"
 
 
 def not_a_table(table: str, place: str) -> str:
@@ -74,10 +74,10 @@ def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str
         )
     if near := nearest(variable, [*variables, *OTHER_VARIABLES], SURE):
         return True, f"{variable}: there is no such variable. Did you mean {near!r}?"
-    cure = "'masis config show' names those that are read."
+    hint = "'masis config show' names those that are read."
     if variable.endswith(("_KEY", "_TOKEN", "_SECRET")):
-        cure = f"Keys go by their own names: {variable.removeprefix('MASIS_')}."
-    return False, f"{variable}: nothing reads this variable. {cure}"
+        hint = f"Keys go by their own names: {variable.removeprefix('MASIS_')}."
+    return False, f"{variable}: nothing reads this variable. {hint}"
 
 
 def says_two_things(path: Name, one: Given, other: Given) -> str:
@@ -97,15 +97,15 @@ def wrong_value(error: ErrorDetails, found: Mapping[Name, Given]) -> tuple[Given
     if error["type"] == "extra_forbidden":
         known = list(schema_of(path[:-1])["properties"])
         near = CALLED_ELSEWHERE.get(path[-1].casefold()) or nearest(path[-1], known)
-        hint = f" Did you mean {near!r}?" if near in known else ""
-        cure = f" {_KEYS}" if path[0] == "providers" else ""
+        suggestion = f" Did you mean {near!r}?" if near in known else ""
+        hint = f" {_KEYS}" if path[0] == "providers" else ""
         return (
             given,
-            f"{given.place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}",
+            f"{given.place}: there is no such setting.{suggestion} There are: {', '.join(known)}.{hint}",
         )
     if path[-1] == "key_env":
-        cure = "The key itself does not belong here."
-        return given, f"{given.place}: is no name of a variable, such as OPENAI_API_KEY. {cure}"
+        hint = "The key itself does not belong here."
+        return given, f"{given.place}: is no name of a variable, such as OPENAI_API_KEY. {hint}"
     return given, not_allowed(path, given)
 
 

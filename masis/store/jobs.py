@@ -118,7 +118,7 @@ def unpack(packed: bytes) -> str:
 
 @contextlib.contextmanager
 def readable(
-    connection: sqlite3.Connection, kind: JobKind, seq: int, cure: str | None = None
+    connection: sqlite3.Connection, kind: JobKind, seq: int, hint: str | None = None
 ) -> Iterator[None]:
     """Raise RecordDamaged, naming the run and its case or the screening, where what is stored of it
     can't be read.
@@ -140,9 +140,9 @@ def readable(
             why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
         elif type(error) is ValueError:
             why = str(error)
-        cure = cure or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
+        hint = hint or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
         raise RecordDamaged(
-            f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure}"
+            f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {hint}"
         ) from error
 
 

@@ -49,7 +49,7 @@ def draws_needed(tolerance: float, error: float, faulty: int = 0) -> int:
     """
     if not (0 < tolerance < 1 and 0 < error < 1):
         raise InputError(
-            "tolerance and error lie between 0 and 1", cure="Give 0.02 and 0.05 for 2% at 95%."
+            "tolerance and error lie between 0 and 1", hint="Give 0.02 and 0.05 for 2% at 95%."
         )
     n = max(faulty + 1, math.ceil(math.log(error) / math.log(1 - tolerance)))
     while p_value(faulty, n, tolerance) > error:

@@ -124,7 +124,7 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
         raise InputError(
             f"{len(truth)} settled decisions with {int(truth.sum())} faulty answers are too few for"
             " a score",
-            cure=(
+            hint=(
                 f"It takes {LEAST_DECISIONS}, at least {LEAST_OF_EACH} of them faulty and as many"
                 f" right, on {2 * FOLDS} questions. Until then the built-in order is used."
             ),

@@ -52,7 +52,7 @@ def html(shown: Run | Screening) -> str:
         return drawable(_run(shown))
     if isinstance(shown, Screening):
         return drawable(_screening(shown))
-    raise InputError(f"a {type(shown).__name__} has no view", cure="Give a Run or a Screening.")
+    raise InputError(f"a {type(shown).__name__} has no view", hint="Give a Run or a Screening.")
 
 
 def plot(run: Run) -> alt.Chart:
@@ -65,13 +65,13 @@ def plot(run: Run) -> alt.Chart:
     from masis.views.charts import course
 
     if not isinstance(run, Run):
-        cure = (
+        hint = (
             "Give one run: masis.plot(runs[0]). Of many, plot a table: masis.runs_to_pandas(runs)."
         )
-        raise InputError(f"is {kind_of(run)}, not a Run", cure=cure, field="run")
+        raise InputError(f"is {kind_of(run)}, not a Run", hint=hint, field="run")
     if not run.iterations:
         raise InputError(
-            f"run {run.id} has no iteration", cure="Look at run.warnings for what failed."
+            f"run {run.id} has no iteration", hint="Look at run.warnings for what failed."
         )
     data = pd.DataFrame(course(run), columns=["iteration", "score", "value"])
     chart: alt.Chart = (

@@ -40,14 +40,14 @@ def runs_to_pandas(
     """
     if of not in get_args(TableOf):
         raise InputError(
-            f"{of!r} is no table", cure=f"There are: {', '.join(get_args(TableOf))}.", field="of"
+            f"{of!r} is no table", hint=f"There are: {', '.join(get_args(TableOf))}.", field="of"
         )
     listed = [runs] if isinstance(runs, Run) else list(runs)
     for place, run in enumerate(listed):
         if not isinstance(run, Run):
             raise InputError(
                 f"is {kind_of(run)}, not a Run",
-                cure=(
+                hint=(
                     "Give what masis.audit_many or Desk.audit returned; masis.audit returns a table"
                     " already."
                 ),
@@ -57,7 +57,7 @@ def runs_to_pandas(
     if len(labels) != len(listed):
         raise InputError(
             f"has {len(labels):,} labels for {len(listed):,} runs",
-            cure="Give one a run.",
+            hint="Give one a run.",
             field="index",
         )
     if of == "runs":

@@ -127,7 +127,7 @@ def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_
         (lambda: masis.runs_to_pandas([5]), "runs[0]: is a number, not a Run."),
     ],
 )
-def test_wrong_arguments_are_named_with_field_and_cure(
+def test_wrong_arguments_are_named_with_field_and_hint(
     make: Callable[[], object], says: str
 ) -> None:
     with pytest.raises(InputError, match=re.escape(says)):

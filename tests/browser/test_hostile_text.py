@@ -110,7 +110,7 @@ SAID = {
     "explanation",
     "suggestion",
     "todo",
-    "cure",
+    "hint",
 }
 
 

@@ -288,7 +288,7 @@ def test_a_retry_is_reported_in_one_line(
     ] == ["WARNING verifier here:m for case 'case-0': try 1: server"]
 
 
-def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_cure_and_the_exit_code_is_1(
+def test_where_every_audit_fails_the_commonest_reasons_are_named_with_their_hint_and_the_exit_code_is_1(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = Behaviour(finish="length", prompt_tokens=4_000, completion_tokens=11)

@@ -1,4 +1,4 @@
-"""A damaged run and a full disk are said in words, with the cure; what is not damaged goes on."""
+"""A damaged run and a full disk are said in words, with the hint; what is not damaged goes on."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def damaged(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("command", "number"), [(["report", "case-2"], 2), (["export", "--format", "runs"], 1)]
 )
-def test_a_damaged_run_is_named_with_its_case_and_the_cure(
+def test_a_damaged_run_is_named_with_its_case_and_the_hint(
     masis: Masis, damaged: Path, command: list[str], number: int
 ) -> None:
     result = masis(*command, "--db", damaged)
@@ -156,7 +156,7 @@ def test_a_damaged_case_is_named_and_leaves_no_file(
     assert not list(tmp_path.glob("*export*"))
 
 
-def test_a_lost_iteration_is_damage_and_the_cure_named_helps(masis: Masis, tmp_path: Path) -> None:
+def test_a_lost_iteration_is_damage_and_the_hint_named_helps(masis: Masis, tmp_path: Path) -> None:
     database = _decided(tmp_path / "decided.db")
     with sqlite3.connect(database) as connection:
         connection.execute("DELETE FROM job_parts WHERE job_seq = 2 AND kind = 'iteration'")

@@ -57,7 +57,7 @@ def test_help_imports_nothing_heavy() -> None:
     ("error", "exit_code", "says"),
     [
         (
-            InputError("is empty", cure="Fill it in.", file="a.jsonl", line=2),
+            InputError("is empty", hint="Fill it in.", file="a.jsonl", line=2),
             1,
             "a.jsonl, line 2: is empty. Fill it",
         ),
@@ -169,7 +169,7 @@ def test_a_line_of_the_log_stands_above_the_bar(
 
 
 @pytest.mark.parametrize("command", ["import", "audit"])
-def test_a_command_on_a_read_only_file_names_file_and_cure(
+def test_a_command_on_a_read_only_file_names_file_and_hint(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     database = tmp_path / "kept.db"

@@ -362,19 +362,19 @@ def test_a_field_map_says_where_a_field_is(
 
 
 def test_the_mapping_that_an_error_names_reads_the_record(tmp_path: Path) -> None:
-    """The cure is tried: as it is written, in Python and on the command line."""
+    """The hint is tried: as it is written, in Python and on the command line."""
     for number, (name, given, expected) in enumerate(RECORDS):
         if not isinstance(expected, str) or "may hold it" not in expected:
             continue
         with pytest.raises(InputError) as raised:
             case_of(given)
-        written = re.search(r"in Python map=(\{.*?\})", raised.value.cure)
+        written = re.search(r"in Python map=(\{.*?\})", raised.value.hint)
         assert written, name
         case = case_of(given, "", json.loads(written[1]))
         assert case.query, name
         file, database = tmp_path / f"{number}.jsonl", tmp_path / f"{number}.db"
         file.write_text(json.dumps(given) + "\n")
-        _, arguments = raised.value.cure.partition(", in Python")[0].split(": ", 1)
+        _, arguments = raised.value.hint.partition(", in Python")[0].split(": ", 1)
         result = CliRunner().invoke(
             main,
             ["import", str(file), "--as", "cases", "--db", str(database), *shlex.split(arguments)],

@@ -187,7 +187,7 @@ def test_one_object_over_several_lines() -> None:
     assert pairs(read_pasted('{\n "id": "a",\n "text": "A"\n}')) == [("a", "A")]
 
 
-def test_json_errors_name_line_and_cure() -> None:
+def test_json_errors_name_line_and_hint() -> None:
     read = read_pasted(
         '{"id": "a", "text": "A"}\n{"id": "b"\n{"id": "c", "words": "C"}\n{"id":"d","evidence":[]}'
     )

@@ -1,4 +1,4 @@
-"""Reading cases from JSON Lines: what is wrong is named with file, line, field and cure; the rest
+"""Reading cases from JSON Lines: what is wrong is named with file, line, field and hint; the rest
 is read.
 """
 
@@ -111,7 +111,7 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
         (b'{"a": ' + b"9" * 5000 + b"}\n", "line 2, a: is a number too large to store."),
     ],
 )
-def test_a_bad_line_is_named_with_its_cure_and_the_good_lines_around_it_are_read(
+def test_a_bad_line_is_named_with_its_hint_and_the_good_lines_around_it_are_read(
     content: bytes, expected: str
 ) -> None:
     assert expected in error_of(content)

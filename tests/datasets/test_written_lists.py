@@ -108,7 +108,7 @@ def test_a_list_that_can_not_be_read_is_refused_with_the_place_and_read_as_one_c
         with pytest.raises(InputError) as raised:
             read()
         assert f"looks like a list that a program wrote, but {why}" in str(raised.value)
-        assert "--map evidence.split=" in raised.value.cure
+        assert "--map evidence.split=" in raised.value.hint
     (case,) = masis.read_cases([row], map={"evidence.split": None})
     assert [chunk.text for chunk in case.evidence] == [text]
 
@@ -181,7 +181,7 @@ def test_what_may_be_several_chunks_is_asked_and_the_option_that_the_error_names
     row = dict(zip(names, ("How?", answer, text), strict=True))
     with pytest.raises(InputError, match=f"evidence: is one text of {count} parts") as raised:
         masis.read_cases([row])
-    assert f"--map 'evidence.split={separator}'" in raised.value.cure
+    assert f"--map 'evidence.split={separator}'" in raised.value.hint
     (several,) = masis.read_cases([row], map={"evidence.split": separator})
     assert len(several.evidence) == count
     (one,) = masis.read_cases([row], map={"evidence.split": None})

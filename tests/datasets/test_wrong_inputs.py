@@ -1,4 +1,4 @@
-"""What is wrong with a file is said with file, line, field and a cure; every cure is tried, and
+"""What is wrong with a file is said with file, line, field and a hint; every hint is tried, and
 works.
 """
 
@@ -62,12 +62,12 @@ DEEP = b"[" * 200 + b"]" * 200
 TABLE = b"query,evidence\nWhy?,So.\n"
 FAR_APART = b"[" + LINE + b" " * 100_000_000 + b"]"
 SUGGESTED, MAPPED = "masis import --suggest", "--map of the message"
-Cure = bytes | tuple[str, bytes] | Callable[[bytes], bytes] | str
-"""What the cure makes of the file: other content, another file, a change; or the map that a message
+Hint = bytes | tuple[str, bytes] | Callable[[bytes], bytes] | str
+"""What the hint makes of the file: other content, another file, a change; or the map that a message
 proposes.
 """
 
-WRONG: list[tuple[str, str, bytes, str, Cure]] = [
+WRONG: list[tuple[str, str, bytes, str, Hint]] = [
     ("empty", "f.jsonl", b"", "f.jsonl: holds no case. Put one case on each line", LINE),
     ("blank lines", "f.jsonl", b"\n \n", "f.jsonl: holds no case.", lambda c: c + LINE),
     ("only a byte order mark", "f.jsonl", b"\xef\xbb\xbf", "f.jsonl: holds no case.", lambda c: c + LINE),
@@ -181,10 +181,10 @@ def _read(path: Path, **options: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says", "cure"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
+    ("name", "content", "says", "hint"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
 )
-def test_what_is_wrong_is_a_sentence_with_place_and_a_cure_that_works(
-    name: str, content: bytes, says: str, cure: Cure, tmp_path: Path
+def test_what_is_wrong_is_a_sentence_with_place_and_a_hint_that_works(
+    name: str, content: bytes, says: str, hint: Hint, tmp_path: Path
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
@@ -195,20 +195,20 @@ def test_what_is_wrong_is_a_sentence_with_place_and_a_cure_that_works(
         for problem in found
     ), found
     names: Any = None
-    match cure:
+    match hint:
         case str():
             options = re.findall(
                 r"--map (\S+=\S+?)(?=[ ,])", found[0].partition(", in Python")[0] + " "
             )
-            names = suggest(path).names if cure == SUGGESTED else chosen_reading(None, options)[1]
+            names = suggest(path).names if hint == SUGGESTED else chosen_reading(None, options)[1]
         case bytes():
-            path.write_bytes(cure)
+            path.write_bytes(hint)
         case tuple():
-            path = tmp_path / cure[0]
-            path.write_bytes(cure[1])
+            path = tmp_path / hint[0]
+            path.write_bytes(hint[1])
         case _:
             path = tmp_path / name.removesuffix(".xz")
-            path.write_bytes(cure(content))
+            path.write_bytes(hint(content))
     cases = [row.case for row in read_any(path, names=names)]
     assert cases
     assert None not in cases

@@ -1,4 +1,4 @@
-"""Verifier models on this machine: found, downloaded, understood or refused with a cure, and used
+"""Verifier models on this machine: found, downloaded, understood or refused with a hint, and used
 without PyTorch.
 """
 
@@ -397,7 +397,7 @@ def test_a_missing_file_is_named(nli: Path, remove: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("broken", ["config.json", "tokenizer.json", "model.onnx"])
-def test_a_broken_file_is_named_with_the_cure(nli: Path, broken: str) -> None:
+def test_a_broken_file_is_named_with_the_hint(nli: Path, broken: str) -> None:
     (nli / broken).write_bytes(b"\xff\x00 not what it should be")
     with pytest.raises(SettingsError, match=f"{broken}.*again"):
         scoring.load(str(nli))

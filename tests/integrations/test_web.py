@@ -214,7 +214,7 @@ def test_a_request_that_may_not_be_stores_nothing(
     with client(bench, max_body_bytes=2_000, max_cases=3) as opened:
         answer = opened.post("/v1/cases", **sent)
         assert answer.status_code == status
-        assert answer.json()["error"]["cure"]
+        assert answer.json()["error"]["hint"]
     assert not bench.store.inbox.waiting(1)
     assert bench.store.database.value("SELECT count(*) FROM inbox") == 0
 

@@ -143,7 +143,7 @@ def failure(behaviour: Behaviour, control: RunControl | None = None, **changes: 
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_cure(
+def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_hint(
     wire: Wire,
 ) -> None:
     full = failure(Behaviour(finish="length", prompt_tokens=2_084, completion_tokens=11), wire=wire)
@@ -170,7 +170,7 @@ def counting(prompt_tokens: int) -> Behaviour:
     return Behaviour(text=json.dumps(GOOD), prompt_tokens=prompt_tokens)
 
 
-def test_a_prompt_that_the_server_cut_is_an_error_with_its_cure_whatever_it_replied() -> None:
+def test_a_prompt_that_the_server_cut_is_an_error_with_its_hint_whatever_it_replied() -> None:
     control = RunControl()
     with ModelServer([counting(2_048), says(GOOD)]) as server:
         with pytest.raises(
@@ -242,8 +242,8 @@ def test_a_missing_key_names_where_it_belongs() -> None:
         model = registry.asker("own:m", "critic", RunControl(), Settings(providers=table))
         with pytest.raises(ProviderFailed) as raised:
             model.ask(PROMPT, Judged, max_tokens=10)
-    cure = "Name the variable that holds it: key_env in [providers.own] of masis.toml."
-    assert f"a key is needed (401). {cure}" in str(raised.value)
+    hint = "Name the variable that holds it: key_env in [providers.own] of masis.toml."
+    assert f"a key is needed (401). {hint}" in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["call", "iteration", "loop"])

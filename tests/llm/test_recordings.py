@@ -225,7 +225,7 @@ def test_a_prompt_whose_own_words_changed_finds_its_reply_and_another_task_does_
     assert len({one.asked, *(other.asked for other in others)}) == 1 + len(others)
 
 
-def test_a_damaged_file_is_refused_with_line_field_and_cure_and_without_what_it_holds(
+def test_a_damaged_file_is_refused_with_line_field_and_hint_and_without_what_it_holds(
     tmp_path: Path,
 ) -> None:
     secret = "what-the-case-says"

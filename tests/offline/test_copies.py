@@ -227,7 +227,7 @@ def test_a_copy_that_differs_in_brackets_says_so() -> None:
         ("The dam is safe for ten years...", "The dam is safe for ten years."),
         ("The panel alleged that the firm hid the losses.", "The firm hid the losses."),
         ("If it rains, the game is cancelled at noon.", "The game is cancelled at noon."),
-        ("In mice, the drug cures the disease within days.", "The drug cures the disease within days."),
+        ("In mice, the drug hints the disease within days.", "The drug hints the disease within days."),
         ("The company closed the plant unless orders came in.", "The company closed the plant."),
         ("The firm will close the plant and will sell the land if the vote fails.", "The firm will close the plant."),
         ("The dam is quite safe and was only partly inspected.", "The dam is quite safe."),

@@ -142,7 +142,7 @@ def test_the_wait_that_the_server_asks_for_is_kept(server: Server) -> None:
         (302, KEY, r"answered 302"),
     ],
 )
-def test_a_fault_that_stays_says_what_and_the_cure_and_never_the_key(
+def test_a_fault_that_stays_says_what_and_the_hint_and_never_the_key(
     server: Server, status: int, key: str | None, told: str
 ) -> None:
     body = b'{"error":"API key invalid","api-key":"' + KEY.encode() + b'"}'

@@ -147,7 +147,7 @@ def test_a_wrong_key_is_called_that(model: Path, cases: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["llamacpp", "llama-cpp-python"])
-def test_evidence_beyond_the_context_is_windowed_and_the_cure_is_named(
+def test_evidence_beyond_the_context_is_windowed_and_the_hint_is_named(
     name: str, model: Path, cases: Path, tmp_path: Path
 ) -> None:
     with STARTED[name](model, tmp_path, ctx=4096) as served:

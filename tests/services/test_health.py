@@ -48,7 +48,7 @@ def test_a_role_that_does_not_start_is_named_with_the_reason(
     found = {each.name: each for each in health.role_health(Settings())}
     # an offline part that is broken breaks its role wherever it is used
     assert "RuntimeError: a file of it is missing" in found[role].message
-    assert found[role].cure
+    assert found[role].hint
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
@@ -91,7 +91,7 @@ def test_an_output_validator_that_is_not_there_is_reported_once_and_under_its_ow
     ]
     assert [item.name for item in found] == ["output validator"]
     assert "there is no 'nobodys'" in found[0].message
-    assert "output_validator = pydantic" in found[0].cure
+    assert "output_validator = pydantic" in found[0].hint
 
 
 def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(
@@ -102,7 +102,7 @@ def test_telemetry_that_is_asked_for_and_not_installed_is_a_fault(
     (found,) = health.integrations(Settings(telemetry="otlp"), try_them=False)
     assert not found.ok
     assert "telemetry = otlp asks for it" in found.message
-    assert "pip install '.[otel]'" in found.cure
+    assert "pip install '.[otel]'" in found.hint
 
 
 def test_an_evidence_critic_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_a_door_that_is_installed_must_import_and_does_so_in_a_process_of_its_ow
     found = doors("import nothing_of_this_name")
     assert not found.ok
     assert "No module named 'nothing_of_this_name'" in found.message
-    assert "pip install '.[extra]'" in found.cure
+    assert "pip install '.[extra]'" in found.hint
 
 
 def test_a_door_that_hangs_is_given_up(
@@ -185,7 +185,7 @@ def test_a_database_that_takes_no_write_is_found(
         found = health.of_writing(bench.store)
     assert not found.ok
     assert "readonly" in found.message
-    assert "make room on the disk" in found.cure
+    assert "make room on the disk" in found.hint
 
 
 def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_little_room_on_the_disk_is_found(
     monkeypatch.setattr(health, "LEAST_FREE_BYTES", 10**18)
     found = named(bench, "disk")
     assert not found.ok
-    assert str(bench.database.parent) in found.cure
+    assert str(bench.database.parent) in found.hint
 
 
 @pytest.mark.parametrize("guard", ["executions_no_delete", "purges_no_update", "purged_no_replace"])
@@ -230,7 +230,7 @@ def test_the_report_for_programs_has_the_documented_keys_and_no_key_of_a_provide
     bench = Workbench.open(tmp_path / "masis.db", Settings(critic="openai:gpt-4o"))
     report = bench.health().to_json()
     assert set(report) == {"ok", "version", "items"}
-    assert all(set(item) == {"name", "ok", "message", "cure", "absent"} for item in report["items"])
+    assert all(set(item) == {"name", "ok", "message", "hint", "absent"} for item in report["items"])
     assert "very-secret" not in json.dumps(report)
 
 

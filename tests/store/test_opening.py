@@ -195,12 +195,12 @@ def test_a_database_of_a_development_version_is_refused_with_what_to_do_and_left
         connection.execute(change)
     connection.close()
     before = path.read_bytes()
-    cure = (
+    hint = (
         r"`masis export --format cases` and import .*`--format decided` .*or start anew in another"
         r" file"
     )
     with pytest.raises(
-        OtherSchema, match=rf"development version of the workbench \({version.APP}\).*{cure}"
+        OtherSchema, match=rf"development version of the workbench \({version.APP}\).*{hint}"
     ):
         Store.open(path)
     assert path.read_bytes() == before
@@ -249,7 +249,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Pa
     assert other.read_bytes() == before
 
 
-def test_a_folder_and_a_place_below_a_file_are_refused_with_the_cure(tmp_path: Path) -> None:
+def test_a_folder_and_a_place_below_a_file_are_refused_with_the_hint(tmp_path: Path) -> None:
     with pytest.raises(NotADatabase, match="is a folder"):
         Store.open(tmp_path)
     (tmp_path / "file").write_text("x")

@@ -383,14 +383,14 @@ def test_alike_is_not_the_same(
     assert store.corpora.add_many("c", both, source="x").added == 2
 
 
-def test_an_id_taken_by_another_study_is_an_error_with_its_cure_and_the_rest_is_kept(
+def test_an_id_taken_by_another_study_is_an_error_with_its_hint_and_the_rest_is_kept(
     store: Store,
 ) -> None:
     told: list[InputError] = []
     found = [
         an_abstract(1),
         an_abstract(1, title="Quite another study"),
-        InputError("broken", cure="-"),
+        InputError("broken", hint="-"),
         an_abstract(3),
     ]
     done = store.corpora.add_many("c", found, source="x", on_error=told.append)

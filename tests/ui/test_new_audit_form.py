@@ -43,12 +43,12 @@ def test_without_an_answer_the_case_has_none() -> None:
         ("Why?", "[1] A.", "half \ud83d", "surrogate"),
     ],
 )
-def test_what_is_missing_or_wrong_is_said_with_its_cure(
+def test_what_is_missing_or_wrong_is_said_with_its_hint(
     question: str, evidence: str, answer: str, problem: str
 ) -> None:
     with pytest.raises(InputError, match=problem) as raised:
         case_of(question, read_pasted(evidence), answer)
-    assert raised.value.cure
+    assert raised.value.hint
 
 
 def test_settings_that_make_no_sense_are_left_out() -> None:
@@ -109,7 +109,7 @@ def test_the_panel_names_chunks_and_errors() -> None:
         {
             "place": "Line 2",
             "problem": "[2] has no text",
-            "cure": "Write the text behind the label, or remove the label.",
+            "hint": "Write the text behind the label, or remove the label.",
         }
     ]
 

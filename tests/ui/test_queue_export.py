@@ -52,7 +52,7 @@ def test_the_file_is_prepared_and_then_downloaded(audited_workbench: Workbench) 
     assert "Download 7 cases: decided" in str(offered)
 
 
-def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_cure(
+def test_where_a_stored_run_is_damaged_the_page_names_it_and_the_hint(
     audited_workbench: Workbench,
 ) -> None:
     run = audited_workbench.cases.open("docs-02-altered").summary.run_id

@@ -42,7 +42,7 @@ def taken() -> Iterator[int]:
         yield int(listener.getsockname()[1])
 
 
-def test_a_port_that_is_asked_for_and_taken_is_refused_with_a_cure(taken: int) -> None:
+def test_a_port_that_is_asked_for_and_taken_is_refused_with_a_hint(taken: int) -> None:
     with pytest.raises(serve.PortTaken, match=r"taken. Name another with --port"):
         serve.chosen_port("127.0.0.1", taken)
 

@@ -763,7 +763,7 @@ def test_label_types_are_read_as_they_are_shown(line: str) -> None:
 
 
 @pytest.mark.parametrize("lines", ["", " \n", "| guidance only", "n" * 61])
-def test_lines_without_a_label_type_are_refused_with_a_cure(lines: str) -> None:
+def test_lines_without_a_label_type_are_refused_with_a_hint(lines: str) -> None:
     with pytest.raises(ValueError, match="One type a line"):
         read_types(lines)
 

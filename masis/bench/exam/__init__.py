@@ -202,7 +202,7 @@ def _check_replies(runs: Sequence[Run]) -> None:
         f"The exam was not finished: {errors.total()} of {len(calls)} calls got no reply: {most}".rstrip(
             ". "
         ),
-        cure=(
+        hint=(
             "Test the model on the page Health or with `masis health`, then start the exam again."
             " Give a slow server more time with the setting call_deadline_s."
         ),

@@ -313,7 +313,7 @@ def write_export(
     """
     chosen, how = _checked(form, encoding)
     if chosen.name == "hf":
-        raise InputError("is a folder, not one file", cure="Name a folder with --out.", field="hf")
+        raise InputError("is a folder, not one file", hint="Name a folder with --out.", field="hf")
     tally, stream = Tally(chosen), DigestStream(out)
     with contextlib.closing(_rows(store, chosen, selection, tally, watcher)) as found:
         flat = how in ("csv", "parquet")
@@ -398,17 +398,17 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
     chosen = FORMATS.get(form)
     if chosen is None:
         raise InputError(
-            f"{form!r} is no format", cure=f"There are: {', '.join(FORMATS)}.", field="format"
+            f"{form!r} is no format", hint=f"There are: {', '.join(FORMATS)}.", field="format"
         )
     if encoding not in ENCODINGS:
         raise InputError(
-            f"{encoding!r} is no encoding", cure=f"There are: {', '.join(ENCODINGS)}.", field="as"
+            f"{encoding!r} is no encoding", hint=f"There are: {', '.join(ENCODINGS)}.", field="as"
         )
     if encoding != "jsonl" and not chosen.tabular:
         flat = ", ".join(name for name, each in FORMATS.items() if each.tabular)
         raise InputError(
             f"{form} has rows that are not flat, and can't be written as {encoding}",
-            cure=f"Write it as jsonl, or choose one of: {flat}.",
+            hint=f"Write it as jsonl, or choose one of: {flat}.",
             field="as",
         )
     return chosen, "json" if chosen.suffix == ".json" else encoding

@@ -55,11 +55,11 @@ def freeze(
     there is no such format, or nothing matches.
     """
     if not _NAME.fullmatch(name):
-        cure = "Use letters, digits, '.', '-' and '_', at most 100."
-        raise InputError("is no name for a dataset version", cure=cure, field="name")
+        hint = "Use letters, digits, '.', '-' and '_', at most 100."
+        raise InputError("is no name for a dataset version", hint=hint, field="name")
     if len(description) > LONGEST_DESCRIPTION or "\x00" in description:
-        cure = f"Write at most {LONGEST_DESCRIPTION:,} characters."
-        raise InputError("can't be kept", cure=cure, field="description")
+        hint = f"Write at most {LONGEST_DESCRIPTION:,} characters."
+        raise InputError("can't be kept", hint=hint, field="description")
     with tempfile.TemporaryFile() as members, tempfile.TemporaryDirectory() as folder:
 
         def keep(outcome: CaseOutcome, side: str) -> None:
@@ -88,7 +88,7 @@ def freeze(
                     ).manifest
         if not manifest["counts"]["rows"]:
             raise InputError(
-                "holds nothing: no case that matches gives a row", cure="Choose other filters."
+                "holds nothing: no case that matches gives a row", hint="Choose other filters."
             )
         at = store.database.now()
         about = {"name": name, "description": description, "frozen_at": at, "frozen_by": by}

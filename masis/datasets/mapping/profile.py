@@ -151,16 +151,16 @@ class Profile(Record):
 
 
 def load_profile(path: Path) -> Profile:
-    """Read a person's own profile. Raises InputError that names the field and the cure."""
+    """Read a person's own profile. Raises InputError that names the field and the hint."""
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_PROFILE_BYTES + 1)
         if len(content) > MOST_PROFILE_BYTES:
-            raise InputError("is too large for a profile", cure="Name a TOML file of paths.")
+            raise InputError("is too large for a profile", hint="Name a TOML file of paths.")
         return parse_profile(content, path.stem)
     except OSError as error:
         raise InputError(
-            f"can't be read ({error.strerror})", cure="Check the name.", file=str(path)
+            f"can't be read ({error.strerror})", hint="Check the name.", file=str(path)
         ) from error
     except InputError as error:
         raise error.at(file=str(path)) from error
@@ -172,7 +172,7 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
         data = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"is no TOML that can be read ({error})", cure="See docs/files.md."
+            f"is no TOML that can be read ({error})", hint="See docs/files.md."
         ) from error
     plain = "".join(
         char if char.isascii() and char.isalnum() else "-" for char in name.lower()
@@ -183,20 +183,20 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
         if first["type"] == "path":
-            cure = (
+            hint = (
                 "Write paths like inputs.question, docs[].text or"
                 ' observations[?type==`"RETRIEVER"`].output[].'
             )
             raise InputError(
-                f"is no path that can be read ({first['msg']})", cure=cure, field=field
+                f"is no path that can be read ({first['msg']})", hint=hint, field=field
             ) from error
-        cure = (
+        hint = (
             f"There are: {', '.join(Profile.model_fields)}."
             if first["type"] == "extra_forbidden"
             else "Correct it."
         )
         raise InputError(
-            f"is no part of a profile ({first['msg']})", cure=cure, field=field
+            f"is no part of a profile ({first['msg']})", hint=hint, field=field
         ) from error
 
 

@@ -88,8 +88,8 @@ def read_any(
         chosen = chosen.with_map(names)
         for count, row in enumerate(rows, 1):
             if count > HOPELESS_ROWS and not seen:
-                cure = "Correct what is named above; nothing more was read."
-                raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", cure=cure)
+                hint = "Correct what is named above; nothing more was read."
+                raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", hint=hint)
             if isinstance(row.value, dict):
                 unmatched -= {key for key in unmatched if _matches(row.value, key, names, chosen)}
                 unused -= {field for field in unused if _gives(row.value, getattr(chosen, field))}
@@ -108,9 +108,9 @@ def read_any(
                     problem = (
                         f"is {shortened(case.id, 80)!r}, as in line {first}, with other content"
                     )
-                    cure = "Give each case an id of its own, or remove one of the two."
+                    hint = "Give each case an id of its own, or remove one of the two."
                     read = read._replace(
-                        case=None, problems=(InputError(problem, cure=cure, field="id"),)
+                        case=None, problems=(InputError(problem, hint=hint, field="id"),)
                     )
                 # tools give answers to one question, or spans of one trace, the same id
                 elif first != place:
@@ -121,20 +121,20 @@ def read_any(
         raise error.at(file=called) from error
     except OSError as error:
         raise InputError(
-            f"can't be read ({error.strerror})", cure="Check the file.", file=called
+            f"can't be read ({error.strerror})", hint="Check the file.", file=called
         ) from error
     if not count:
-        cure = (
+        hint = (
             'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence":'
             " [...]}."
         )
-        yield MappedRow(1, 0, None, (InputError("holds no case", cure=cure, file=called),))
+        yield MappedRow(1, 0, None, (InputError("holds no case", hint=hint, file=called),))
     elif unmatched or unused:
         paths = (path for field in unused for path in getattr(chosen, field))
         keys = ", ".join(map(repr, sorted({*unmatched, *paths})))
-        cure = "Check the name: masis import FILE --suggest shows the keys of the first row."
+        hint = "Check the name: masis import FILE --suggest shows the keys of the first row."
         yield MappedRow(
-            0, 0, None, (InputError(f"no row has {keys}", cure=cure, file=called, field="map"),)
+            0, 0, None, (InputError(f"no row has {keys}", hint=hint, file=called, field="map"),)
         )
 
 
@@ -226,7 +226,7 @@ def formats_of(source: Source, *, name: str | None = None, sheet: str | None = N
     values = [row.value for row in before if isinstance(row.value, dict)]
     if not values:
         raise InputError(
-            "holds no row that can be read", cure="Check the file, or give rows that are mappings."
+            "holds no row that can be read", hint="Check the file, or give rows that are mappings."
         )
     if fits:
         return Fitting(tuple(each.name for each in fits), values[-1])
@@ -247,7 +247,7 @@ def _opened(
     before, fits = _looked_at(rows, names)
     if len(fits) > 1:
         every = " and ".join(each.name for each in fits)
-        raise InputError(f"fits {every}", cure=f"Say which: --as {fits[0].name}, for example.")
+        raise InputError(f"fits {every}", hint=f"Say which: --as {fits[0].name}, for example.")
     chosen = fits[0] if fits else builtin()[OWN_FORMAT]
     again = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
     return _prepared(again, source, chosen), chosen
@@ -281,7 +281,7 @@ def _prepared(rows: Iterator[Row], source: Source, profile: Profile) -> Iterator
     if profile.join is not None:
         if not isinstance(source, Path):
             raise InputError(
-                f"needs {profile.join.file} beside it", cure="Name the file, not a stream."
+                f"needs {profile.join.file} beside it", hint="Name the file, not a stream."
             )
         rows = _joined(rows, source, profile.join)
     return rows if profile.group is None else _grouped(rows, profile.group)
@@ -319,7 +319,7 @@ def _joined(rows: Iterator[Row], path: Path, join: Join) -> Iterator[Row]:
             yield row._replace(value={**row.value, join.name: other})
         else:
             problem = InputError(
-                f"names nothing in {join.file}", cure=f"Add its row to {join.file}.", field=join.key
+                f"names nothing in {join.file}", hint=f"Add its row to {join.file}.", field=join.key
             )
             yield row._replace(value=problem)
 
@@ -329,10 +329,10 @@ def _by_key(path: Path, join: Join, *, packed: bool) -> dict[str, dict[str, Any]
     if not source.exists():
         raise InputError(
             f"needs {join.file} beside it, which holds the rows that {join.key} names",
-            cure=f"Put {join.file} into the same folder, or both into one zip.",
+            hint=f"Put {join.file} into the same folder, or both into one zip.",
         )
     if not packed and source.stat().st_size > MOST_DOCUMENT_BYTES:
-        raise InputError(f"needs {join.file}, which is too large to join", cure="Split both.")
+        raise InputError(f"needs {join.file}, which is too large to join", hint="Split both.")
     return {
         str(row.value[join.key]): row.value
         for row in read_rows(source)
@@ -352,13 +352,13 @@ def _grouped(rows: Iterator[Row], group: Group) -> Iterator[Row]:
             continue
         key = value_at(row.value, group.by)
         if key is None:
-            cure = f"It says which rows belong together. {SHOWN}"
-            yield row._replace(value=InputError("is missing", cure=cure, field=group.by[0]))
+            hint = f"It says which rows belong together. {SHOWN}"
+            yield row._replace(value=InputError("is missing", hint=hint, field=group.by[0]))
             continue
         count += 1
         if count > MOST_GROUPED_ROWS:
             raise InputError(
-                f"holds more than {MOST_GROUPED_ROWS:,} rows to group", cure="Split it by trace."
+                f"holds more than {MOST_GROUPED_ROWS:,} rows to group", hint="Split it by trace."
             )
         groups.setdefault(str(key), (row, []))[1].append(row.value)
     for first, values in groups.values():

@@ -105,22 +105,22 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
         return MappedRow(row.number, row.end, None, (error,))
     except RecursionError:
         return MappedRow(
-            row.number, row.end, None, (InputError("is nested too deeply", cure="Flatten it."),)
+            row.number, row.end, None, (InputError("is nested too deeply", hint="Flatten it."),)
         )
     if isinstance(whole, dict) and case.messages and not isinstance(case.messages, tuple):
         problem = "is no conversation: it is kept as it is, and no page shows it"
-        cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
-        notes.append(InputError(problem, cure=cure, field="messages"))
+        hint = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
+        notes.append(InputError(problem, hint=hint, field="messages"))
     if cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence)):
         first = shortened(case.evidence[0].id, 40)
         problem = (
             f"names no chunk by its id, such as {first!r}, and its numbers fit the chunks' places"
         )
-        cure = (
+        hint = (
             "Where [1] means the first chunk: --map evidence.id=, in Python map={...,"
             ' "evidence.id": None}.'
         )
-        notes.append(InputError(problem, cure=cure, field="answer"))
+        notes.append(InputError(problem, hint=hint, field="answer"))
     return MappedRow(row.number, row.end, case, (), tuple(notes))
 
 
@@ -140,9 +140,9 @@ def _refuse_errors_of_cells(case: Case) -> None:
     ]
     for field, text in places:
         if text[:1] == "#" and text.strip() in _CELL_ERRORS:
-            cure = "Correct the cell: a text that begins with - or = needs an apostrophe before it."
+            hint = "Correct the cell: a text that begins with - or = needs an apostrophe before it."
             raise InputError(
-                f"is {text.strip()}, an error of the spreadsheet", cure=cure, field=field
+                f"is {text.strip()}, an error of the spreadsheet", hint=hint, field=field
             )
 
 
@@ -152,16 +152,16 @@ def _whole(value: dict[str, Any], names: FieldMap) -> Case:
         return case_of(value, "", names)
     except InputError as error:
         if (
-            "--map" in error.cure
+            "--map" in error.hint
             or error.field not in ("query", "evidence")
             or error.problem != "is missing"
         ):
             raise
-        cure = (
-            f"{error.cure} The row holds {_keys(value)}: masis import FILE --suggest proposes what"
+        hint = (
+            f"{error.hint} The row holds {_keys(value)}: masis import FILE --suggest proposes what"
             " they are."
         )
-        raise InputError(error.problem, cure=cure, field=error.field) from error
+        raise InputError(error.problem, hint=hint, field=error.field) from error
 
 
 def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class _Reading:
             metadata["cut_off"] = why
             problem = f"was cut off ({why}): it is audited as far as it goes"
             self.notes.append(
-                InputError(problem, cure="Ask again, with more tokens.", field="answer")
+                InputError(problem, hint="Ask again, with more tokens.", field="answer")
             )
 
     def _refuse_unread(self, rest: dict[str, Any], data: dict[str, Any]) -> None:
@@ -255,8 +255,8 @@ class _Reading:
         except InputError as error:
             self.problems.append(error)
 
-    def _wrong(self, problem: str, field: str, cure: str = SHOWN) -> None:
-        self.problems.append(InputError(problem, cure=cure, field=field))
+    def _wrong(self, problem: str, field: str, hint: str = SHOWN) -> None:
+        self.problems.append(InputError(problem, hint=hint, field=field))
 
     def _at(self, field: str) -> Any:
         return self._follow(self._row, getattr(self._profile, field), field)
@@ -265,7 +265,7 @@ class _Reading:
         try:
             return value_at(value, paths)
         except InputError as error:
-            self._wrong(error.problem, field, error.cure)
+            self._wrong(error.problem, field, error.hint)
             return None
 
     def _text(self, value: Any, field: str, *, required: bool = False) -> str | None:
@@ -335,7 +335,7 @@ class _Reading:
                     f"{len(outside)} of {len(citations)} cover no characters of the answer, such as"
                     f" {first['start']} to {first['end']} of {len(answer)}; they are left out and"
                     " kept in the metadata",
-                    cure="Export the answer again with its citations, or check it by hand.",
+                    hint="Export the answer again with its citations, or check it by hand.",
                     field="citations",
                 )
             )
@@ -366,8 +366,8 @@ class _Reading:
     def _evidence(self, given: Any, answer: Any) -> list[dict[str, Any]]:
         if given is None:
             if (key := name_elsewhere("evidence", self._row)) is not None:
-                cure = "Add what the retrieval found, or remove the row."
-                self._wrong(f"is empty: {key!r} holds nothing", "evidence", cure)
+                hint = "Add what the retrieval found, or remove the row."
+                self._wrong(f"is empty: {key!r} holds nothing", "evidence", hint)
             else:
                 self._wrong(f"is missing or empty (the row holds {_keys(self._row)})", "evidence")
             return []

@@ -1,3 +1,3 @@
-"""Readers: lines and JSON, read strictly, with errors that name the place and the cure; evidence as
+"""Readers: lines and JSON, read strictly, with errors that name the place and the hint; evidence as
 people paste it.
 """

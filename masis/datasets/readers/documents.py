@@ -60,7 +60,7 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
     if len(text) > MOST_CHARACTERS:
         raise InputError(
             f"is longer than {MOST_CHARACTERS:,} characters",
-            cure="Give one answer with its sources.",
+            hint="Give one answer with its sources.",
         )
     row: dict[str, Any] = {"id": stem[:500]}
     if front := _FRONT_MATTER.match(text):
@@ -84,7 +84,7 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
     if missing := [wrong[field] for field in wrong if not row.get(field)]:
         raise InputError(
             f"holds no {' and no '.join(missing)} that can be recognised",
-            cure=(
+            hint=(
                 "Put the question into the first heading, the answer under it, and the sources into"
                 " footnotes ([^1] in the answer, [^1]: text at the end) or under a heading Sources,"
                 " with blank lines between them."
@@ -157,7 +157,7 @@ def _of_word(content: bytes) -> str:
         return str(mammoth.convert_to_html(io.BytesIO(content), style_map=titles).value)
     except _DAMAGED as error:
         raise InputError(
-            f"is no Word document that can be read ({error})", cure="Save it again as .docx."
+            f"is no Word document that can be read ({error})", hint="Save it again as .docx."
         ) from error
 
 

@@ -98,16 +98,16 @@ def open_lines(path: Path) -> BinaryIO:
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             raise InputError(
-                "is a directory", cure="Name one file of JSON Lines in it.", file=str(path)
+                "is a directory", hint="Name one file of JSON Lines in it.", file=str(path)
             )
         return path.open("rb")
     except FileNotFoundError as error:
         raise InputError(
-            "does not exist", cure="Check the name and the folder.", file=str(path)
+            "does not exist", hint="Check the name and the folder.", file=str(path)
         ) from error
     except OSError as error:
         raise InputError(
-            f"can't be read ({error.strerror})", cure="Check its permissions.", file=str(path)
+            f"can't be read ({error.strerror})", hint="Check its permissions.", file=str(path)
         ) from error
 
 
@@ -156,18 +156,18 @@ def not_utf8(
     )
     return InputError(
         f"is not UTF-8{place}",
-        cure="Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.",
+        hint="Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.",
         line=line,
     )
 
 
 def refuse_other_formats(first: bytes) -> None:
     """Raises InputError where the first bytes are those of a known format other than text."""
-    for magic, problem, cure in _OTHER_FORMATS:
+    for magic, problem, hint in _OTHER_FORMATS:
         if first.startswith(magic):
-            raise InputError(problem, cure=cure)
+            raise InputError(problem, hint=hint)
     if first[257:262] == b"ustar":
-        raise InputError("is a tar archive", cure="Unpack it first: tar xf FILE.")
+        raise InputError("is a tar archive", hint="Unpack it first: tar xf FILE.")
 
 
 def refuse_markup(first: bytes) -> None:
@@ -177,13 +177,13 @@ def refuse_markup(first: bytes) -> None:
     opening = first.removeprefix(_BYTE_ORDER_MARK).lstrip()[:20].lower()
     for markup, problem in _MARKUP:
         if opening.startswith(markup):
-            raise InputError(problem, cure=_AS_TEXT)
+            raise InputError(problem, hint=_AS_TEXT)
 
 
 def refuse_packages(members: Collection[str]) -> None:
     """Raises InputError where the files of a zip are those of a known format other than an archive
     of files.
     """
-    for member, problem, cure in _PACKAGES:
+    for member, problem, hint in _PACKAGES:
         if member in members:
-            raise InputError(problem, cure=cure)
+            raise InputError(problem, hint=hint)

@@ -2,7 +2,7 @@
 JSON Lines or a list.
 
 What form a text has is read from the text, so that it need not be stated. Chunks without an id get
-a number. What can't be read is an error with its line and the cure; the chunks around it are read
+a number. What can't be read is an error with its line and the hint; the chunks around it are read
 all the same, so that all errors show at once. Nothing is dropped silently: what was assigned or
 left out is in ``notes``.
 """
@@ -68,8 +68,8 @@ def text_of(content: bytes, name: str) -> str:
     except InputError as error:
         raise error.at(file=name) from error
     if len(content) > MOST_BYTES:
-        cure = "Give only what was retrieved for this one question."
-        raise InputError(f"is larger than {MOST_BYTES // 10**6} MB", cure=cure, file=name)
+        hint = "Give only what was retrieved for this one question."
+        raise InputError(f"is larger than {MOST_BYTES // 10**6} MB", hint=hint, file=name)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -108,10 +108,10 @@ def renamed(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence
     """
     name = name.strip()
     if not name:
-        raise InputError("has no id", cure="Type one: answers cite it.", field=f"chunk {index + 1}")
+        raise InputError("has no id", hint="Type one: answers cite it.", field=f"chunk {index + 1}")
     if any(chunk.id == name for place, chunk in enumerate(chunks) if place != index):
         problem = f"would have the id {shortened(name, NAME_SHOWN)} of another chunk"
-        raise InputError(problem, cure="Choose another.", field=f"chunk {index + 1}")
+        raise InputError(problem, hint="Choose another.", field=f"chunk {index + 1}")
     return (*chunks[:index], chunks[index].model_copy(update={"id": name}), *chunks[index + 1 :])
 
 
@@ -143,9 +143,9 @@ def _read(text: str) -> tuple[Form, Iterator[Found | InputError]]:
     delimiter = max(",;\t", key=header.count)
     names = header.split(delimiter)
     if len(names) > 1 and "text" in map(_field, names):
-        cure = "Fill in the text column, or remove the line."
+        hint = "Fill in the text column, or remove the line."
         return "csv", (
-            each for row in _rows(text) for each in _of_fields(row.value, row.number, cure)
+            each for row in _rows(text) for each in _of_fields(row.value, row.number, hint)
         )
     if (
         form == "blocks"
@@ -162,11 +162,11 @@ def _read(text: str) -> tuple[Form, Iterator[Found | InputError]]:
 def _unstorable(text: str) -> InputError | None:
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
-        return InputError("holds a null byte", cure="Remove it: no text holds one.", line=line)
+        return InputError("holds a null byte", hint="Remove it: no text holds one.", line=line)
     if not text.isascii() and (half := _HALF_A_PAIR.search(text)):
         line = text.count("\n", 0, half.start()) + 1
         return InputError(
-            "holds half of a surrogate pair, which is no character", cure="Remove it.", line=line
+            "holds half of a surrogate pair, which is no character", hint="Remove it.", line=line
         )
     return None
 
@@ -191,7 +191,7 @@ def _unknown_columns(rows: list[dict[str, Any]], delimiter: str) -> InputError:
     return InputError(
         f"names the columns {', '.join(shortened(name, NAME_SHOWN) for name in names[:8])}; none is"
         " known as the text of a chunk",
-        cure=(
+        hint=(
             'Name the column with the text "text" (others: "id", "source"). '
             f"If it is {shortened(longest, NAME_SHOWN)}, the first line is: {proposed[:200]}"
         ),
@@ -205,7 +205,7 @@ def _json(text: str) -> Iterator[Found | InputError]:
     except InputError as error:
         if text.startswith("["):
             yield InputError(
-                f"is no valid JSON list: it {error.problem}", cure=_CHUNK_SHAPE, line=1
+                f"is no valid JSON list: it {error.problem}", hint=_CHUNK_SHAPE, line=1
             )
             return
         rows: Iterable[tuple[int, Any]] = (
@@ -219,17 +219,17 @@ def _json(text: str) -> Iterator[Found | InputError]:
         )
 
 
-def _of_fields(value: Any, line: int, cure: str) -> Iterator[Found | InputError]:
+def _of_fields(value: Any, line: int, hint: str) -> Iterator[Found | InputError]:
     """Yield the chunk that an object or a row of a table is, whatever its fields are called."""
     if isinstance(value, InputError):
         yield value.at(line=line)
         return
     if not isinstance(value, dict):
-        yield InputError(f"is {kind_of(value)}, must be an object", cure=_CHUNK_SHAPE, line=line)
+        yield InputError(f"is {kind_of(value)}, must be an object", hint=_CHUNK_SHAPE, line=line)
         return
     if isinstance(value.get("evidence"), list):
-        cure = "Paste only what stands in its evidence, or use `masis import`."
-        yield InputError("is a whole case, not a chunk", cure=cure, line=line)
+        hint = "Paste only what stands in its evidence, or use `masis import`."
+        yield InputError("is a whole case, not a chunk", hint=hint, line=line)
         return
     cells: dict[str, str] = {}
     for key, item in value.items():
@@ -244,7 +244,7 @@ def _of_fields(value: Any, line: int, cure: str) -> Iterator[Found | InputError]
         return
     keys = ", ".join(shortened(key, NAME_SHOWN) for key in list(value)[:5]) or "nothing"
     yield InputError(
-        f"has no text (it holds {keys})", cure=f'Name the text "text". {cure}', line=line
+        f"has no text (it holds {keys})", hint=f'Name the text "text". {hint}', line=line
     )
 
 
@@ -276,7 +276,7 @@ def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pa
         if chunk.id and taken.setdefault(chunk.id, chunk.line) != chunk.line:
             problem = f"repeats the id {shortened(chunk.id, NAME_SHOWN)} of line {taken[chunk.id]}"
             errors.append(
-                InputError(problem, cure="Give each chunk an id of its own.", line=chunk.line)
+                InputError(problem, hint="Give each chunk an id of its own.", line=chunk.line)
             )
     free = (name for number in count(1) if (name := str(number)) not in taken)
     chunks: dict[str, Evidence] = {}
@@ -288,7 +288,7 @@ def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pa
         chunks.setdefault(name, Evidence(id=name, text=chunk.text, **extra))
     if len(found) > MOST_CHUNKS:
         problem = f"is one of {len(found):,} chunks, more than {MOST_CHUNKS:,}"
-        errors.append(InputError(problem, cure="Leave some out.", line=found[MOST_CHUNKS].line))
+        errors.append(InputError(problem, hint="Leave some out.", line=found[MOST_CHUNKS].line))
     if assigned and len(assigned) < len(chunks):
         more = f" and {len(assigned) - 5} more" if len(assigned) > 5 else ""
         named = f"{'Chunk' if len(assigned) == 1 else 'Chunks'} {', '.join(assigned[:5])}{more}"

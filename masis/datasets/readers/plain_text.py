@@ -77,8 +77,8 @@ def _chunk(
     if text.strip():
         yield Found(line, label, text.strip(), source)
     elif label:
-        cure = "Write the text behind the label, or remove the label."
-        yield InputError(f"[{shortened(label, NAME_SHOWN)}] has no text", cure=cure, line=line)
+        hint = "Write the text behind the label, or remove the label."
+        yield InputError(f"[{shortened(label, NAME_SHOWN)}] has no text", hint=hint, line=line)
 
 
 def _labelled(text: str, marks: re.Pattern[str] = _LABEL) -> Iterator[Found | InputError]:

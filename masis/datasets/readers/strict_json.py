@@ -25,7 +25,7 @@ class _Refused(NamedTuple):
     """A placeholder for a refused value, so that the walk can name its path."""
 
     problem: str
-    cure: str
+    hint: str
 
 
 _TOO_LARGE = _Refused("is a number too large to store", "Write it as text, in quotes.")
@@ -55,7 +55,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
         raise _too_deep() from error
     _refuse_flaws(value, "", 1)
     if not isinstance(value, dict):
-        raise InputError(f"is {kind_of(value)}, must be an object", cure=_ONE_OBJECT)
+        raise InputError(f"is {kind_of(value)}, must be an object", hint=_ONE_OBJECT)
     return value
 
 
@@ -74,7 +74,7 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
         if begun or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
             return None
         near = shortened(text[error.pos : error.pos + 60], 40)
-        raise InputError(f"is no valid JSON ({error.msg}, at {near!r})", cure=_QUOTED) from error
+        raise InputError(f"is no valid JSON ({error.msg}, at {near!r})", hint=_QUOTED) from error
     except RecursionError as error:
         raise _too_deep() from error
     try:
@@ -98,26 +98,26 @@ def _too_deep(path: str = "") -> InputError:
 def _malformed(error: json.JSONDecodeError, content: bytes) -> InputError:
     where = f"at column {error.pos + 1}"
     rest = error.doc[error.pos :].lstrip()
-    problem, cure = f"is no valid JSON ({error.msg}, {where})", _ONE_OBJECT
+    problem, hint = f"is no valid JSON ({error.msg}, {where})", _ONE_OBJECT
     if b"\x00" in content:
-        problem, cure = (
+        problem, hint = (
             f"holds a null byte at byte {content.index(0) + 1} of the line",
             "Remove it: no text holds one.",
         )
     elif not rest or error.msg.startswith("Unterminated string"):
         problem = f"ends in the middle of the JSON ({error.msg.lower()}, {where})"
-        cure = f"The line is cut off, or its object is spread over several lines. {_ONE_OBJECT}"
+        hint = f"The line is cut off, or its object is spread over several lines. {_ONE_OBJECT}"
     elif error.msg.startswith("Extra data"):
-        problem, cure = (
+        problem, hint = (
             f"holds more than one JSON value (the second {where})",
             "Put each on a line of its own.",
         )
     elif rest.startswith("'") or error.msg.startswith("Expecting property name"):
-        cure = _QUOTED
+        hint = _QUOTED
     elif error.msg.startswith("Invalid control character"):
         problem = f"is no valid JSON (a raw control character {where})"
-        cure = r"Write it as an escape: \n, \t or \u00XX."
-    return InputError(problem, cure=cure)
+        hint = r"Write it as an escape: \n, \t or \u00XX."
+    return InputError(problem, hint=hint)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -156,11 +156,11 @@ not there yet.
 
 def _refuse_flaws(value: Any, path: str, depth: int) -> None:
     if isinstance(value, _Refused):
-        raise InputError(value.problem, cure=value.cure, field=path or None)
+        raise InputError(value.problem, hint=value.hint, field=path or None)
     if isinstance(value, _RepeatedKeys):
         raise InputError(
             "stands twice in one object",
-            cure="Keep one of the two.",
+            hint="Keep one of the two.",
             field=join(path, value.repeated),
         )
     if isinstance(value, dict):

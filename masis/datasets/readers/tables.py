@@ -45,7 +45,7 @@ class Header:
         self._all_named = len(named) == len(self.names)
         if len(set(named)) < len(named):
             twice = next(name for name in named if named.count(name) > 1)
-            raise InputError(f"has two columns named {twice[:40]!r}", cure="Rename one.", line=line)
+            raise InputError(f"has two columns named {twice[:40]!r}", hint="Rename one.", line=line)
 
     def cells_of(self, row: list[str]) -> dict[str, str] | InputError:
         """Return the cells of a row by column, or what is wrong with it.
@@ -59,12 +59,12 @@ class Header:
             row = row[:-1]
         if len(row) > len(self.names):
             problem = f"has {len(row)} columns, the first line names {len(self.names)}"
-            return InputError(problem, cure="Put text that holds the delimiter in quotes.")
+            return InputError(problem, hint="Put text that holds the delimiter in quotes.")
         for place, (name, cell) in enumerate(zip(self.names, row, strict=False), 1):
             if place > 1 and cell.strip() and not name.strip():
                 return InputError(
                     f"has {shortened(cell.strip(), 40)!r} in column {place}, which has no name",
-                    cure="Name the column in the first line, or empty it.",
+                    hint="Name the column in the first line, or empty it.",
                 )
         return {name: cell for name, cell in zip(self.names, row, strict=False) if name.strip()}
 
@@ -85,10 +85,10 @@ def read_table(stream: BinaryIO, start: bytes, delimiter: str | None = None) -> 
         if "field larger" in str(error):
             most = f"{MAX_LINE_BYTES // 2**20} MiB"
             raise InputError(
-                f"has a cell of more than {most}", cure="Close its quote, or split it."
+                f"has a cell of more than {most}", hint="Close its quote, or split it."
             ) from error
         raise InputError(
-            f"is no table that can be read ({error})", cure='Put text in quotes, " as "".'
+            f"is no table that can be read ({error})", hint='Put text in quotes, " as "".'
         ) from error
     finally:
         text.detach()
@@ -101,7 +101,7 @@ def _table_rows(text: io.TextIOWrapper, start: str, delimiter: str | None) -> It
         text.readline()
     header_text = _first_record(start)
     if "\x00" in header_text:
-        raise InputError("is no text: it holds null bytes", cure="Save it as CSV UTF-8.", line=1)
+        raise InputError("is no text: it holds null bytes", hint="Save it as CSV UTF-8.", line=1)
     if delimiter is None:
         outside = _QUOTED.sub("", header_text)
         delimiter = max(_DELIMITERS, key=outside.count)
@@ -132,6 +132,6 @@ def _short_lines(text: io.TextIOWrapper) -> Iterator[str]:
     while line := text.readline(MAX_LINE_BYTES):
         if len(line) == MAX_LINE_BYTES:
             raise InputError(
-                f"has a line of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it."
+                f"has a line of more than {MAX_LINE_BYTES // 2**20} MiB", hint="Split it."
             )
         yield line

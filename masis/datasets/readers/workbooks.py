@@ -79,7 +79,7 @@ def _damaged(error: Exception) -> InputError:
         "is no Excel workbook that can be read"
         f" ({shortened(str(error) or type(error).__name__, 100)})"
     )
-    return InputError(problem, cure="Open it and save it again, or save its sheet as CSV UTF-8.")
+    return InputError(problem, hint="Open it and save it again, or save its sheet as CSV UTF-8.")
 
 
 def _opened(file: BinaryIO, *, values: bool = True) -> Any:
@@ -95,7 +95,7 @@ def _opened(file: BinaryIO, *, values: bool = True) -> Any:
         if sum(sizes.values()) > MOST_WORKBOOK_BYTES or max(parts, default=0) > _MOST_STYLE_BYTES:
             raise InputError(
                 "unpacks to more than is allowed",
-                cure="Save its sheet as CSV UTF-8, and import that file.",
+                hint="Save its sheet as CSV UTF-8, and import that file.",
             )
     file.seek(0)
     return openpyxl.load_workbook(file, read_only=True, data_only=values, keep_links=False)
@@ -128,16 +128,16 @@ def _chosen(sheets: list[Any], named: str | None) -> Any:
             return sheets[0]
     names = ", ".join(repr(shortened(sheet.title, 40)) for sheet in sheets[:10])
     if named is not None:
-        problem, cure = f"has no sheet {shortened(named, 40)!r}", f"There are: {names}."
+        problem, hint = f"has no sheet {shortened(named, 40)!r}", f"There are: {names}."
     elif not sheets:
-        problem, cure = "holds no sheet with rows", "Check the file."
+        problem, hint = "holds no sheet with rows", "Check the file."
     else:
         problem = f"has {len(sheets)} sheets: {names}"
-        cure = (
+        hint = (
             f"Say which: --sheet {shlex.quote(sheets[0].title)}, in Python"
             f" sheet={sheets[0].title!r}."
         )
-    raise InputError(problem, cure=cure, field="sheet")
+    raise InputError(problem, hint=hint, field="sheet")
 
 
 def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
@@ -176,7 +176,7 @@ def _cells(sheet: Any, most: int = _MOST_ROWS) -> Iterator[tuple[Any, ...]]:
         count += len(row)
         if count > _MOST_CELLS:
             raise InputError(
-                f"has a sheet of more than {_MOST_CELLS:,} cells", cure="Save it as CSV UTF-8."
+                f"has a sheet of more than {_MOST_CELLS:,} cells", hint="Save it as CSV UTF-8."
             )
         yield row
 
@@ -221,7 +221,7 @@ def _uncalculated(row: list[str], written: tuple[Any, ...]) -> InputError | None
         if _is_formula(cell) and (place >= len(row) or not row[place]):
             return InputError(
                 f"has a formula without a value in {cell.coordinate}",
-                cure="Open the file in Excel or LibreOffice, and save it: that calculates it.",
+                hint="Open the file in Excel or LibreOffice, and save it: that calculates it.",
             )
     return None
 

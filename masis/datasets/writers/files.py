@@ -70,7 +70,7 @@ def whole_folder(folder: Path, mark: str) -> Iterator[Path]:
         and not (folder / mark).is_file()
         and (not folder.is_dir() or any(folder.iterdir()))
     ):
-        raise InputError("holds other files", cure="Name a new folder.", file=str(folder))
+        raise InputError("holds other files", hint="Name a new folder.", file=str(folder))
     made = Path(tempfile.mkdtemp(dir=folder.absolute().parent, prefix=f".{folder.name[:100]}."))
     try:
         yield made

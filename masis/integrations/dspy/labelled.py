@@ -137,7 +137,7 @@ def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
     if not train or not kept:
         raise InputError(
             f"{len(cases)} labelled answers to {len(members)} questions can't be split",
-            cure="Label more, or choose another --held-out.",
+            hint="Label more, or choose another --held-out.",
         )
     # Flawed and clean answers by turns: an optimiser that takes the first that succeed sees both
     # kinds.

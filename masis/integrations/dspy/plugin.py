@@ -61,7 +61,7 @@ def with_program(
     """
     if prompt.instructions != load(role).before:
         raise InputError(
-            f"the prompt of the {role} has no place for other instructions", cure="Compile again."
+            f"the prompt of the {role} has no place for other instructions", hint="Compile again."
         )
     mark = _MARK.findall(f"{prompt.shared}\n{prompt.task}")[0]
     shared = prompt.shared
@@ -90,7 +90,7 @@ def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Sec
                 raise KeyError("reply")
         except (TypeError, AttributeError, KeyError, ValueError, InputError) as error:
             raise InputError(
-                f"demonstration {number} shows no case ({error})", cure="Compile again."
+                f"demonstration {number} shows no case ({error})", hint="Compile again."
             ) from error
         case = [Section(EXAMPLE + section.name, section.text) for section in (*shared, *judged)]
         shown.append([*case, Section(f"{EXAMPLE}REPLY", json.dumps(reply, ensure_ascii=False))])

@@ -217,16 +217,16 @@ def read(file: Path) -> Program:
     """The program in a file. Raises InputError for one that was altered or is none."""
     try:
         if file.stat().st_size > LARGEST:
-            raise InputError("is too large for a program", cure="Compile it again.", file=str(file))
+            raise InputError("is too large for a program", hint="Compile it again.", file=str(file))
         found = Program.model_validate_json(file.read_bytes())
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         problem = f"is no program of this version ({where}: {error.errors()[0]['msg']})"
-        raise InputError(problem, cure="Compile it again.", file=str(file)) from error
+        raise InputError(problem, hint="Compile it again.", file=str(file)) from error
     if digest(found.state) != found.digest:
         problem = "was altered after it was compiled: it does not digest to what it says"
-        cure = "Compile it again, so that what a run records is what it asked."
-        raise InputError(problem, cure=cure, file=str(file))
+        hint = "Compile it again, so that what a run records is what it asked."
+        raise InputError(problem, hint=hint, file=str(file))
     return found
 
 

@@ -56,7 +56,7 @@ class _Asked:
         if not callable(self._ask):
             raise InputError(
                 f"{type(source).__name__} can't be asked",
-                cure="Give a retriever with search or invoke, or a function of a query.",
+                hint="Give a retriever with search or invoke, or a function of a query.",
                 field="retrievers",
             )
         self.name = str(

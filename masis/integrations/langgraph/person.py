@@ -45,7 +45,7 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
         if run is None or case is None:
             raise InputError(
                 "holds no audit of this question and evidence",
-                cure="Let a critic node work before the run is kept.",
+                hint="Let a critic node work before the run is kept.",
                 field="metrics.run",
             )
         # An id that follows from the content: a graph that goes another way from an earlier
@@ -84,7 +84,7 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
         if "case_id" not in review:
             raise InputError(
                 "is empty",
-                cure="Let the keep node work before the person is asked.",
+                hint="Let the keep node work before the person is asked.",
                 field="review",
             )
         question = {
@@ -170,7 +170,7 @@ def _next(snapshot: StateSnapshot, workbench: Workbench) -> tuple[bool, Any]:
     if snapshot.created_at is None:
         raise InputError(
             "is not known to the checkpointer",
-            cure="Start it first, or name another.",
+            hint="Start it first, or name another.",
             field="thread_id",
         )
     if not snapshot.next:

@@ -154,7 +154,7 @@ def text_of(state: Any, name: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise InputError(
             "is empty",
-            cure=f"Let a node before this one write {name!r} into the state.",
+            hint=f"Let a node before this one write {name!r} into the state.",
             field=name,
         )
     return text
@@ -172,11 +172,11 @@ def plain_evidence(found: Iterable[Any]) -> list[Json]:
     for place, read in enumerate(schema.case.evidence_of(given)):
         chunk = _jsonable(read.model_dump(exclude_none=True))
         if plain.setdefault(read.id, chunk)["text"] != read.text:
-            problem, cure = (
+            problem, hint = (
                 f"the id {read.id!r} names two different texts",
                 "Give each chunk an id of its own.",
             )
-            raise InputError(problem, cure=cure, field=f"evidence[{place}]")
+            raise InputError(problem, hint=hint, field=f"evidence[{place}]")
     return list(plain.values())
 
 
@@ -189,11 +189,11 @@ def _named(chunk: Any, place: int) -> Any:
             return chunk
         chunk = {name: getattr(chunk, name, None) for name in ("chunk_id", "text", "source")}
     if not any(isinstance(chunk.get(name), str) for name in TEXT_KEYS):
-        cure = (
+        hint = (
             "Give a mapping with id and text, a LangChain document, or an object with chunk_id and"
             " text."
         )
-        raise InputError("has no text", cure=cure, field=f"evidence[{place}]")
+        raise InputError("has no text", hint=hint, field=f"evidence[{place}]")
     key = next((name for name in ID_KEYS if chunk.get(name) not in (None, "")), "id")
     rest = {
         name: each for name, each in chunk.items() if name not in (key, "id") and each is not None
@@ -210,7 +210,7 @@ def abstracts_by_id(found: Mapping[str, Any] | Iterable[Any]) -> dict[str, Json]
     """
     if isinstance(found, str | bytes):
         raise InputError(
-            "is one text, not a list of abstracts", cure="Put it into a list.", field="abstracts"
+            "is one text, not a list of abstracts", hint="Put it into a list.", field="abstracts"
         )
     abstracts = {}
     for place, each in enumerate(found.values() if isinstance(found, Mapping) else found):
@@ -302,5 +302,5 @@ def _valid(kind: type[Model], fields: Mapping[str, Any], where: str) -> Model:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, (where, *first["loc"])))
         raise InputError(
-            first["msg"], cure="Correct what the graph writes there.", field=place
+            first["msg"], hint="Correct what the graph writes there.", field=place
         ) from error

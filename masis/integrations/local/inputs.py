@@ -257,11 +257,11 @@ def _tokenizer(found: ModelFolder, load_slow: Any) -> Any:
             raise SettingsError(
                 f"{path}: can't be read ({why}). Fetch the model's files again."
             ) from error
-    cure = "AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
+    hint = "AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
     if found.format == "onnx":
         raise SettingsError(
             f"{found.name}: there is no tokenizer.json in {found.folder}. Make one with"
-            f" transformers: {cure}"
+            f" transformers: {hint}"
         )
     try:
         return load_slow(found.folder)
@@ -269,5 +269,5 @@ def _tokenizer(found: ModelFolder, load_slow: Any) -> Any:
         why = " ".join(str(error).split())[:200]
         raise SettingsError(
             f"{found.name}: {found.folder} holds no tokenizer that can be read ({why}). Save one"
-            f" beside it: {cure}"
+            f" beside it: {hint}"
         ) from error

@@ -91,7 +91,7 @@ def read(tools: Tools, given: str) -> wire.ReadResourceResult:
         )
     raise InputError(
         f"there is no resource '{visible(given)}'",
-        cure="There are masis://run/RUN_ID and masis://case/CASE_ID, with ids percent-encoded.",
+        hint="There are masis://run/RUN_ID and masis://case/CASE_ID, with ids percent-encoded.",
         field="uri",
     )
 
@@ -144,7 +144,7 @@ def prompted(name: str, arguments: Mapping[str, str] | None) -> wire.GetPromptRe
     if name not in PROMPTS:
         raise InputError(
             f"there is no prompt {named(name)}",
-            cure=f"There are: {', '.join(PROMPTS)}.",
+            hint=f"There are: {', '.join(PROMPTS)}.",
             field="name",
         )
     message = wire.TextContent(type="text", text=PROMPTS[name].message(arguments))

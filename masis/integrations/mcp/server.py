@@ -141,7 +141,7 @@ class MasisServer:
 
     def _reading(self, read: Callable[[Any], R]) -> Callable[[Context, Any], Awaitable[R]]:
         """Return what handles requests that only read. What people can cause is a protocol error
-        with its cure.
+        with its hint.
         """
 
         async def handle(ctx: Context, given: Any) -> R:

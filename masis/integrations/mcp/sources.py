@@ -84,7 +84,7 @@ def gathered(
     if wrong:
         raise InputError(
             "; ".join(wrong),
-            cure="search_evidence and get_case give ids of stored evidence.",
+            hint="search_evidence and get_case give ids of stored evidence.",
             field="sourceIds",
         )
     sources = (*map(Source, inline), *found.values())

@@ -181,7 +181,7 @@ class InlineCase(CamelRecord):
             try:
                 evidence = evidence_list(evidence, held.get("answer"), {})
             except InputError as error:
-                raise InputError(error.problem, cure=error.cure, field="case.evidence") from None
+                raise InputError(error.problem, hint=error.hint, field="case.evidence") from None
         if isinstance(evidence, list | tuple):
             chunks = evidence_of(evidence, "case.evidence")
             held["evidence"] = tuple(chunk.model_dump(exclude_unset=True) for chunk in chunks)
@@ -245,7 +245,7 @@ def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseMode
     parts += [f"may be given: {', '.join(optional)}"] if optional else []
     raise InputError(
         " ".join(dict.fromkeys(wrong[:_WRONG_NAMED])),
-        cure=f"{more}Arguments {'; '.join(parts)}." if parts else "There are none.",
+        hint=f"{more}Arguments {'; '.join(parts)}." if parts else "There are none.",
         field="arguments",
     )
 
@@ -379,7 +379,7 @@ class Tools:
         """
         if not source_ids:
             raise InputError(
-                "is empty", cure="Name the evidence to hold the draft against.", field="sourceIds"
+                "is empty", hint="Name the evidence to hold the draft against.", field="sourceIds"
             )
         self.spending.check()
         sources = gathered(self.workbench, source_ids)
@@ -501,7 +501,7 @@ class Tools:
         ):
             raise InputError(
                 f"is whole for this run more than {MOST_REPORTED:,} characters",
-                cure=f"Ask for issues, or read the resource {report.uri}.",
+                hint=f"Ask for issues, or read the resource {report.uri}.",
                 field="detail",
             )
         return report
@@ -622,7 +622,7 @@ class Tools:
     ) -> tuple[Source, ...]:
         if not evidence and not source_ids:
             raise InputError(
-                "give evidence, or sourceIds of stored evidence", cure="", field="arguments"
+                "give evidence, or sourceIds of stored evidence", hint="", field="arguments"
             )
         return gathered(self.workbench, source_ids, evidence)
 
@@ -630,7 +630,7 @@ class Tools:
         if case_id is not None and inline is None:
             return self._case(case_id)
         if case_id is not None or inline is None:
-            raise InputError("give either caseId or case", cure="", field="arguments")
+            raise InputError("give either caseId or case", hint="", field="arguments")
         case = case_of(inline.model_dump(exclude_unset=True))
         if inline.id is None:
             case = case.model_copy(update={"id": f"mcp-{case.digest()[:16]}"})
@@ -658,15 +658,15 @@ class Tools:
         try:
             self.workbench.cases.summary(run_id)
         except UnknownRecord:
-            near, cure = near_runs(self.workbench, run_id), "list_queue gives the ids of runs."
-            return InputError(f"there is no run {named(run_id)}{near}", cure=cure, field="runId")
+            near, hint = near_runs(self.workbench, run_id), "list_queue gives the ids of runs."
+            return InputError(f"there is no run {named(run_id)}{near}", hint=hint, field="runId")
         newest = next(iter(self.workbench.runs.for_case(run_id)), None)
         has = (
             f"Its newest run is {named(newest.id)}."
             if newest
             else "It has no run yet; run_audit makes one."
         )
-        return InputError(f"{named(run_id)} is a case, not a run", cure=has, field="runId")
+        return InputError(f"{named(run_id)} is a case, not a run", hint=has, field="runId")
 
     def _unmatched(self, filters: Mapping[str, Any]) -> Iterator[str]:
         """Yield which values of the filters occur in no case, with those that do."""
@@ -687,7 +687,7 @@ class Tools:
         except UnknownRecord as error:
             raise InputError(
                 f"there is no case {named(case_id)}{near_cases(self.workbench, case_id)}",
-                cure=(
+                hint=(
                     "list_queue and search_evidence give the ids of cases; run_audit also takes a"
                     " case in full."
                 ),
@@ -760,7 +760,7 @@ def page_of(received: str | None, query: Any) -> int:
     if not page.isdecimal() or len(page) > _PAGE_DIGITS or received != cursor_of(int(page), query):
         raise InputError(
             "is not a cursor of this list with these filters",
-            cure=(
+            hint=(
                 "Give next_cursor unchanged, with the same filters, or leave it out to begin at the"
                 " first page."
             ),

@@ -188,9 +188,9 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
                     "Too many wrong tokens",
                     retry_after=str(round(wait + 1)),
                 )
-            cure = "Send the token as Authorization: Bearer ..."
+            hint = "Send the token as Authorization: Bearer ..."
             return refused(
-                401, "invalid_token", cure, www_authenticate='Bearer error="invalid_token"'
+                401, "invalid_token", hint, www_authenticate='Bearer error="invalid_token"'
             )
         if wait := taken.take():
             words = (

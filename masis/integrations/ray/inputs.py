@@ -72,7 +72,7 @@ def parts_of(place: str) -> list[Part]:
 
     info = files.get_file_info(root)
     if info.type == fs.FileType.NotFound:
-        raise InputError("does not exist", cure="Check the name and the folder.", file=place)
+        raise InputError("does not exist", hint="Check the name and the folder.", file=place)
     if info.type == fs.FileType.File:
         return [_part(info, PurePosixPath(info.path).name, place)]
     found = []
@@ -84,7 +84,7 @@ def parts_of(place: str) -> list[Part]:
             found.append(_part(each, str(inside), f"{place.rstrip('/')}/{inside}"))
     if not found:
         raise InputError(
-            f"holds no file that can be read ({', '.join(_READ)})", cure="Name a file.", file=place
+            f"holds no file that can be read ({', '.join(_READ)})", hint="Name a file.", file=place
         )
     return found
 

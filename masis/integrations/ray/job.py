@@ -249,7 +249,7 @@ def _ledger(ray: Any, job: RayAudit) -> Any:
     name = f"masis-ledger-{blake2b(job.out.encode(), digest_size=8).hexdigest()}"
     if any(each["name"] == name for each in ray.util.list_named_actors(all_namespaces=True)):
         raise InputError(
-            "is being written by another audit", cure="Wait for its end.", field="--out"
+            "is being written by another audit", hint="Wait for its end.", field="--out"
         )
     made = ray.remote(Ledger).options(name=name, num_cpus=0, scheduling_strategy=here)
     return made.remote(job.tries, job.max_cost)

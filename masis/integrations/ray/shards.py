@@ -60,7 +60,7 @@ class Lake:
             with self._files.open_input_stream(ABOUT) as stream:
                 self._check(json.loads(stream.read()), made_of)
         elif self._listed(""):
-            raise InputError("holds other files", cure="Name a new folder.", file=self.place)
+            raise InputError("holds other files", hint="Name a new folder.", file=self.place)
         for folder in (*(f"outcome={outcome}" for outcome in OUTCOMES), STATE, DONE):
             self._files.create_dir(folder, recursive=True)
         self._put(ABOUT, json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode())
@@ -77,14 +77,14 @@ class Lake:
         for key, what in differing.items():
             if before.get(key) != made_of.get(key):
                 raise InputError(
-                    f"holds audits made {what}", cure="Name a new folder.", file=self.place
+                    f"holds audits made {what}", hint="Name a new folder.", file=self.place
                 )
         earlier: dict[str, int] = before.get("parts", {})
         now: dict[str, int] = made_of["parts"]
         if changed := sorted(name for name, size in earlier.items() if now.get(name) != size):
             raise InputError(
                 f"holds audits of another input ({len(changed)} of {len(earlier)} parts differ)",
-                cure="Name a new folder, or the input as it was.",
+                hint="Name a new folder, or the input as it was.",
                 file=self.place,
             )
 
@@ -100,9 +100,9 @@ class Lake:
             # given back when the process ends
             lock = FileLock(f"{self._root}/{STATE}/lock").acquire(blocking=False)
         except Timeout as error:
-            cure = "Wait for its end, or name a new folder."
+            hint = "Wait for its end, or name a new folder."
             raise InputError(
-                "is being written by another audit", cure=cure, file=self.place
+                "is being written by another audit", hint=hint, file=self.place
             ) from error
         with lock:
             yield

@@ -50,13 +50,13 @@ class Refused(Exception):
     """A request that is answered with an error: its status, what is wrong, what to do."""
 
     def __init__(
-        self, status: int, problem: str, cure: str, headers: Mapping[str, str] | None = None
+        self, status: int, problem: str, hint: str, headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(problem)
-        self.status, self.problem, self.cure, self.headers = (
+        self.status, self.problem, self.hint, self.headers = (
             status,
             problem,
-            cure,
+            hint,
             dict(headers or {}),
         )
 
@@ -163,20 +163,20 @@ class Door:
             each for each in self.sources.values() if hmac.compare_digest(each.token_sha256, digest)
         ]
         if not found:
-            cure = "Send the token of your source as 'Authorization: Bearer TOKEN'."
+            hint = "Send the token of your source as 'Authorization: Bearer TOKEN'."
             raise Refused(
-                401, "the token is missing or nobody's", cure, {"www-authenticate": "Bearer"}
+                401, "the token is missing or nobody's", hint, {"www-authenticate": "Bearer"}
             )
         wait = self._buckets[found[0].name].take()
         if wait:
-            cure = (
+            hint = (
                 f"Send at most {found[0].requests_per_minute:g} requests a minute, or several cases"
                 " in one."
             )
             raise Refused(
                 429,
                 "too many requests (requests_per_minute, burst)",
-                cure,
+                hint,
                 {"retry-after": str(max(1, round(wait + 0.5)))},
             )
         return found[0]
@@ -211,13 +211,13 @@ class Door:
             raise _too_many(source.max_cases)
         if (passed := look.limit_passed) is not None:
             where = f"{passed.field}: " if passed.field else ""
-            raise Refused(422, f"{where}{passed.problem}", passed.cure)
+            raise Refused(422, f"{where}{passed.problem}", passed.hint)
         made = await self.acknowledge(
             Received(uuid.uuid4().hex, source.name, key, digest, form, body)
         )
         if made.conflict:
-            cure = "Give each request a key of its own; the same key is for the same body."
-            raise Refused(422, "the idempotency key was used with another body", cure)
+            hint = "Give each request a key of its own; the same key is for the same body."
+            raise Refused(422, "the idempotency key was used with another body", hint)
         address = f"/v1/batches/{made.id}"
         answer = {"id": made.id, "status": address, "repeated": not made.new}
         return JSONResponse(answer, status_code=202, headers={"location": address})
@@ -230,8 +230,8 @@ class Door:
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
         form = _content_type(request)
         if form not in (otlp.PROTOBUF, otlp.JSON) or encoding not in ("identity", "gzip"):
-            cure = f"Send {otlp.PROTOBUF} or {otlp.JSON}, plain or in gzip."
-            raise Refused(415, "the content type or encoding is none of ours", cure)
+            hint = f"Send {otlp.PROTOBUF} or {otlp.JSON}, plain or in gzip."
+            raise Refused(415, "the content type or encoding is none of ours", hint)
         body = await _body(request, source.max_body_bytes)
         try:
             plain = (
@@ -244,7 +244,7 @@ class Door:
             async with self._parsing:
                 found = await asyncio.to_thread(otlp.exported, plain, form)
         except InputError as error:
-            raise Refused(400, f"the body {error.problem}", error.cure) from error
+            raise Refused(400, f"the body {error.problem}", error.hint) from error
         except MissingExtra as error:
             raise Refused(415, str(error), f"Or send {otlp.JSON}.") from error
         if found.cases > source.max_cases:
@@ -333,11 +333,11 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     if request.url.path == "/v1/traces":
         form = _content_type(request)
-        content = otlp.refused(form, f"{error.problem}. {error.cure}")
+        content = otlp.refused(form, f"{error.problem}. {error.hint}")
         return Response(
             content, error.status, error.headers, form if form == otlp.PROTOBUF else otlp.JSON
         )
-    about = {"error": {"status": error.status, "problem": error.problem, "cure": error.cure}}
+    about = {"error": {"status": error.status, "problem": error.problem, "hint": error.hint}}
     return JSONResponse(about, status_code=error.status, headers=error.headers)
 
 
@@ -349,7 +349,7 @@ async def _failed(request: Request, error: Exception) -> Response:
     problem = {
         "status": status,
         "problem": "it could not be stored",
-        "cure": "Send it again later.",
+        "hint": "Send it again later.",
         **error.about,
     }
     headers = {"retry-after": "10"} if status in (503, 507) else {}

@@ -48,11 +48,11 @@ def unpacked(body: bytes, most: int) -> bytes | None:
     try:
         found = inflating.decompress(body, most + 1)
     except zlib.error as error:
-        raise InputError("is no gzip that can be read", cure="Send it again.") from error
+        raise InputError("is no gzip that can be read", hint="Send it again.") from error
     if len(found) > most:
         return None
     if not inflating.eof or inflating.unused_data:
-        raise InputError("is no whole gzip", cure="Send one gzip member.")
+        raise InputError("is no whole gzip", hint="Send one gzip member.")
     return found
 
 
@@ -120,7 +120,7 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
         raise InputError(
-            "is no ExportTraceServiceRequest", cure="Send OTLP in protobuf."
+            "is no ExportTraceServiceRequest", hint="Send OTLP in protobuf."
         ) from error
     _count(
         sum(
@@ -146,7 +146,7 @@ def _spans(content: dict[str, Any]) -> list[dict[str, Any]]:
 def _count(spans: int) -> None:
     if spans > MOST_SPANS:
         raise InputError(
-            f"holds {spans:,} spans, at most {MOST_SPANS:,} are taken", cure="Send fewer at once."
+            f"holds {spans:,} spans, at most {MOST_SPANS:,} are taken", hint="Send fewer at once."
         )
 
 
@@ -176,7 +176,7 @@ def _case(spans: list[dict[str, Any]]) -> Case:
     if any(_OPERATION in span["attributes"] for span in spans):
         readings.append(("otel-genai", spans))
     problem = InputError(
-        "has no attributes of OpenInference or GenAI", cure="Instrument what answers."
+        "has no attributes of OpenInference or GenAI", hint="Instrument what answers."
     )
     for profile, rows in readings:
         try:
@@ -185,7 +185,7 @@ def _case(spans: list[dict[str, Any]]) -> Case:
                 raise row.problems[0]
             if not (row.case.answer or "").strip() and row.case.unanswered is None:
                 raise InputError(
-                    "is missing or empty", cure="Export the span that answers.", field="answer"
+                    "is missing or empty", hint="Export the span that answers.", field="answer"
                 )
             return row.case
         except InputError as error:

@@ -77,7 +77,7 @@ def validate_override(override: Override) -> Override:
         )
     if value is not None and not fits:
         raise InputError(
-            f"{value!r} is no {name.replace('_', ' ')}", cure="Choose another value.", field=name
+            f"{value!r} is no {name.replace('_', ' ')}", hint="Choose another value.", field=name
         )
     return override
 

@@ -261,15 +261,15 @@ class PubMed:
             return (
                 f"{asked} can't be reached ({reason}). Check the network, or search a local corpus."
             )
-        status, cure = error.response.status_code, "Check screening_pubmed_address."
+        status, hint = error.response.status_code, "Check screening_pubmed_address."
         if status == 429:
             more = "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
-            cure = f"Too many requests came from here: wait a minute{more}"
+            hint = f"Too many requests came from here: wait a minute{more}"
         elif status in (400, 401, 403) and self.key is not None:
-            cure = "Check NCBI_API_KEY: it may be wrong or withdrawn."
+            hint = "Check NCBI_API_KEY: it may be wrong or withdrawn."
         elif status >= 500:
-            cure = "The service is in trouble: try again later, or search a local corpus."
-        return f"{asked} answered {status}. {cure}"
+            hint = "The service is in trouble: try again later, or search a local corpus."
+        return f"{asked} answered {status}. {hint}"
 
 
 def _again(error: BaseException) -> Again | None:

@@ -22,7 +22,7 @@ from masis.screening.sources.records import abstract_of, collapse_blanks
 _RECORDS = ("PubmedArticle", "PubmedBookArticle")
 _LINK = "CommentsCorrectionsList/CommentsCorrections[@RefType='{}']"
 _DATES = ("Journal/JournalIssue/PubDate", "ArticleDate", "Book/PubDate")
-_CURE = "Export it from PubMed again, or remove what stands behind the last good record."
+_HINT = "Export it from PubMed again, or remove what stands behind the last good record."
 
 
 class ReadArticle(NamedTuple):
@@ -56,12 +56,12 @@ def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
             f"is broken off or no XML ({str(error).split(':')[0]}, column {error.position[1] + 1})"
         )
         found = InputError(
-            problem, cure=_CURE, line=error.position[0], field=f"after record {number}"
+            problem, hint=_HINT, line=error.position[0], field=f"after record {number}"
         )
         yield ReadArticle(number + 1, found)
     except DefusedXmlException as error:
         refused = InputError(
-            "declares entities of its own, which is refused", cure="Export it from PubMed again."
+            "declares entities of its own, which is refused", hint="Export it from PubMed again."
         )
         raise refused from error
 
@@ -70,7 +70,7 @@ def _refuse_other_documents(root: ElementTree.Element) -> None:
     if root.tag not in ("PubmedArticleSet", "PubmedBookArticleSet", *_RECORDS):
         raise InputError(
             f"is XML of another kind (<{str(root.tag)[:60]}>)",
-            cure="Export the records from PubMed in the format XML.",
+            hint="Export the records from PubMed in the format XML.",
         )
 
 
@@ -80,7 +80,7 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
     if body is None or article is None:
         body = article = record.find("BookDocument")
     if body is None or article is None:
-        return InputError("holds no citation", cure="Remove the record.", field=f"record {number}")
+        return InputError("holds no citation", hint="Remove the record.", field=f"record {number}")
     try:
         return abstract_of(
             title=_first(article, "ArticleTitle", "VernacularTitle", "Book/BookTitle"),
@@ -102,7 +102,7 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
             record=_record(body, article),
         )
     except InputError as error:
-        return InputError(error.problem, cure=error.cure, field=f"record {number}")
+        return InputError(error.problem, hint=error.hint, field=f"record {number}")
 
 
 def _text(element: ElementTree.Element | None) -> str:

@@ -53,7 +53,7 @@ def abstract_of(
     title, text = collapse_blanks(title), collapse_lines(text)
     if not (title or text):
         raise InputError(
-            "has neither a title nor an abstract", cure="Add one of them, or remove the record."
+            "has neither a title nor an abstract", hint="Add one of them, or remove the record."
         )
     known_doi, known_pmid = normal_doi(doi), normal_pmid(pmid)
     fields: dict[str, Any] = {
@@ -82,7 +82,7 @@ def validate_abstract(fields: dict[str, Any]) -> Abstract:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or None
         problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        raise InputError(problem, cure="Correct it, or remove the record.", field=place) from error
+        raise InputError(problem, hint="Correct it, or remove the record.", field=place) from error
 
 
 def collapse_blanks(text: str) -> str:

@@ -325,7 +325,7 @@ def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[C
         and body.lstrip()[:1] not in (b"{", b"[")
         and (form == "json" or profile != OWN_FORMAT)
     ):
-        yield InputError("holds no JSON", cure="Send a JSON document, or JSON Lines.", file=name)
+        yield InputError("holds no JSON", hint="Send a JSON document, or JSON Lines.", file=name)
         return
     try:
         rows: Any = _whole(body) if form == "json" and profile == OWN_FORMAT else io.BytesIO(body)

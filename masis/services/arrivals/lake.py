@@ -199,14 +199,14 @@ def _read(row: dict[str, Any], outcome: Outcome, place: str) -> tuple[Case, Run 
         why = f": {row['error']}" if row["error"] else ""
         raise InputError(
             f"holds no case that can be imported{why}",
-            cure="Mend the row and audit it again.",
+            hint="Mend the row and audit it again.",
             file=where,
         ) from error
     if run is None and outcome != "failed":
-        raise InputError(f"case {case.id!r} has no run", cure="Audit it again.", file=place)
+        raise InputError(f"case {case.id!r} has no run", hint="Audit it again.", file=place)
     if run is not None and (run.case_id, run.case_digest) != (case.id, case.digest()):
         raise InputError(
-            f"the run of case {case.id!r} is of another one", cure="Audit it again.", file=place
+            f"the run of case {case.id!r} is of another one", hint="Audit it again.", file=place
         )
     if run is not None and outcome == "accepted":
         run = run.model_copy(update={"spot_check": True})

@@ -59,16 +59,16 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
     refused = partial(InputError, field="evidence")
     for name, text in new.items():
         if name not in fillable(case):
-            cure = f"These can be given one: {', '.join(fillable(case)) or 'none'}."
+            hint = f"These can be given one: {', '.join(fillable(case)) or 'none'}."
             raise refused(
-                f"{name!r} is no evidence of case {case.id!r} that lacks its text", cure=cure
+                f"{name!r} is no evidence of case {case.id!r} that lacks its text", hint=hint
             )
         if len(text) > LONGEST_TEXT:
-            cure = f"Paste the part that matters, up to {LONGEST_TEXT:,}."
-            raise refused(f"the text of {name!r} has {len(text):,} characters", cure=cure)
+            hint = f"Paste the part that matters, up to {LONGEST_TEXT:,}."
+            raise refused(f"the text of {name!r} has {len(text):,} characters", hint=hint)
     held = {chunk.id: chunk.text for chunk in case.evidence}
     if all(held[name].strip() == text for name, text in new.items()):
-        raise refused("no text was pasted", cure="Paste the text of at least one address.")
+        raise refused("no text was pasted", hint="Paste the text of at least one address.")
     earlier = case.earlier_version
     filled = {*(earlier.filled if earlier else ()), *new}
     evidence = [

@@ -87,7 +87,7 @@ def restore(
     (``masis.store.core.backup.restore``).
     """
     if not actor.name.strip():
-        raise InputError("the name of who restores is missing", cure="Name who asks for it.")
+        raise InputError("the name of who restores is missing", hint="Name who asks for it.")
     log.info("%s restores %s", actor.name, database)
     return backup.restore(copy, database, replace=replace, stamp=datetime.now(UTC).strftime(_STAMP))
 
@@ -98,7 +98,7 @@ def verify(copy: Path) -> BackupCheck:
     """
     if not copy.is_file():
         raise InputError(
-            f"{copy}: there is no such file", cure="Name a file that `masis db backup` made."
+            f"{copy}: there is no such file", hint="Name a file that `masis db backup` made."
         )
     found = backup.verify(copy)
     if found.problems:

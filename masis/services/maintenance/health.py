@@ -29,7 +29,7 @@ from masis.store.core.connections import RESTORE
 class HealthItem(NamedTuple):
     """One check: its name, whether it is in order, and what was found.
 
-    ``cure`` says what to do where it is not in order; ``absent`` that it is not installed, which is
+    ``hint`` says what to do where it is not in order; ``absent`` that it is not installed, which is
     no problem. ``uncounted`` is the message without figures that tell whether others have decided,
     where it has such figures.
     """
@@ -37,7 +37,7 @@ class HealthItem(NamedTuple):
     name: str
     ok: bool
     message: str
-    cure: str = ""
+    hint: str = ""
     absent: bool = False
     uncounted: str = ""
 
@@ -78,16 +78,16 @@ _REINSTALL = "Reinstall the workbench, or report this as a bug."
 
 
 def _started(
-    name: str, start: Callable[[], str], cure: str, cure_of_crash: str = _REINSTALL
+    name: str, start: Callable[[], str], hint: str, hint_of_crash: str = _REINSTALL
 ) -> HealthItem:
     """Return what starting something says of it, or why it does not start."""
     try:
         return HealthItem(name, True, start())
     except MasisError as error:
-        return HealthItem(name, False, str(error), cure)
+        return HealthItem(name, False, str(error), hint)
     except Exception as error:  # noqa: BLE001 (whatever happens as it starts is reported here, not a crash)
         return HealthItem(
-            name, False, f"does not start: {type(error).__name__}: {error}", cure_of_crash
+            name, False, f"does not start: {type(error).__name__}: {error}", hint_of_crash
         )
 
 
@@ -107,7 +107,7 @@ def role_health(settings: Settings) -> Iterator[HealthItem]:
 
         item = _started(role, start, f"Choose another model for {role}, or fix this.")
         # what crashes says so in every role that uses it
-        alone = item.ok or item.cure == _REINSTALL
+        alone = item.ok or item.hint == _REINSTALL
         other = role if alone else first.setdefault(item.message.removeprefix(f"{role}: "), role)
         if other != role:
             item = HealthItem(
@@ -123,8 +123,8 @@ def output_validator(settings: Settings) -> HealthItem:
         output_validation.chosen(settings.output_validator)
         return f"starts: {settings.output_validator}"
 
-    cure = "Fix its package, or set output_validator = pydantic."
-    return _started("output validator", start, cure, cure)
+    hint = "Fix its package, or set output_validator = pydantic."
+    return _started("output validator", start, hint, hint)
 
 
 _ABSTRACT = Abstract(
@@ -249,13 +249,13 @@ def of_store(store: Store) -> Iterator[HealthItem]:
             if log.intact
             else "; ".join(log.broken[:5])
         )
-        cure = (
+        hint = (
             ""
             if log.intact
             else "See what is wrong with `masis verify-log`, and compare with a backup."
         )
         yield HealthItem(
-            name, log.intact, message, cure, uncounted="intact" if log is check.log else ""
+            name, log.intact, message, hint, uncounted="intact" if log is check.log else ""
         )
 
 
@@ -349,8 +349,8 @@ def of_backups(
     limit = timedelta(hours=2 * settings.backup_hours)
     late = newest is None or (now or datetime.now(UTC)) - newest > limit
     made = f"the newest is of {newest:%Y-%m-%d %H:%M} UTC" if newest else "there is none"
-    cure = f"`masis db backup {settings.backup_folder}` says why none is made." if late else ""
-    yield HealthItem("backup", not late, f"{settings.backup_folder}: {made}", cure)
+    hint = f"`masis db backup {settings.backup_folder}` says why none is made." if late else ""
+    yield HealthItem("backup", not late, f"{settings.backup_folder}: {made}", hint)
 
 
 def models_asked(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[HealthItem, ...]:
@@ -366,11 +366,11 @@ def models_asked(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[Heal
             continue
         for full in dict.fromkeys(_resolved(string, role, settings) for role in filled):
             ok, message, _ = probe_model(full, settings)
-            cure = "" if ok else "Fix what it says, or name another model (docs/models.md)."
+            hint = "" if ok else "Fix what it says, or name another model (docs/models.md)."
             first = full if ok else failed.setdefault(message.replace(full, ""), full)
             if first != full:
-                cure, message = "", f"{full} fails as {first} does."
-            items.append(HealthItem("models", ok, f"{message} ({', '.join(filled)})", cure))
+                hint, message = "", f"{full} fails as {first} does."
+            items.append(HealthItem("models", ok, f"{message} ({', '.join(filled)})", hint))
     return tuple(items)
 
 

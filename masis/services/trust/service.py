@@ -652,7 +652,7 @@ class TrustService:
             raise InputError(
                 f"earlier samples of this auditor have used up the {1 - certainty:.0%} that may go"
                 " wrong",
-                cure=(
+                hint=(
                     f"State less than {1 - spent:.0%} certainty, or change the auditor or its"
                     " prompts."
                 ),
@@ -664,7 +664,7 @@ class TrustService:
             raise InputError(
                 f"{draws} draws from {len(pool)} answers can't show {tolerance:.1%} at"
                 f" {certainty:.0%}",
-                cure=(
+                hint=(
                     f"It takes {least} blind decisions without a fault, on undecided answers of"
                     " this auditor."
                 ),
@@ -740,11 +740,11 @@ class TrustService:
         """
         state = self.plan()
         if state is None:
-            raise InputError("no sample was drawn", cure="Draw one first.")
+            raise InputError("no sample was drawn", hint="Draw one first.")
         if state.tested is None:
             raise InputError(
                 f"{len(state.open)} of {len(state.outcomes)} drawn answers are not decided",
-                cure="The test is made once, when all are: looking early would weaken it.",
+                hint="The test is made once, when all are: looking early would weaken it.",
             )
         best = tests_of.loosest(state.tested)
         if best is None or state.lapsed:
@@ -752,7 +752,7 @@ class TrustService:
             raise InputError(
                 state.lapsed
                 or f"{first.faulty} of {first.n} answers under the strictest threshold are faulty: no guarantee",
-                cure="Improve the auditor or the score, and draw again.",
+                hint="Improve the auditor or the score, and draw again.",
             )
         plan, place = state.plan, state.plan.thresholds.index(best.threshold)
         return Guarantee(
@@ -794,7 +794,7 @@ class TrustService:
         """
         self._access.require(actor, "oversee")
         if not reason.strip():
-            raise InputError("say why the guarantee ends", cure="Type a reason.", field="reason")
+            raise InputError("say why the guarantee ends", hint="Type a reason.", field="reason")
         self._enter(actor, None, reason)
 
     def _enter(self, actor: Actor, content: dict[str, Any] | None, reason: str) -> None:

@@ -58,7 +58,7 @@ def _prepared(case: Case) -> _Prepared:
     except PydanticSerializationError as error:
         raise InputError(
             f"case {case.id!r} holds what JSON can't ({error})",
-            cure="Use text, numbers, lists and objects.",
+            hint="Use text, numbers, lists and objects.",
         ) from error
 
 

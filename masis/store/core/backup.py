@@ -53,7 +53,7 @@ def back_up(database: Database, target: Path) -> BackupCheck:
     errors of ``explained_errors``.
     """
     if target.exists():
-        raise InputError(f"{target}: is there already", cure="Name another file, or a folder.")
+        raise InputError(f"{target}: is there already", hint="Name another file, or a folder.")
     part = _part(target)
     try:
         _copy(database.path, part)
@@ -128,12 +128,12 @@ def restore(
     """
     if not backup.is_file():
         raise InputError(
-            f"{backup}: there is no such file", cure="Name a file that `masis db backup` made."
+            f"{backup}: there is no such file", hint="Name a file that `masis db backup` made."
         )
     if database.exists() and not replace:
         raise InputError(
             f"{database}: a database is there",
-            cure=(
+            hint=(
                 "Say --replace to put the backup in its place (it is kept under another name), or"
                 " name a new file."
             ),

@@ -218,12 +218,12 @@ class ChainedLog(Generic[D, E]):
         except (ValueError, TypeError) as error:
             raise InputError(
                 "the entry holds what can't be stored as text",
-                cure=f"Remove it and submit again ({error}).",
+                hint=f"Remove it and submit again ({error}).",
             ) from error
         if "\x00" in f"{decision.reviewer}{decision.token}":
             raise InputError(
                 "the reviewer's name holds a null byte",
-                cure="Type the name again.",
+                hint="Type the name again.",
                 field="reviewer",
             )
         return payload

@@ -428,10 +428,10 @@ class _Trouble(NamedTuple):
 
     raises: type[StoreError]
     what: str
-    cure: str
+    hint: str
 
     def error(self, path: Path, error: sqlite3.Error) -> StoreError:
-        return self.raises(f"{path}: {self.what} ({error}). {self.cure}")
+        return self.raises(f"{path}: {self.what} ({error}). {self.hint}")
 
 
 RESTORE = (
@@ -503,7 +503,7 @@ def _trouble(error: sqlite3.Error) -> _Trouble | None:
 
 @contextlib.contextmanager
 def explained_errors(path: Path) -> Iterator[None]:
-    """Raise what SQLite says about a file as an error that names the cure; let errors of a
+    """Raise what SQLite says about a file as an error that names the hint; let errors of a
     statement pass.
 
     These are DatabaseBusy, DatabaseDamaged, DatabaseFull, DatabaseReadOnly, DatabaseMissing and

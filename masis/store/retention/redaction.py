@@ -139,10 +139,10 @@ class Redactions(Part):
 def _check(by: str, reason: str) -> None:
     if not by.strip():
         raise InputError(
-            "the name of who redacts is missing", cure="Name who asked for it.", field="by"
+            "the name of who redacts is missing", hint="Name who asked for it.", field="by"
         )
     if not reason.strip():
-        raise InputError("the reason is missing", cure="Say why it must go.", field="reason")
+        raise InputError("the reason is missing", hint="Say why it must go.", field="reason")
 
 
 def _unredacted(connection: sqlite3.Connection, case_id: str) -> sqlite3.Row:

@@ -209,7 +209,7 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
     if row is None:
         return Judgement(entry, pin.in_force, None, number, None)
     found: Iteration | None = None
-    with readable(connection, "run", row["seq"], _CURE):
+    with readable(connection, "run", row["seq"], _HINT):
         result = Run.model_validate_json(decompress(row["payload"]))
         number = number or (None if result.best is None else 1)
         if number is not None and number <= (row["iterations"] or 0):
@@ -235,7 +235,7 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
     return Judgement(entry, pin.in_force, run, number, found, pin.run)
 
 
-_CURE = (
+_HINT = (
     "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it again;"
     " or restore a backup (`masis db restore`)."
 )

@@ -43,7 +43,7 @@ def _prepared(abstract: Abstract) -> _Prepared | InputError:
     except (PydanticSerializationError, ValueError) as error:
         return InputError(
             f"abstract {abstract.id!r} holds what JSON can't ({error})",
-            cure="Use text, numbers, lists and objects.",
+            hint="Use text, numbers, lists and objects.",
         )
     return _Prepared(abstract, payload, record_keys(abstract))
 
@@ -75,7 +75,7 @@ def _insert(
         return InputError(
             f"the corpus holds another abstract with the id {new.abstract.id!r} than"
             f" {new.abstract.title[:60]!r}",
-            cure=(
+            hint=(
                 "Give each abstract an id of its own, or import the file into a corpus of its own."
             ),
             field="id",
@@ -353,7 +353,7 @@ def _checked_name(name: str) -> str:
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise InputError(
             f"{name[:40]!r} can't name a corpus",
-            cure=f"Use 1 to {_LONGEST_NAME} printable characters.",
+            hint=f"Use 1 to {_LONGEST_NAME} printable characters.",
             field="corpus",
         )
     return name

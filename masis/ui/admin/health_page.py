@@ -136,7 +136,7 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
                 if item.ok
                 else ":red[✗ failed]"
             ),
-            escaped(item.message) + (f" **{escaped(item.cure)}**" if item.cure else ""),
+            escaped(item.message) + (f" **{escaped(item.hint)}**" if item.hint else ""),
         ]
         for item in sorted(found, key=place)
     ]

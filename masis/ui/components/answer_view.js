@@ -620,7 +620,7 @@ function drawView(root, { data, setTriggerValue }) {
     line("what", issue.description)
     if (issue.quote) line("quote", `“${issue.quote}”`)
     if (issue.reason) line("why", issue.reason)
-    if (issue.suggestion) line("cure", issue.suggestion)
+    if (issue.suggestion) line("hint", issue.suggestion)
     for (const each of issue.also) {
       const row = make("p", "also")
       row.dir = "auto"

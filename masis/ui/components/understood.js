@@ -45,7 +45,7 @@ function drawUnderstood(root, { data, setTriggerValue }) {
     errors.setAttribute("role", "alert")
     for (const error of data.errors) {
       const row = make("p", "error")
-      row.append(make("b", "", error.place ? `${error.place}: ` : ""), make("span", "", `${error.problem}. ${error.cure}`))
+      row.append(make("b", "", error.place ? `${error.place}: ` : ""), make("span", "", `${error.problem}. ${error.hint}`))
       errors.append(row)
     }
     box.append(errors)

@@ -268,7 +268,7 @@ _STYLE = """<style>
 """What was chosen is shown in the primary colour, on which Streamlit's white has too little
 contrast in the dark.
 """
-_PROBLEMS = [column("Row", "figure"), column("Problem", "main"), column("Cure")]
+_PROBLEMS = [column("Row", "figure"), column("Problem", "main"), column("Hint")]
 _TITLES = {
     OWN_FORMAT: "Cases of the workbench: id, query, answer, evidence",
     COLUMNS: "I choose the columns",
@@ -618,7 +618,7 @@ def _problem_table(problems: Sequence[MasisError], count: int, key: str) -> None
     for problem in problems[:PROBLEMS_SHOWN]:
         if isinstance(problem, InputError):
             place = f"{problem.field}: " if problem.field else ""
-            rows.append(row(str(problem.line or ""), f"{place}{problem.problem}", problem.cure))
+            rows.append(row(str(problem.line or ""), f"{place}{problem.problem}", problem.hint))
         else:
             rows.append(row(None, str(problem), None))
     linked_table(_PROBLEMS, rows, description="Problems by row", key=key)
@@ -635,11 +635,11 @@ def _start() -> None:
     chosen = _chosen_file(form)
     try:
         if chosen is None:
-            raise InputError("There is no file to import", cure="Choose one first.")
+            raise InputError("There is no file to import", hint="Choose one first.")
         reading = _reading_of(workbench, form, chosen)
         if not reading.ready:
             raise InputError(
-                "It is not settled how the file is read", cure="Choose the format or the columns."
+                "It is not settled how the file is read", hint="Choose the format or the columns."
             )
         if reading.format == COLUMNS:
             _remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
@@ -648,7 +648,7 @@ def _start() -> None:
         form.refused = error
         return
     except MasisError as error:
-        form.refused = InputError(str(error), cure="Nothing was imported.")
+        form.refused = InputError(str(error), hint="Nothing was imported.")
         return
     begun.wait(SOON_S)
     address.put("import", token)

@@ -93,18 +93,18 @@ _FORMS: dict[Form, str] = {
 
 def case_of(question: str, pasted: Pasted, answer: str) -> Case:
     """Return the case that was typed. Raises InputError: what is missing or can't be stored, with
-    the cure.
+    the hint.
     """
     if not question.strip():
         raise InputError(
-            "The question is missing", cure="Write what the answer is meant to answer."
+            "The question is missing", hint="Write what the answer is meant to answer."
         )
     if pasted.errors:
         raise pasted.errors[0]
     if not pasted.chunks:
         raise InputError(
             "There is no evidence",
-            cure="Paste what the retrieval found, one chunk after the other.",
+            hint="Paste what the retrieval found, one chunk after the other.",
         )
     content: dict[str, Any] = {
         "query": question.strip(),
@@ -225,7 +225,7 @@ def understood(
     errors = list(pasted.errors[:ERRORS_SHOWN])
     if len(pasted.errors) > ERRORS_SHOWN:
         errors.append(
-            InputError(f"{len(pasted.errors) - ERRORS_SHOWN} more", cure="Fix these first.")
+            InputError(f"{len(pasted.errors) - ERRORS_SHOWN} more", hint="Fix these first.")
         )
     if refused is not None and not errors:
         errors = [refused]
@@ -341,4 +341,4 @@ def _wrong(error: InputError) -> dict[str, str]:
     line = f"line {error.line}" if error.line else ""
     place = ", ".join(part for part in (error.file or "", line, error.field or "") if part)
     place = place[:1].upper() + place[1:] if not error.file else place
-    return {"place": place, "problem": error.problem.rstrip("."), "cure": error.cure}
+    return {"place": place, "problem": error.problem.rstrip("."), "hint": error.hint}

@@ -285,7 +285,7 @@ def _take_upload(name: str, key: str) -> None:
     else:
         form.refused = InputError(
             f"The file {shown} holds {counted(len(text), 'character')}",
-            cure=f"This field takes {LONGEST[name]:,}.",
+            hint=f"This field takes {LONGEST[name]:,}.",
         )
 
 
@@ -309,7 +309,7 @@ def _start(case_id: str) -> None:
         if unnamed := next((role for role in ROLES if form.settings.get(role) == ""), None):
             raise InputError(
                 f"The {ROLE[unnamed].lower()} has no model",
-                cure="Name it under Settings, or choose one from the list.",
+                hint="Name it under Settings, or choose one from the list.",
             )
         if case_id:
             case = workbench.store.cases.get(case_id)
@@ -322,7 +322,7 @@ def _start(case_id: str) -> None:
         form.refused = error
     except MasisError as error:
         form.refused = InputError(
-            str(error), cure="Nothing was started." if case_id else "What you typed is stored."
+            str(error), hint="Nothing was started." if case_id else "What you typed is stored."
         )
     else:
         address.put("job", run_id)

@@ -151,7 +151,7 @@ class CorpusUpload(BackgroundTask):
             except Exception as error:
                 log.exception("A file of abstracts could not be imported")
                 why = f"{name} could not be imported ({type(error).__name__})"
-                self.refused.append(InputError(why, cure="The server's log has the details."))
+                self.refused.append(InputError(why, hint="The server's log has the details."))
             if self.stopping:
                 return
 
@@ -425,7 +425,7 @@ def _import_chosen(key: str) -> None:
     form = ScreeningForm.current()
     files = [(file.name, file) for file in st.session_state.get(key) or []]
     if not files:
-        form.refused = InputError("There is no file to import", cure="Choose one first.")
+        form.refused = InputError("There is no file to import", hint="Choose one first.")
         return
     upload = CorpusUpload(
         served_workbench(), actor(), st.session_state["screening-corpus-name"], files
@@ -565,7 +565,7 @@ def _start() -> None:
     sources = _chosen_sources(form, served_workbench().store.corpora.list_all())
     if not form.question.strip():
         form.refused = InputError(
-            "The question is missing", cure="Write what the evidence is to answer."
+            "The question is missing", hint="Write what the evidence is to answer."
         )
         return
     try:
@@ -576,4 +576,4 @@ def _start() -> None:
             served_jobs().screen(actor(), form.question.strip(), sources, form.effective),
         )
     except MasisError as error:
-        form.refused = InputError(str(error), cure="What you typed is stored.")
+        form.refused = InputError(str(error), hint="What you typed is stored.")

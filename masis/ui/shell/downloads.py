@@ -31,7 +31,7 @@ def prepared_download(
 
     Args:
         what: What the file holds, after "Prepare" and "Download".
-        make: Makes it; a MasisError is shown with its cure.
+        make: Makes it; a MasisError is shown with its hint.
         file_name: What the browser calls it.
         key: Of the first button.
         help_: What more there is to know.

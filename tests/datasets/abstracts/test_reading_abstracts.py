@@ -146,7 +146,7 @@ def test_sections_of_pubmed_stand_on_lines_of_their_own() -> None:
     ],
     ids=["ris", "bibtex", "medline", "jsonl", "pubmed_xml"],
 )
-def test_a_bad_record_is_named_with_its_place_and_cure_and_the_good_ones_are_kept(
+def test_a_bad_record_is_named_with_its_place_and_hint_and_the_good_ones_are_kept(
     text: str, titles: list[str], told: list[str]
 ) -> None:
     good, wrong = split(read(text))
@@ -196,11 +196,11 @@ def test_a_line_that_is_not_utf8_costs_its_record_only(form: AbstractFormat) -> 
         ),
     ],
 )
-def test_a_file_of_something_else_is_refused_with_the_cure(content: bytes, told: str) -> None:
+def test_a_file_of_something_else_is_refused_with_the_hint(content: bytes, told: str) -> None:
     with pytest.raises(InputError, match=told) as raised:
         read(content, name="notes.txt")
     assert str(raised.value).startswith("notes.txt")
-    assert raised.value.cure
+    assert raised.value.hint
 
 
 def test_a_file_without_any_record_is_refused_as_a_whole() -> None:
@@ -365,4 +365,4 @@ def test_whatever_stands_in_a_file_comes_out_as_records_and_errors(
             # it survives JSON, the way into the store
             assert Abstract.model_validate_json(each.model_dump_json()) == each
         else:
-            assert each.cure
+            assert each.hint

@@ -216,7 +216,7 @@ def test_offsets_of_every_export_cut_out_the_labelled_words(
                 submitted(bench, decision)
             # a reported issue whose words stand elsewhere is refused before it is kept
             except InputError as error:
-                if "Label the words again" not in error.cure:
+                if "Label the words again" not in error.hint:
                     raise
     for form in ("claims", "sentences", "labels"):
         plain = exported(bench, form)

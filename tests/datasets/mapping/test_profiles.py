@@ -458,7 +458,7 @@ def test_a_map_is_proposed_from_names_types_and_values(
     )
     with pytest.raises(InputError, match="may hold it") as error:
         Case(**row)
-    whole = re.search(r"map=(\{.*?\})", error.value.cure)
+    whole = re.search(r"map=(\{.*?\})", error.value.hint)
     assert json.loads(whole[1]) == found.names
     (case,) = read_cases([row], map=found.names)
     assert case.answer

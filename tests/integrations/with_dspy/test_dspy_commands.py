@@ -140,7 +140,7 @@ def test_a_control_keeps_nothing_and_says_that_nothing_was_gained(
         ),
     ],
 )
-def test_wrong_use_is_reported_with_its_cure(
+def test_wrong_use_is_reported_with_its_hint(
     arguments: tuple[str, ...], code: int, said: str, learner: ModelServer
 ) -> None:
     found = masis(*arguments)

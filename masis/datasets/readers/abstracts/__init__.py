@@ -2,7 +2,7 @@
 lines show which.
 
 Records come one at a time, so memory stays flat whatever the size of the file; one that can't be
-read is an error that names file, line, record and cure, and the others come all the same. Repeated
+read is an error that names file, line, record and hint, and the others come all the same. Repeated
 records are yielded each time: whoever stores them recognises duplicates
 (``masis/screening/sources/records.py``) and counts them.
 """
@@ -72,7 +72,7 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
         if not isinstance(given, str | int) or isinstance(given, bool):
             raise InputError(
                 f"is {kind_of(given)}, must be a year",
-                cure='Write it as "year": 2019.',
+                hint='Write it as "year": 2019.',
                 field="year",
             )
         fields["year"] = year_of(str(given))
@@ -90,7 +90,7 @@ def _text(value: Any, name: str) -> str | None:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and name in ("id", "pmid"):
         return str(value)
-    raise InputError(f"is {kind_of(value)}, must be text", cure="Put it in quotes.", field=name)
+    raise InputError(f"is {kind_of(value)}, must be text", hint="Put it in quotes.", field=name)
 
 
 def _list(value: Any, name: str) -> list[str]:
@@ -99,7 +99,7 @@ def _list(value: Any, name: str) -> list[str]:
         return [item.strip() for item in given if item.strip()]
     raise InputError(
         f"is {kind_of(value)}, must be a list of texts",
-        cure='Write it as ["...", "..."].',
+        hint='Write it as ["...", "..."].',
         field=name,
     )
 
@@ -127,7 +127,7 @@ _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
         ),
     ),
 )
-_CURE = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
+_HINT = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
 
 
 def read_abstracts(
@@ -164,7 +164,7 @@ def _read(
         raise error.at(file=name) from error
     except OSError as error:
         raise InputError(
-            f"can't be read ({error.strerror})", cure="Check the file.", file=name
+            f"can't be read ({error.strerror})", hint="Check the file.", file=name
         ) from error
     finally:
         if buffered is not stream:
@@ -172,7 +172,7 @@ def _read(
         if close:
             stream.close()
     if not found:
-        raise InputError("holds no abstract", cure=_CURE, file=name)
+        raise InputError("holds no abstract", hint=_HINT, file=name)
 
 
 def _records(
@@ -216,4 +216,4 @@ def detect(beginning: bytes) -> AbstractFormat:
     for form, sign in _SIGNS:
         if sign.match(shown):
             return form
-    raise InputError("is in no format of abstracts that is known here", cure=_CURE)
+    raise InputError("is in no format of abstracts that is known here", hint=_HINT)

@@ -56,14 +56,14 @@ class Block:
             self.texts.append(text)
         elif self.texts:
             self.texts = []
-            cure = "Look for the end of the record that is missing."
+            hint = "Look for the end of the record that is missing."
             too_long = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
-            self.problem = InputError(too_long, cure=cure, line=self.line)
+            self.problem = InputError(too_long, hint=hint, line=self.line)
 
     def placed(self, error: InputError) -> InputError:
         """Return an error with the place of the record."""
         field = f"record {self.number}" + (f", {error.field}" if error.field else "")
-        return InputError(error.problem, cure=error.cure, line=error.line or self.line, field=field)
+        return InputError(error.problem, hint=error.hint, line=error.line or self.line, field=field)
 
     def read(self, reader: Callable[[Block, str], Abstract], source: str) -> Abstract | InputError:
         """Return what a reader makes of the record, or what is wrong with it and where."""
@@ -81,7 +81,7 @@ def read_blocks(
     """Yield the records of a file, each of which begins at a line of its own, and ends as ``ends``
     says or at the next.
 
-    A line that is part of no record is an error, the first of several, whose cure is ``stray``.
+    A line that is part of no record is an error, the first of several, whose hint is ``stray``.
     What stands before the first record (an export's own header) is passed over where records have
     an end.
     """
@@ -102,7 +102,7 @@ def read_blocks(
                 block = None
         elif text.strip() and not strayed and (number or ends is None):
             strayed = True
-            yield InputError("stands outside of any record", cure=stray, line=line)
+            yield InputError("stands outside of any record", hint=stray, line=line)
     if block is not None:
         yield block
 
@@ -110,11 +110,11 @@ def read_blocks(
 def _decoded(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
     """Return the text of a line, and what is wrong with it if anything is."""
     if raw is None:
-        problem, cure = (
+        problem, hint = (
             f"is longer than {MAX_LINE_BYTES // 2**20} MiB",
             "Break the line, or remove the record.",
         )
-        return "", InputError(problem, cure=cure, line=line)
+        return "", InputError(problem, hint=hint, line=line)
     raw = raw.rstrip(b"\r\n")
     try:
         return raw.decode("utf-8"), None
@@ -125,7 +125,7 @@ def _decoded(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
 # RIS and MEDLINE
 
 _RIS_BEGINS, _RIS_ENDS = re.compile(r"[ \t]{0,100}TY  -"), re.compile(r"[ \t]{0,100}ER  -")
-_RIS_CURE = "Begin each record with a line `TY  - JOUR` and end it with `ER  - `."
+_RIS_HINT = "Begin each record with a line `TY  - JOUR` and end it with `ER  - `."
 _TITLE = ("title", "primary_title", "translated_title", "short_title")
 _TEXT = ("abstract", "notes_abstract")
 _JOURNAL = (
@@ -140,7 +140,7 @@ _KEPT_APART = {*_TITLE[:2], *_TEXT, *_AUTHORS, "doi", "keywords", "urls"}
 _PUBMED = re.compile(r"pubmed|medline|nlm", re.IGNORECASE)
 
 _MEDLINE_BEGINS = re.compile("PMID-")
-_MEDLINE_CURE = (
+_MEDLINE_HINT = (
     "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
 )
 _TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
@@ -154,14 +154,14 @@ _IDENTIFIER = re.compile(r"PMID: ?\d+|10\.\d{4,9}/\S+")
 
 def read_ris(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
     """Yield every record, and an error where one lacks its end or can't be read."""
-    for block in read_blocks(stream, _RIS_BEGINS, _RIS_ENDS, _RIS_CURE):
+    for block in read_blocks(stream, _RIS_BEGINS, _RIS_ENDS, _RIS_HINT):
         yield block if isinstance(block, InputError) else block.read(_of_ris, source)
 
 
 def _of_ris(block: Block, source: str) -> Abstract:
     if not block.ended:
         raise InputError(
-            "has no end", cure="Add a line `ER  - ` behind it; it may have been cut off."
+            "has no end", hint="Add a line `ER  - ` behind it; it may have been cut off."
         )
     parser = RisParser(delimiter_tags_mapping={})  # an address may hold a semicolon
     fields: dict[str, Any] = parser.parse_lines(
@@ -198,7 +198,7 @@ def _of_ris(block: Block, source: str) -> Abstract:
 
 def read_medline(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
     """Yield every record, or an error where one can't be read."""
-    for block in read_blocks(stream, _MEDLINE_BEGINS, stray=_MEDLINE_CURE):
+    for block in read_blocks(stream, _MEDLINE_BEGINS, stray=_MEDLINE_HINT):
         yield block if isinstance(block, InputError) else block.read(_of_medline, source)
 
 
@@ -300,15 +300,15 @@ def _records(block: Block, strings: dict[str, str], source: str) -> Iterator[Abs
     for failed in library.failed_blocks:
         if isinstance(failed, DuplicateFieldKeyBlock):
             twice = ", ".join(sorted(failed.duplicate_keys))[:100]
-            yield block.placed(InputError(f"holds {twice} twice", cure="Keep one of the two."))
+            yield block.placed(InputError(f"holds {twice} twice", hint="Keep one of the two."))
         elif isinstance(failed, ParsingFailedBlock) and not (
             failed.raw or ""
         ).lstrip().lower().startswith("@string"):
             reason = " ".join(str(getattr(failed.error, "abort_reason", failed.error)).split())[
                 :200
             ]
-            cure = "Close its braces and quotes, and put commas between fields."
-            yield block.placed(InputError(f"can't be read ({reason})", cure=cure))
+            hint = "Close its braces and quotes, and put commas between fields."
+            yield block.placed(InputError(f"can't be read ({reason})", hint=hint))
     for entry in library.entries:
         yield block.read(partial(_abstract, entry), source)
 
