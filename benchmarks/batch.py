@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from masis.api.batch import AUDITS_A_CALL, Job, audit_in_threads
+from masis.api.batch import AUDITS_A_CALL, BatchItem, audit_in_threads
 from masis.api.roles import with_concurrency
 from masis.datasets.mapping.reader import read_any
 from masis.schema.case import Case
@@ -113,7 +113,7 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
         bench = Workbench.open(Path(folder) / "batch.db", settings)
         bench.cases.add(ANONYMOUS, cases)
         probe(settings)
-        jobs = (Job(number, case) for number, case in enumerate(cases))
+        jobs = (BatchItem(number, case) for number, case in enumerate(cases))
         wall, own = time.perf_counter(), time.process_time()
         done = audit_in_threads(
             jobs,

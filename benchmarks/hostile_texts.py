@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from masis.audit.citations import audit_citations
 from masis.audit.sentences import split_sentences
-from masis.audit.text.quotes import located
+from masis.audit.text.quotes import locate_quote
 from masis.datasets.readers.pasted import read_pasted
 from masis.errors import MasisError
-from masis.llm.client.reply_parsing import Unreadable, read
-from masis.llm.providers.provider_errors import scrubbed
-from masis.llm.roles.prompting import disarmed
+from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
+from masis.llm.providers.provider_errors import scrub_error
+from masis.llm.roles.prompting import disarm
 from masis.llm.roles.replies import CritiqueReply
 from masis.offline.parsing.facts import extract
 from masis.offline.text.tokens import tokens
@@ -33,7 +33,7 @@ from masis.schema.case import Evidence
 from masis.schema.screening import Abstract
 from masis.screening.grading.designs import recognise
 from masis.screening.grading.sample_size import sample_sizes
-from masis.settings.secrecy import shown
+from masis.settings.secrecy import safe_value
 
 FACTOR = 4
 MOST = 10.0
@@ -113,13 +113,13 @@ EVIDENCE = (
 
 def replied(text: str) -> None:
     """Read a model's reply, which is refused."""
-    with suppress(Unreadable, MasisError):
-        read(text, CritiqueReply)
+    with suppress(UnreadableReply, MasisError):
+        parse_reply(text, CritiqueReply)
 
 
 def quoted(text: str) -> None:
     """Look for a quote that is nearly there."""
-    located(f"{text}x", f"{text}y")
+    locate_quote(f"{text}x", f"{text}y")
 
 
 def designed(text: str) -> None:
@@ -134,10 +134,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "tokens": tokens,
     "facts": extract,
     "replies": replied,
-    "fences": disarmed,
-    "errors of providers": scrubbed,
+    "fences": disarm,
+    "errors of providers": scrub_error,
     "pasted evidence": read_pasted,
-    "settings shown": shown,
+    "settings shown": safe_value,
     "study designs": designed,
     "sample sizes": sample_sizes,
 }

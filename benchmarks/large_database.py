@@ -42,7 +42,14 @@ from masis.schema.audit import (
 )
 from masis.schema.case import Case
 from masis.schema.review import Decision
-from masis.schema.run import Acceptance, AcceptanceCheck, Iteration, ReviewReason, Run, Versions
+from masis.schema.run import (
+    AcceptanceCheck,
+    AcceptanceRecord,
+    Iteration,
+    ReviewReason,
+    Run,
+    RunVersions,
+)
 from masis.services import demo_cases
 from masis.store import Store
 from masis.store.core.chained_log import canonical_json, place_after, sha256
@@ -103,7 +110,7 @@ def a_run(case: Case, draw: random.Random, sentences: int) -> Run:
         finished_at="2026-01-01T00:00:01.000Z",
         models=dict.fromkeys(("drafter", "verifier", "critic", "reviser", "evaluator"), "offline"),
         settings={"max_iterations": 3},
-        versions=Versions(app="0.1.0", rubric="1", offline_rules="1"),
+        versions=RunVersions(app="0.1.0", rubric="1", offline_rules="1"),
         iterations=iterations,
         best=1,
         final_answer=answer,
@@ -113,7 +120,7 @@ def a_run(case: Case, draw: random.Random, sentences: int) -> Run:
         converged=True,
         termination_reason="convergence",
         needs_review=bad,
-        acceptance=Acceptance(
+        acceptance=AcceptanceRecord(
             rule=RULE_VERSION,
             checks=(AcceptanceCheck(name="confidence", passed=not bad, detail="of a benchmark"),),
         ),

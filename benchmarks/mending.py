@@ -21,8 +21,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from masis.integrations.baml import rescued
-from masis.llm.client.reply_parsing import Unreadable, read
+from masis.integrations.baml import repair_record
+from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
 from tests.integrations.with_baml import test_baml_rescues as made
 
 FORM = ("drop", "double", *',"}]:{[')
@@ -54,7 +54,7 @@ def outcome(draw: random.Random, kinds: tuple[str, ...]) -> str:
     text = damage(json.dumps(value, indent=draw.choice((None, 2))), damages)
     if strictly(text, shape) is not None:
         return "read strictly"
-    found = rescued(text, shape)
+    found = repair_record(text, shape)
     if found is None:
         return "refused"
     if kinds is FORM:
@@ -119,8 +119,8 @@ def damaged(text: str, damages: list[tuple[str, int]]) -> str:
 def strictly(text: str, shape: type[BaseModel]) -> BaseModel | None:
     """What strict reading takes it for, if it takes it."""
     try:
-        return read(text, shape)
-    except Unreadable:
+        return parse_reply(text, shape)
+    except UnreadableReply:
         return None
 
 

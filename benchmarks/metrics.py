@@ -157,17 +157,17 @@ def main() -> int:
                 ),
                 timed(
                     "a list of runs",
-                    lambda: store.measures.runs(all_runs, Pick(rate="hallucination")),
+                    lambda: store.measures.find_runs(all_runs, Pick(rate="hallucination")),
                     200,
                 ),
                 timed(
                     "a list of runs with a slow iteration",
-                    lambda: store.measures.runs(
+                    lambda: store.measures.find_runs(
                         all_runs, Pick(measure="critic_ms", above=15_000.0)
                     ),
                     800,
                 ),
-                timed("the names of models", lambda: store.measures.names("critic"), 100),
+                timed("the names of models", lambda: store.measures.count_names("critic"), 100),
             ]
     return 0 if all(met) else 1
 

@@ -30,12 +30,12 @@ from masis.llm.client import schemas
 from masis.llm.client.model import Model
 from masis.llm.providers.base import (
     Call,
-    Reply,
-    Tokens,
+    ModelReply,
+    TokenUsage,
 )
 from masis.llm.registry import asker
 from masis.llm.roles.prompting import (
-    Prompt,
+    RolePrompt,
     answer,
     compose,
     question_and_evidence,
@@ -81,7 +81,7 @@ def server(latency_ms: float) -> Iterator[str]:
         process.wait(10)
 
 
-def prompt() -> Prompt:
+def prompt() -> RolePrompt:
     """A critic's."""
     return compose(
         "critic",
@@ -111,9 +111,9 @@ class Instant:
         made["issues"] = [filled(schema["$defs"]["RaisedIssue"], schema) for _ in range(5)]
         self._text = json.dumps(made)
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> ModelReply:
         """At once."""
-        return Reply(self._text, call.model, Tokens(prompt=5000, completion=500))
+        return ModelReply(self._text, call.model, TokenUsage(prompt=5000, completion=500))
 
 
 def our_own() -> None:

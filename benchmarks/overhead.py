@@ -34,8 +34,8 @@ from masis.audit import loop
 from masis.llm import registry
 from masis.llm.providers.base import (
     Call,
-    Reply,
-    Tokens,
+    ModelReply,
+    TokenUsage,
 )
 from masis.llm.roles import verifier
 from masis.schema.calls import ReplyMode
@@ -64,7 +64,7 @@ class Instant:
         self.cpu_s = 0.0
         self._lock = threading.Lock()
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> ModelReply:
         """A sensible reply."""
         began = time.thread_time()
         messages = [
@@ -80,7 +80,7 @@ class Instant:
             self.cpu_s += time.thread_time() - began
         if self.latency_s:
             time.sleep(self.latency_s)
-        return Reply(text, call.model, Tokens(prompt=1000, completion=100))
+        return ModelReply(text, call.model, TokenUsage(prompt=1000, completion=100))
 
 
 def in_this_thread(
@@ -110,7 +110,7 @@ def main() -> None:
     if not given.threads:
         loop.start_in_thread = in_this_thread  # type: ignore[attr-defined]
         verifier.run_concurrently = one_by_one  # type: ignore[attr-defined]
-    registry._made = lambda reached: instant
+    registry._make_provider = lambda reached: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
     settings = Settings.model_validate(
         {**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}}

@@ -42,7 +42,7 @@ class GradesByKey:
         """Return the grade under a key."""
         return self._grades.get(key)
 
-    def put(self, key: str, grade: Grade) -> None:
+    def store(self, key: str, grade: Grade) -> None:
         """Keep a grade under a key."""
         self._grades[key] = grade
 

@@ -47,7 +47,7 @@ def prepared(path: Path) -> list[str]:
     bench = Workbench.open(path)
     bench.cases.add(ANONYMOUS, demo_cases())
     for case in demo_cases():
-        if bench.audits.needed(case):
+        if bench.audits.is_needed(case):
             bench.audits.audit(ANONYMOUS, case)
     bench.cases.add(ANONYMOUS, (large(number) for number in range(AUDITS * 40)))
     found = bench.cases.find(CaseFilter(states=("needs_review", "accepted"), size=1000)).rows

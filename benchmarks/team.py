@@ -107,7 +107,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench.open(Path(folder) / "team.db")
         fill(bench, given.cases, given.stored)
-        bench.team.set(Actor(name="lead"), QueuePolicy(reviewers=2))
+        bench.team.put_in_force(Actor(name="lead"), QueuePolicy(reviewers=2))
         work = (bench, given.pause, took, made)
         threads = [
             threading.Thread(target=review, args=(work[0], number, *work[1:]))

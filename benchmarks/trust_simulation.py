@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from masis.trust.agreement import (
-    Counted,
-    Estimate,
+    AgreementEstimate,
     Patterns,
+    UnitCounts,
     cohen_kappa,
     gwet_ac1,
     krippendorff_alpha,
@@ -141,7 +141,7 @@ def coverage(
     draws = np.random.default_rng([seed, units, int(prevalence * 1e4)])
     shares = np.array([1 - prevalence, prevalence])
     joint = _joint(shares, agree)
-    figures: dict[str, Callable[[np.ndarray], Estimate]] = {
+    figures: dict[str, Callable[[np.ndarray], AgreementEstimate]] = {
         "kappa": (
             lambda ratings: _counted(ratings, 4, ratings[:, 0] * 2 + ratings[:, 1]).estimate(
                 lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))
@@ -196,13 +196,13 @@ def _truths(joint: np.ndarray) -> dict[str, float]:
     }
 
 
-def _counted(ratings: np.ndarray, size: int, cells: np.ndarray) -> Counted:
-    return Counted.of(ratings, cells, np.arange(len(cells)), size)
+def _counted(ratings: np.ndarray, size: int, cells: np.ndarray) -> UnitCounts:
+    return UnitCounts.of(ratings, cells, np.arange(len(cells)), size)
 
 
 def _pattern_estimate(
     ratings: np.ndarray, figure: Callable[[Patterns, Floats], Floats]
-) -> Estimate:
+) -> AgreementEstimate:
     patterns = Patterns.of(ratings, 2)
     return _counted(ratings, len(patterns.counts), patterns.member).estimate(
         lambda table: figure(patterns, table)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 from masis import audit as _package  # empty but for its parts
 from masis import version
-from masis.schema.display import Displayed
+from masis.schema.display import HtmlDisplay
 
 if TYPE_CHECKING:
     from masis.api.audits import audit_citations, run_audit, run_audit_async, verify_claims
@@ -163,4 +163,4 @@ def _html_view(record: Run | Screening) -> str:
     return html(record)
 
 
-Displayed.html_view = _html_view
+HtmlDisplay.html_view = _html_view

@@ -15,14 +15,14 @@ from starlette.testclient import TestClient
 
 import masis
 from masis.cli import main
-from masis.datasets.readers.pasted import Pasted
+from masis.datasets.readers.pasted import PastedEvidence
 from masis.errors import InputError
 from masis.integrations.web import app as web
 from masis.schema import limits
 from masis.schema.case import Case
 from masis.schema.limits import LIMITS
 from masis.services import Workbench
-from masis.services.arrivals.ingestion import Source, new_token, read_cases
+from masis.services.arrivals.ingestion import ProgramSource, new_token, read_cases
 from masis.settings import Settings
 from masis.ui.new_audit import form
 from tests.cli.running import case, lines
@@ -76,7 +76,7 @@ class Doors:
         self.folder, self.bench = folder, Workbench.open(folder / "doors.db")
 
     def http(self, given: dict[str, Any]) -> str | None:
-        source = Source(name="chatbot", token_sha256=DIGEST)
+        source = ProgramSource(name="chatbot", token_sha256=DIGEST)
         served = web.application(self.bench.ingestion, {"chatbot": source})
         with TestClient(served, base_url="http://127.0.0.1:8700") as client:
             answer = client.post("/v1/cases", json=given, headers=SEND)
@@ -131,7 +131,7 @@ class Doors:
         return self._raised(lambda: masis.critique_draft(given["query"], given["answer"], sources))
 
     def new_audit(self, given: dict[str, Any]) -> str | None:
-        pasted = Pasted(Case.model_validate(given).evidence, None)
+        pasted = PastedEvidence(Case.model_validate(given).evidence, None)
         return self._raised(lambda: form.case_of(given["query"], pasted, given["answer"]))
 
     def _raised(self, work: Callable[[], object]) -> str | None:
@@ -190,5 +190,5 @@ def test_no_audit_can_be_set_to_check_more_than_a_door_takes() -> None:
             Settings(**{limit.setting: limit.most + 1})
     for name in ("max_body_bytes", "max_cases", "requests_per_minute", "burst"):
         (declared,) = (limit for limit in LIMITS if limit.name == name)
-        assert Source.model_fields[name].default == declared.most
+        assert ProgramSource.model_fields[name].default == declared.most
     assert {limit.status for limit in LIMITS} == {413, 422, 429}

@@ -18,13 +18,13 @@ from masis.audit.output_validation import PydanticValidator
 from masis.audit.sentences import split_sentences
 from masis.audit.text.comparison import quotation_forms, sentence_form
 from masis.audit.text.instructions import find_instructions
-from masis.audit.text.quotes import located
-from masis.datasets.mapping.offsets import Span, in_characters, place_of
+from masis.audit.text.quotes import locate_quote
+from masis.datasets.mapping.offsets import LabelSpan, in_characters, place_of
 from masis.datasets.readers.tables import read_table
 from masis.errors import InputError, InvalidRevision
-from masis.integrations.web.otlp import JSON, exported
-from masis.llm.client.reply_parsing import Unreadable, read
-from masis.llm.providers.provider_errors import from_status, scrubbed
+from masis.integrations.web.otlp import JSON, parse_export
+from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
+from masis.llm.providers.provider_errors import from_status, scrub_error
 from masis.llm.roles.claim_places import passed_over, place_claims
 from masis.llm.roles.replies import ListedClaim
 from masis.offline.checks.copies import CopyIndex, words_of
@@ -43,7 +43,7 @@ from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 from masis.screening.grading.sample_size import sample_sizes
 from masis.services.arrivals.ingestion import read_cases
-from masis.settings.secrecy import shown
+from masis.settings.secrecy import safe_value
 from tests.audit.factories import JUDGED_BY, context
 from tests.llm.asking import Judged
 
@@ -69,7 +69,7 @@ def _revision(text: str) -> None:
         revised_answer=text, changes_explanation="", updated_confidence=None, judged_by=JUDGED_BY
     )
     with contextlib.suppress(InvalidRevision):
-        PydanticValidator().validated(revision, context(answer="It is long [chunk_1]."))
+        PydanticValidator().validate(revision, context(answer="It is long [chunk_1]."))
 
 
 def _calculation(text: str) -> None:
@@ -90,8 +90,8 @@ def _places(text: str) -> None:
 
 
 def _reply(text: str) -> None:
-    with contextlib.suppress(Unreadable):
-        read(text, Judged)
+    with contextlib.suppress(UnreadableReply):
+        parse_reply(text, Judged)
 
 
 def _answer(text: str) -> None:
@@ -104,7 +104,7 @@ def _answer(text: str) -> None:
 def _error(text: str) -> None:
     from_status(400, {}, {"error": {"message": text}}, key_name="", model="m")
     from_status(400, {}, text, key_name="", model="m")
-    scrubbed(text)
+    scrub_error(text)
 
 
 def _abstract(text: str) -> None:
@@ -131,7 +131,7 @@ def _offline(text: str) -> None:
 def _compared(text: str) -> None:
     sentence_form(text)
     quotation_forms(text, [(at, at + 1) for at in range(0, len(text), 50)])
-    located(f"{text}x", text)
+    locate_quote(f"{text}x", text)
 
 
 def _door(text: str) -> None:
@@ -145,7 +145,7 @@ def _door(text: str) -> None:
         )
     )
     with contextlib.suppress(InputError):
-        exported(text.encode(), JSON)
+        parse_export(text.encode(), JSON)
 
 
 def _evidence(text: str) -> None:
@@ -155,7 +155,7 @@ def _evidence(text: str) -> None:
     for answer in ("So [1].", "So [2]."):
         with contextlib.suppress(InputError):
             evidence_list(text, answer, {})
-    in_characters(text, [Span(3, 9), Span(LENGTH, LENGTH + 5)])
+    in_characters(text, [LabelSpan(3, 9), LabelSpan(LENGTH, LENGTH + 5)])
     place_of(text, "So", 3, 5)
 
 
@@ -220,7 +220,7 @@ READERS: dict[Callable[[str], object], str] = {
         "word ¦it opened ¦not ¦1931 ¦, ¦橋は¦a and ¦In addition, ¦sin embargo ¦It is red. ¦'¦..."
         " ¦[1] "
     ),
-    shown: "a¦a1¦sk-¦1_¦http://@",
+    safe_value: "a¦a1¦sk-¦1_¦http://@",
 }
 """The pieces that each reader is tried with; ``¦`` is between them."""
 CLAIMS = (

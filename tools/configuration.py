@@ -11,9 +11,9 @@ sys.path.insert(0, str(ROOT))
 
 from masis.errors import SettingsError
 from masis.schema.limits import LIMITS
-from masis.settings import GROUPS, Group, Loaded, Settings, load
+from masis.settings import GROUPS, LoadedSettings, Settings, SettingsGroup, load
 from masis.settings.names import OTHER_VARIABLES, TABLES_OF_TABLES, YAML_KEYS, variable_of
-from masis.settings.ranges import described, schema_of, spelled
+from masis.settings.ranges import describe_range, schema_of, value_text
 from masis.settings.reference import rows
 
 PAGE = ROOT / "docs" / "configuration.md"
@@ -145,16 +145,16 @@ def _lines() -> Iterator[str]:
     yield YAML.rstrip()
     yield from ("", "| key | setting | variable | default | may be |", "|---|---|---|---|---|")
     for key, name in YAML_KEYS.items():
-        default = spelled(getattr(Settings(), name))
+        default = value_text(getattr(Settings(), name))
         variable = variable_of(("retrieval", "critique", key))
-        yield f"| `{key}` | `{name}` | `{variable}` | {default} | {described(schema_of((name,)))} |"
+        yield f"| `{key}` | `{name}` | `{variable}` | {default} | {describe_range(schema_of((name,)))} |"
     yield from ("", "## An example", "", "`examples/configuration/masis.toml`:", "")
     yield from (f"    {line}".rstrip() for line in EXAMPLE.read_text(encoding="utf-8").splitlines())
     yield LIMITED.rstrip()
     for limit in LIMITS:
         more = f", or as the source has `{limit.name}`" if limit.source else ""
         setting = (
-            f"`{limit.setting}` = {spelled(getattr(Settings(), limit.setting))}"
+            f"`{limit.setting}` = {value_text(getattr(Settings(), limit.setting))}"
             if limit.setting
             else ""
         )
@@ -178,10 +178,10 @@ def mistakes() -> list[str]:
     raise AssertionError("the mistakes are none")
 
 
-def _group(group: Group) -> Iterator[str]:
+def _group(group: SettingsGroup) -> Iterator[str]:
     yield from ("", f"### {group.title}: `[{group.table}]`", "", group.meaning, "")
     yield from ("| setting | default | may be | what it does | from |", "|---|---|---|---|---|")
-    for row in rows(Loaded(Settings(), {}), group):
+    for row in rows(LoadedSettings(Settings(), {}), group):
         short = row.name.removeprefix(group.prefix)
         also = f"<br>`[{group.table}] {short}`" if short != row.name else ""
         yield f"| `{row.name}`{also} | {row.spelled} | {row.allowed} | {row.meaning} | {row.rule} |"
@@ -200,7 +200,7 @@ def _inside(name: str) -> Iterator[str]:
     )
     for key in schema_of((name, "NAME"))["properties"]:
         schema = schema_of((name, "NAME", key))
-        yield f"| `{key}` | {described(schema)} | {schema['description']} |"
+        yield f"| `{key}` | {describe_range(schema)} | {schema['description']} |"
 
 
 if __name__ == "__main__":

@@ -37,7 +37,13 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from masis.schema.screening import STUDY_TYPES
-from masis.screening.grading.designs import REACH, WEIGHTS, ReadText, load_classifier, measured
+from masis.screening.grading.designs import (
+    REACH,
+    WEIGHTS,
+    AbstractTerms,
+    design_cues,
+    load_classifier,
+)
 
 TRAINING, VALIDATION = "study_types_train.jsonl", "study_types_val.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "screening.md"
@@ -111,7 +117,7 @@ class Sample:
 def read(path: Path) -> Sample:
     """A file of labelled abstracts."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    titles, texts = ([ReadText(row[name]) for row in rows] for name in ("title", "abstract"))
+    titles, texts = ([AbstractTerms(row[name]) for row in rows] for name in ("title", "abstract"))
     kinds = np.array([row["accepted_label"].lower().replace("-", "_") for row in rows])
     unknown = set(kinds) - set(STUDY_TYPES)
     if unknown:
@@ -121,7 +127,7 @@ def read(path: Path) -> Sample:
         kinds,
         [each.terms for each in titles],
         [each.terms for each in texts],
-        np.array(list(map(measured, titles, texts))),
+        np.array(list(map(design_cues, titles, texts))),
     )
 
 

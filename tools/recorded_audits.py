@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from masis.api.audits import run_audit
 from masis.llm import recordings
-from masis.llm.recordings import Asked, RecordedReply, ReplayFile
+from masis.llm.recordings import RecordedReply, ReplayFile, RequestKey
 from masis.schema.calls import REPLAY
 from masis.schema.run import Run
 from masis.services import demo_cases, recorded_settings
@@ -67,7 +67,7 @@ def take(file: str) -> None:
     used: dict[str, RecordedReply] = {}
     find = ReplayFile.find
 
-    def noticing(self: ReplayFile, asked: Asked) -> RecordedReply:
+    def noticing(self: ReplayFile, asked: RequestKey) -> RecordedReply:
         found = find(self, asked)
         used[found.key] = found
         return found

@@ -99,7 +99,7 @@ def build(path: Path) -> None:
         )
         if number == 2:
             workbench.reviews.undo(ADA, entry.id)
-    workbench.team.set(ADA, QueuePolicy(reviewers=2))
+    workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     for name in ("undecided", "shared", "newest"):
         workbench.cases.add_one(ADA, case.model_copy(update={"id": name}))
     workbench.reviews.submit(

@@ -6,7 +6,7 @@ python examples/baml/mend.py
 """
 
 import masis
-from masis.integrations.baml import rescued
+from masis.integrations.baml import repair_record
 from masis.llm.roles.replies import ClaimsReply
 
 REPLY = """Here are the claims:
@@ -19,12 +19,12 @@ REPLY = """Here are the claims:
 }
 ```"""
 
-found = rescued(REPLY, ClaimsReply)
+found = repair_record(REPLY, ClaimsReply)
 assert found is not None
 print(len(found.value["claims"]), "claims; mended:", ", ".join(found.repairs))
 
 # One that was cut off is not made whole: nobody knows what stood in the rest.
-print("cut off:", rescued(REPLY[:150], ClaimsReply))
+print("cut off:", repair_record(REPLY[:150], ClaimsReply))
 
 case = masis.Case.model_validate(
     {

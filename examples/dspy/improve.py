@@ -17,7 +17,7 @@ from masis.integrations.dspy import (
     labelled,
     programs,
 )
-from masis.integrations.dspy.compiling import Session, compiled
+from masis.integrations.dspy.compiling import Session, compile_program
 from masis.services import demo_cases
 from masis.settings import load
 
@@ -47,12 +47,12 @@ for iteration in found.iterations:
     for issue in iteration.issues_identified:
         print(f"  {iteration.iteration_number}. {issue.severity}: {issue.description}")
 
-parts = labelled.split(labelled.from_cases(demo_cases()), held_out=0.5, seed=0)
+parts = labelled.split_by_question(labelled.from_cases(demo_cases()), held_out=0.5, seed=0)
 plan = programs.Plan(
     name="example", role="critic", optimizer="bootstrap", model=model, source="demo"
 )
-program = compiled(Session(plan, settings), parts)
-kept, file = programs.saved(programs.folder(settings.programs_folder), program)
+program = compile_program(Session(plan, settings), parts)
+kept, file = programs.save_program(programs.folder(settings.programs_folder), program)
 print(
     f"{kept.string}: {kept.before.mean:.3f} before, {kept.after.mean:.3f} after, on"
     f" {kept.after.answers} answers"

@@ -48,11 +48,11 @@ def run_audit(
     Raises InputError where ``case`` is none, and no mapping of a case's fields.
     """
     case = case_of(case, names=map)
-    work = begun(case, chosen_settings(settings))
+    work = audit_events(case, chosen_settings(settings))
     return observation.run_to_completion(work, on_event, observation.AuditStart(case))
 
 
-def begun(
+def audit_events(
     case: Case, settings: Settings, cancelled: Callable[[], bool] = lambda: False
 ) -> Generator[Event, None, Run]:
     """Return the audit of a case as it is worked through, event by event."""
@@ -89,7 +89,7 @@ async def run_audit_async(
                 here.call_soon_threadsafe(on_event, event)
 
         return observation.run_to_completion(
-            begun(audited, chosen, cancelled), tell, observation.AuditStart(audited)
+            audit_events(audited, chosen, cancelled), tell, observation.AuditStart(audited)
         )
 
     return await cancellable(audit, partial(start_audit, waits=uses_models(chosen)))

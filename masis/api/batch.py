@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tqdm import tqdm
 
-from masis.api.audits import begun, chosen_settings, run_audit
+from masis.api.audits import audit_events, chosen_settings, run_audit
 from masis.api.roles import calls_at_once, estimate, unpriced_models, uses_models, with_concurrency
 from masis.audit.control.concurrency import LOOK_AGAIN_S
 from masis.errors import InputError, MasisError
@@ -135,7 +135,7 @@ def audit(
     # here: it loads pandas, which the commands do without
     from masis.views.tables import runs_to_pandas
 
-    rows, errors = list(_rows(cases, map)), dict[int, InputError]()
+    rows, errors = list(_case_rows(cases, map)), dict[int, InputError]()
     options = Options(concurrency, progress, max_cost, map)
     runs = audit_all(rows, settings, _audit_job, options, on_problem=errors.__setitem__)
     if errors and not runs:
@@ -168,7 +168,7 @@ class Options(NamedTuple):
 def audit_all(
     cases: Any,
     settings: Settings | None,
-    audit_one: Callable[[Job, Settings, Callable[[], bool]], Run],
+    audit_one: Callable[[BatchItem, Settings, Callable[[], bool]], Run],
     options: Options,
     *,
     take: Callable[[Case], object] = lambda case: None,
@@ -182,7 +182,7 @@ def audit_all(
     audited; without it that is raised.
     """
     concurrency, progress, max_cost, names = options
-    rows, problems = _rows(cases, names), list[InputError]()
+    rows, problems = _case_rows(cases, names), list[InputError]()
     if concurrency is not None and concurrency < 1:
         raise InputError(f"is {concurrency}", hint="Give a number from 1 on.", field="concurrency")
     chosen = chosen_settings(settings)
@@ -190,7 +190,7 @@ def audit_all(
         chosen = with_concurrency(chosen, concurrency)
     budget, runs = Budget(chosen, max_cost), dict[int, Run]()
 
-    def audit(job: Job, cancelled: Callable[[], bool]) -> Run:
+    def audit(job: BatchItem, cancelled: Callable[[], bool]) -> Run:
         runs[job.number] = audit_one(job, chosen, cancelled)
         return runs[job.number]
 
@@ -199,13 +199,13 @@ def audit_all(
         if not at_first:
             raise error
 
-    def taken(job: Job) -> Job:
+    def taken(job: BatchItem) -> BatchItem:
         take(job.case)
         return job
 
     # all are read before the first is paid for
     at_first = isinstance(cases, list | tuple) or is_frame(cases)
-    jobs: Iterable[Job] = _jobs(rows, names, on_problem or refused)
+    jobs: Iterable[BatchItem] = _jobs(rows, names, on_problem or refused)
     if at_first:
         jobs = list(jobs)
         if problems:
@@ -220,8 +220,8 @@ def audit_all(
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
         try:
             for job, outcome in audit_in_threads(jobs, audit, at_once=at_once, budget=budget):
-                if isinstance(outcome, NotAudited):
-                    runs[job.number] = _not_audited(job.case, chosen, outcome.why)
+                if isinstance(outcome, OverBudget):
+                    runs[job.number] = _cancelled_run(job.case, chosen, outcome.why)
                 flagged += runs[job.number].needs_review
                 bar.set_postfix_str(f"{flagged:,} need review", refresh=False)
                 bar.update()
@@ -230,7 +230,7 @@ def audit_all(
     return dict(sorted(runs.items()))
 
 
-def _rows(cases: Any, names: FieldMap | None) -> Iterable[Any]:
+def _case_rows(cases: Any, names: FieldMap | None) -> Iterable[Any]:
     """Return several cases, or rows that hold them. Raises InputError where they are
     none, or one.
     """
@@ -239,14 +239,14 @@ def _rows(cases: Any, names: FieldMap | None) -> Iterable[Any]:
     return rows_of(cases, names)
 
 
-def _audit_job(job: Job, settings: Settings, cancelled: Callable[[], bool]) -> Run:
+def _audit_job(job: BatchItem, settings: Settings, cancelled: Callable[[], bool]) -> Run:
     start = observation.AuditStart(job.case)
-    return observation.run_to_completion(begun(job.case, settings, cancelled), None, start)
+    return observation.run_to_completion(audit_events(job.case, settings, cancelled), None, start)
 
 
 def _jobs(
     cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[int, InputError], None]
-) -> Iterator[Job]:
+) -> Iterator[BatchItem]:
     """Yield the cases; what can't be read, or has the id of an earlier one with other content, is a
     problem.
     """
@@ -269,7 +269,7 @@ def _jobs(
             on_problem(number, _with_hint(shown, given) if hint else shown)
             hint = False
         else:
-            yield Job(number, case)
+            yield BatchItem(number, case)
 
 
 def _with_hint(error: InputError, given: Any) -> InputError:
@@ -286,11 +286,11 @@ def _with_hint(error: InputError, given: Any) -> InputError:
     return InputError(error.problem, hint=f"{error.hint} {hint}", field=error.field)
 
 
-def _not_audited(case: Case, settings: Settings, why: str) -> Run:
+def _cancelled_run(case: Case, settings: Settings, why: str) -> Run:
     """Return the run of a case that was not audited: what a run is that was cancelled before its
     first step.
     """
-    work = begun(case, settings, lambda: True)
+    work = audit_events(case, settings, lambda: True)
     try:
         while True:
             next(work)
@@ -347,7 +347,7 @@ class Budget:
         self._under_way += 1
         return True
 
-    def ended(self, usage: Usage | None) -> None:
+    def record(self, usage: Usage | None) -> None:
         """Count an audit that ended and its usage; None where it has no result."""
         self._under_way -= 1
         self._ended += 1
@@ -366,7 +366,7 @@ class Budget:
         )
 
 
-class Job(NamedTuple):
+class BatchItem(NamedTuple):
     """A case to audit: ``number`` is its place or its line, ``end`` where it ends in its file, in
     bytes.
 
@@ -379,7 +379,7 @@ class Job(NamedTuple):
     skip: bool = False
 
 
-class Failed(NamedTuple):
+class AuditFailure(NamedTuple):
     """An audit that raised instead of giving a run: what to say, and where it happened, for
     --debug.
     """
@@ -388,44 +388,44 @@ class Failed(NamedTuple):
     trace: str = ""
 
 
-class NotAudited(NamedTuple):
+class OverBudget(NamedTuple):
     """An audit that did not begin since it could pass the limit on cost, and why in words."""
 
     why: str
 
 
-Outcome: TypeAlias = Run | Failed | NotAudited | None
+Outcome: TypeAlias = Run | AuditFailure | OverBudget | None
 
 
-class Done(NamedTuple):
+class ItemResult(NamedTuple):
     """What became of a job; None where it was to be skipped."""
 
-    job: Job
+    job: BatchItem
     outcome: Outcome
 
 
-class Dropped(Exception):
+class Abandoned(Exception):
     """The person would not wait: the audits under way are left as they are, to be resumed later."""
 
 
-def guarded_audit(audit: Callable[[], Run]) -> Run | Failed:
+def guarded_audit(audit: Callable[[], Run]) -> Run | AuditFailure:
     """Return what the audit gives; whatever it raises fails this case only."""
     try:
         return audit()
     except MasisError as error:
-        return Failed(str(error), traceback.format_exc())
+        return AuditFailure(str(error), traceback.format_exc())
     except Exception as error:  # noqa: BLE001 (one case must not end the audit of the others; it is reported)
-        return Failed(f"{type(error).__name__}: {error}", traceback.format_exc())
+        return AuditFailure(f"{type(error).__name__}: {error}", traceback.format_exc())
 
 
 def audit_in_threads(
-    jobs: Iterable[Job],
-    audit: Callable[[Job, Callable[[], bool]], Run | Failed],
+    jobs: Iterable[BatchItem],
+    audit: Callable[[BatchItem, Callable[[], bool]], Run | AuditFailure],
     *,
     at_once: int,
     budget: Budget | None = None,
     stopping: Callable[[], bool] = lambda: False,
-) -> Iterator[Done]:
+) -> Iterator[ItemResult]:
     """Audit the jobs with ``audit(job, cancelled)``, ``at_once`` at a time, and yield what became
     of each, in order.
 
@@ -436,12 +436,12 @@ def audit_in_threads(
 
     def cancelled() -> bool:
         if dropped.is_set():
-            raise Dropped
+            raise Abandoned
         return False
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="audit") as pool:
 
-        def submit(job: Job) -> Future[Outcome]:
+        def submit(job: BatchItem) -> Future[Outcome]:
             return pool.submit(contextvars.copy_context().run, audit, job, cancelled)
 
         try:
@@ -453,14 +453,14 @@ def audit_in_threads(
 
 
 def audit_in_processes(
-    jobs: Iterable[Job],
+    jobs: Iterable[BatchItem],
     settings: Settings,
     *,
     workers: int,
     budget: Budget | None = None,
     stopping: Callable[[], bool] = lambda: False,
     prepare: Callable[[Settings], None] | None = None,
-) -> Iterator[Done]:
+) -> Iterator[ItemResult]:
     """Audit the jobs in ``workers`` processes, and yield what became of each, in order.
 
     Once ``stopping``, only what is under way is finished. A worker that dies (out of memory, say)
@@ -473,32 +473,32 @@ def audit_in_processes(
         workers, context, initializer=_begin_worker, initargs=(settings, prepare)
     ) as pool:
 
-        def submit(job: Job) -> Future[Outcome]:
+        def submit(job: BatchItem) -> Future[Outcome]:
             try:
                 return pool.submit(_audit_in_worker, job.case)
             except BrokenProcessPool:
-                return _settled(_WORKER_DIED)
+                return _finished_future(_WORKER_DIED)
 
         yield from _results(jobs, submit, workers * AHEAD, budget, stopping)
 
 
 def _results(
-    jobs: Iterable[Job],
-    submit: Callable[[Job], Future[Outcome]],
+    jobs: Iterable[BatchItem],
+    submit: Callable[[BatchItem], Future[Outcome]],
     at_once: int,
     budget: Budget | None,
     stopping: Callable[[], bool],
-) -> Iterator[Done]:
+) -> Iterator[ItemResult]:
     """Yield what becomes of each job, in order: ``at_once`` under way, as many results kept behind
     a slow one.
     """
     source, waiting, under_way = (
         iter(jobs),
-        deque[tuple[Job, Future[Outcome]]](),
+        deque[tuple[BatchItem, Future[Outcome]]](),
         set[Future[Outcome]](),
     )
 
-    def ended() -> Iterator[Done]:
+    def ended() -> Iterator[ItemResult]:
         """Wait until one has ended, count its cost, and yield what is ready."""
         nonlocal under_way
         done: set[Future[Outcome]] = set()
@@ -506,15 +506,15 @@ def _results(
         while under_way and not done:
             done, under_way = wait(under_way, LOOK_AGAIN_S, FIRST_COMPLETED)
         for future in done:
-            outcome = _outcome(future)
+            outcome = _worker_outcome(future)
             if budget is not None:
-                budget.ended(outcome.usage if isinstance(outcome, Run) else None)
+                budget.record(outcome.usage if isinstance(outcome, Run) else None)
         yield from ready()
 
-    def ready() -> Iterator[Done]:
+    def ready() -> Iterator[ItemResult]:
         while waiting and waiting[0][1].done():
             job, future = waiting.popleft()
-            yield Done(job, _outcome(future))
+            yield ItemResult(job, _worker_outcome(future))
 
     while not stopping():
         while len(under_way) >= at_once or len(waiting) >= 2 * at_once:
@@ -526,7 +526,12 @@ def _results(
             yield from ended()
         if job.skip or (budget is not None and budget.exhausted):
             waiting.append(
-                (job, _settled(None if job.skip or budget is None else NotAudited(budget.why())))
+                (
+                    job,
+                    _finished_future(
+                        None if job.skip or budget is None else OverBudget(budget.why())
+                    ),
+                )
             )
         else:
             future = submit(job)
@@ -540,18 +545,18 @@ def _results(
         yield from ended()
 
 
-def _settled(outcome: Outcome) -> Future[Outcome]:
+def _finished_future(outcome: Outcome) -> Future[Outcome]:
     future: Future[Outcome] = Future()
     future.set_result(outcome)
     return future
 
 
-_WORKER_DIED = Failed(
+_WORKER_DIED = AuditFailure(
     "a worker process died (out of memory?). Run the command again with a smaller --concurrency."
 )
 
 
-def _outcome(future: Future[Outcome]) -> Outcome:
+def _worker_outcome(future: Future[Outcome]) -> Outcome:
     try:
         return future.result()
     except BrokenProcessPool:
@@ -579,5 +584,5 @@ def _leave_with_parent() -> None:
         os._exit(1)  # a killed parent can't end its workers
 
 
-def _audit_in_worker(case: Case) -> Run | Failed:
+def _audit_in_worker(case: Case) -> Run | AuditFailure:
     return guarded_audit(lambda: run_audit(case, _settings))

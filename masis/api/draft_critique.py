@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from masis.api.roles import build_roles, uses_models
 from masis.audit import acceptance, loop
 from masis.audit import issues as audit_issues
-from masis.audit.claims import passes
+from masis.audit.claims import is_reported
 from masis.audit.context import AuditContext
 from masis.audit.control.concurrency import cancellable, start_audit
 from masis.audit.critique import Critic, CritiqueJudgement
@@ -54,7 +54,7 @@ from masis.settings import Settings
 _SUPERSEDED = {"unsupported_claim", "partly_supported_claim"}
 
 
-def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[CritiqueIssue]:
+def critique_issues(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[CritiqueIssue]:
     """Yield the issues in the words of draft critique, filtered by strictness and by which checks
     are on.
 
@@ -64,14 +64,16 @@ def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[Crit
     """
     assumed = [issue for issue in issues if _tells_what_is_left_out(issue)]
     for issue in issues:
-        if issue.rule == "uncited_sentence" or _superseded(issue, assumed):
+        if issue.rule == "uncited_sentence" or _is_superseded(issue, assumed):
             continue
         contradicted = issue.rule == "contradicted_claim"
         for type_ in (
             ("unsupported", "contradiction") if contradicted else (DRAFT_CRITIQUE_TYPE[issue.type],)
         ):
             unsupported = f"Claim not supported by sources: “{issue.quote}”"
-            if _is_checked(issue, type_, options) and passes(issue.severity, options.strictness):
+            if _is_checked(issue, type_, options) and is_reported(
+                issue.severity, options.strictness
+            ):
                 yield CritiqueIssue.model_validate(
                     {
                         "type": type_,
@@ -93,7 +95,7 @@ def _tells_what_is_left_out(issue: Issue) -> bool:
     return incomplete and issue.source == "critic" and issue.major and issue.start is not None
 
 
-def _superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
+def _is_superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
     if (
         issue.source != "claims"
         or issue.rule not in _SUPERSEDED
@@ -140,21 +142,23 @@ def critique_draft(
     reported in ``unscored``, never raised, and never makes a draft valid.
     """
     settings = settings or Settings()
-    chosen = _options(options, settings)
-    case = _case(query, draft, sources)
+    chosen = _merge_options(options, settings)
+    case = _case_from_sources(query, draft, sources)
     clock = clock or Clock()
     with observation.observe(observation.DraftStart(query, draft, len(case.evidence))) as under_way:
         began = clock.seconds()
         loop_settings = settings.model_copy(update=_loop_settings(chosen))
         judges = roles or build_roles(loop_settings, in_steps=True)
-        judges = replace(judges, critic=_Asking(judges.critic, chosen))
+        judges = replace(judges, critic=_RevisionRequestingCritic(judges.critic, chosen))
         work = loop.audit(
             case, judges, loop_settings, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled
         )
         run = observation.run_to_completion(
             work, start=observation.AuditStart(case, "critique_draft")
         )
-        result = _result(run, case, loop_settings, chosen, (clock.seconds() - began) * 1000)
+        result = _critique_result(
+            run, case, loop_settings, chosen, (clock.seconds() - began) * 1000
+        )
         under_way.result = result
     return result
 
@@ -187,20 +191,20 @@ def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
     """
     known = tuple(run_metrics.of_draft(result) for result in results)
     return DraftMetrics(
-        critique_hallucination_rate=_mean(draft.hallucination for draft in known),
-        critique_revision_rate=_mean(draft.revision for draft in known),
-        critique_latency_ms=_mean(draft.latency_ms for draft in known),
-        critique_confidence_avg=_mean(draft.confidence for draft in known),
-        claims_per_draft=_mean(draft.claims for draft in known),
+        critique_hallucination_rate=_mean_known(draft.hallucination for draft in known),
+        critique_revision_rate=_mean_known(draft.revision for draft in known),
+        critique_latency_ms=_mean_known(draft.latency_ms for draft in known),
+        critique_confidence_avg=_mean_known(draft.confidence for draft in known),
+        claims_per_draft=_mean_known(draft.claims for draft in known),
     )
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def _mean_known(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
-def _options(given: Options, settings: Settings) -> CritiqueOptions:
+def _merge_options(given: Options, settings: Settings) -> CritiqueOptions:
     """The options given over those of the settings (``{...defaultOptions,
     ...request.options}``).
     """
@@ -238,12 +242,12 @@ def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
     }
 
 
-def _case(query: str, draft: str, sources: Sources) -> Case:
+def _case_from_sources(query: str, draft: str, sources: Sources) -> Case:
     if isinstance(sources, str | bytes | Mapping | SourceDocument) or is_document(sources):
         raise InputError(
             "is one thing, not a list of sources", hint="Put it into a list.", field="sources"
         )
-    read = [_source(source, place) for place, source in enumerate(sources)]
+    read = [_to_source_document(source, place) for place, source in enumerate(sources)]
     if not draft.strip():
         raise InputError("is empty", hint="Give the draft to be critiqued.", field="draft")
     if not read:
@@ -260,7 +264,7 @@ def _case(query: str, draft: str, sources: Sources) -> Case:
     )
 
 
-def _source(given: Any, place: int) -> SourceDocument:
+def _to_source_document(given: Any, place: int) -> SourceDocument:
     if not isinstance(given, SourceDocument | Mapping):
         read = read_document(given, place, "sources")
         return SourceDocument(
@@ -284,7 +288,7 @@ def _source(given: Any, place: int) -> SourceDocument:
         ) from error
 
 
-class _Asking:
+class _RevisionRequestingCritic:
     """The critic, asking for a revision wherever anything is found that this spec would report."""
 
     def __init__(self, critic: Critic, options: CritiqueOptions) -> None:
@@ -298,21 +302,23 @@ class _Asking:
         judgement = self._critic.critique(context)
         if isinstance(judgement, Unscored):
             return judgement
-        own = audit_issues.raised(judgement.objections, context.answer, context.issues).issues
+        own = audit_issues.raise_critic_issues(
+            judgement.objections, context.answer, context.issues
+        ).issues
         wrong = [issue for issue in (*context.issues, *own) if issue.rule not in NO_ACCUSATION]
-        found = any(compiled(wrong, self._options))
+        found = any(critique_issues(wrong, self._options))
         return judgement._replace(needs_retry=found)
 
 
-def _result(
+def _critique_result(
     run: Run, case: Case, settings: Settings, options: CritiqueOptions, ms: float
 ) -> CritiqueResult:
     if not run.iterations:
         raise StepError("The critique was stopped before anything was checked.")
     first = run.iterations[0]
-    found = tuple(compiled(first.issues, options))
+    found = tuple(critique_issues(first.issues, options))
     report = first.claim_report
-    unscored = (*_unscored(first), *_cut_short(run))
+    unscored = (*_unscored_warnings(first), *_revision_warnings(run))
     # a draft need not cite, so that alone is no reason for a person to look
     accepting = settings.model_copy(update={"review_uncited_answers": False})
     reasons = acceptance.assess(
@@ -340,7 +346,7 @@ def _result(
     )
     if not options.auto_revise or best is first:
         return result
-    left = tuple(compiled(best.issues, options))
+    left = tuple(critique_issues(best.issues, options))
     revised = {
         "revised_draft": best.answer,
         "revised_is_valid": _is_valid(best, left),
@@ -365,7 +371,7 @@ def _faults(iteration: Iteration, options: CritiqueOptions) -> tuple[bool, int, 
     """What makes one version of a draft worse than another: not valid, high issues, issues, less
     quality.
     """
-    found = tuple(compiled(iteration.issues, options))
+    found = tuple(critique_issues(iteration.issues, options))
     high = sum(issue.severity == "high" for issue in found)
     return (not _is_valid(iteration, found), high, len(found), -(iteration.quality_score or 0.0))
 
@@ -376,16 +382,20 @@ def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:
     """
     report = iteration.claim_report
     scored = all(check.support is not None for check in iteration.claims)
-    failed = report.unscored or report.completeness_unscored or _failed(iteration.critique.unscored)
+    failed = (
+        report.unscored
+        or report.completeness_unscored
+        or _is_failed_step(iteration.critique.unscored)
+    )
     return scored and not failed and all(issue.severity != "high" for issue in found)
 
 
-def _failed(unscored: Unscored | None) -> bool:
+def _is_failed_step(unscored: Unscored | None) -> bool:
     """Return whether a step failed, rather than had nothing to judge."""
     return unscored is not None and unscored.code is not None
 
 
-def _cut_short(run: Run) -> Iterator[str]:
+def _revision_warnings(run: Run) -> Iterator[str]:
     """Why there is no revision, or no further one, where that is nobody's verdict."""
     # it changed nothing, which is the reviser's verdict
     declined = run.iterations[-1].revision is not None
@@ -398,7 +408,7 @@ def _cut_short(run: Run) -> Iterator[str]:
         yield "The critique was stopped before it ended."
 
 
-def _unscored(iteration: Iteration) -> Iterator[str]:
+def _unscored_warnings(iteration: Iteration) -> Iterator[str]:
     report = iteration.claim_report
     if report.unscored:
         yield f"The claims could not be checked: {report.unscored.reason}"

@@ -64,8 +64,8 @@ class ExamResults:
         try:
             found = self.file.stat()
         except OSError:
-            return _shipped()
-        return (*_shipped(), *_stored(self.file, found.st_mtime_ns, found.st_size))
+            return _shipped_results()
+        return (*_shipped_results(), *_stored_results(self.file, found.st_mtime_ns, found.st_size))
 
     def standing(self, examinee: Examinee) -> ExamStanding:
         """Return the newest result that counts for an examinee, else the newest of the same models.
@@ -117,7 +117,9 @@ def examinee_of(
     """
     return Examinee(
         models={role: examined_name(models.get(role, ""), role) for role in JUDGING_ROLES},
-        addresses={role: _address(models.get(role, ""), role, settings) for role in JUDGING_ROLES},
+        addresses={
+            role: _model_address(models.get(role, ""), role, settings) for role in JUDGING_ROLES
+        },
         prompts={role: prompts.get(role) or offline_rules or "" for role in JUDGING_ROLES},
     )
 
@@ -144,7 +146,7 @@ def line_about(find: Callable[[], ExamStanding]) -> str:
         return ""
 
 
-def _address(string: str, role: str, settings: Settings) -> str | None:
+def _model_address(string: str, role: str, settings: Settings) -> str | None:
     """Return where a role's model is asked: empty on this machine, None where replies were
     recorded.
     """
@@ -159,14 +161,14 @@ def _address(string: str, role: str, settings: Settings) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> tuple[ExamResult, ...]:
-    return _read(
+def _shipped_results() -> tuple[ExamResult, ...]:
+    return _parse_results(
         resources.files("masis.api").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED
     )
 
 
 @lru_cache(maxsize=4)
-def _stored(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResult, ...]:
+def _stored_results(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResult, ...]:
     """Read a file of results. Its time and size are arguments so that a changed file is
     read again.
     """
@@ -181,10 +183,10 @@ def _stored(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResult, ...]
             ),
             file=str(file),
         ) from error
-    return _read(text, str(file))
+    return _parse_results(text, str(file))
 
 
-def _read(text: str, file: str) -> tuple[ExamResult, ...]:
+def _parse_results(text: str, file: str) -> tuple[ExamResult, ...]:
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         try:

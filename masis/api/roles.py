@@ -12,7 +12,7 @@ from typing import Any
 from masis.api.exam_results import ExamResults, examinee_of, unexamined_name
 from masis.audit import loop, output_validation
 from masis.audit.control.run_control import RunControl
-from masis.audit.escalation import EscalatingVerifier, Spared
+from masis.audit.escalation import EscalatingVerifier, Savings
 from masis.audit.sampling import SampledCritic, SampledEvaluator
 from masis.audit.text.language import innermost, within_languages
 from masis.errors import MasisError, MissingExtra, SettingsError
@@ -39,7 +39,7 @@ from masis.settings import OFFLINE, ROLES, Settings
 
 resolve_model = registry.resolve
 estimate = estimates.estimate
-unpriced_models = estimates.unpriced
+unpriced_models = estimates.unpriced_models
 
 
 def build_roles(
@@ -120,8 +120,8 @@ def build_roles(
         models=models,
         offline_rules=offline_rules,
         control=control,
-        waits=uses_models(settings) or any(map(_replayed, models.values())),
-        validator=output_validation.chosen(settings.output_validator),
+        waits=uses_models(settings) or any(map(_is_replayed, models.values())),
+        validator=output_validation.validator_named(settings.output_validator),
         local_models=tuple(
             model for filler in by_role if (model := getattr(filler, "local_model", None))
         ),
@@ -177,7 +177,7 @@ def examined_models(settings: Settings) -> tuple[tuple[str, ExamStanding], ...]:
     return tuple(found)
 
 
-def _replayed(string: str) -> bool:
+def _is_replayed(string: str) -> bool:
     """Whether recorded replies fill a role, be it as the second stage of a verifier."""
     return Replayed.of(string.removeprefix(f"{OFFLINE}{registry.STAGES}")) is not None
 
@@ -195,7 +195,7 @@ def _verifier(
         if getattr(second, "local_model", None):
             return EscalatingVerifier(first, second, staged)
         return EscalatingVerifier(
-            first, second, staged, partial(estimates.spared, settings=settings)
+            first, second, staged, partial(estimates.estimate_savings, settings=settings)
         )
     if string == OFFLINE:
         return within_languages(OfflineVerifier(control.cancellation))
@@ -245,8 +245,8 @@ def _with_second_opinion(
 
     def calls(
         query: str, answer: str, evidence: Sequence[Evidence], claims: int, asked: int, _: bool
-    ) -> Spared:
-        return Spared(math.ceil(asked / settings.claims_batch), 0, 0.0)
+    ) -> Savings:
+        return Savings(math.ceil(asked / settings.claims_batch), 0, 0.0)
 
     return EscalatingVerifier(first, opinion, (models["verifier"], second), calls)
 
@@ -257,12 +257,12 @@ def check_models(settings: Settings) -> None:
 
     The same for an output validator that is not there.
     """
-    output_validation.chosen(settings.output_validator)
+    output_validation.validator_named(settings.output_validator)
     for role, string in settings.models().items():
         resolve_model(string, role, settings)
 
 
-def probe_model(string: str, settings: Settings) -> registry.Probed:
+def probe_model(string: str, settings: Settings) -> registry.ProbeResult:
     """What a model answers to a word: whether it can judge here, and if not, why and what to do.
 
     One that runs on this machine judges a claim.
@@ -277,18 +277,18 @@ def probe_model(string: str, settings: Settings) -> registry.Probed:
             else registry.probe(string, settings)
         )
     except (SettingsError, MissingExtra) as error:
-        return registry.Probed(False, str(error))
+        return registry.ProbeResult(False, str(error))
 
 
-def _judge_sample(found: role_plugins.PluggedIn, settings: Settings) -> registry.Probed:
+def _judge_sample(found: role_plugins.PluggedIn, settings: Settings) -> registry.ProbeResult:
     """Let a verifier that asks nobody judge a claim."""
     text = "The bridge is 120 metres long."
     verifier = found.filled(None, settings)
     (check,) = verifier.verify((Claim(text=text),), (Evidence(id="1", text=text),))
     if check.unscored:
-        return registry.Probed(False, check.unscored.reason)
+        return registry.ProbeResult(False, check.unscored.reason)
     where = f": {verifier.local_model.file}" if getattr(verifier, "local_model", None) else ""
-    return registry.Probed(True, f"{found.string} judges on this machine{where}.")
+    return registry.ProbeResult(True, f"{found.string} judges on this machine{where}.")
 
 
 def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
@@ -298,9 +298,9 @@ def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
     For a role also the critics (or revisers) that were compiled for it.
     """
     return (
-        (*endpoints.offered(settings), *role_plugins.offered(role, settings))
+        (*endpoints.offered_models(settings), *role_plugins.offered_plugins(role, settings))
         if role
-        else endpoints.offered(settings)
+        else endpoints.offered_models(settings)
     )
 
 
@@ -329,7 +329,7 @@ def pin_versions(settings: Settings) -> Settings:
         if (found := role_plugins.plugged_in(string, role, settings)) is not None:
             named[role] = f"{lead}{found.string}"
     for role, string in settings.models().items():
-        if _replayed(string):
+        if _is_replayed(string):
             named[role] = registry.resolve(string, role, settings)
     return settings.model_copy(update=named)
 
@@ -362,7 +362,7 @@ def with_concurrency(settings: Settings, calls: int | None) -> Settings:
     themselves, or 1.
     """
     limited = {}
-    for name in _asked(settings):
+    for name in _asked_models(settings):
         own = settings.providers.get(name, ProviderSettings())
         limited[name] = own.model_copy(update={"concurrency": calls or own.concurrency or 1})
     return settings.model_copy(update={"providers": settings.providers | limited})
@@ -372,11 +372,13 @@ def calls_at_once(settings: Settings) -> int:
     """The most calls that the settings let go to one of the providers they use; 1 where they don't
     say.
     """
-    used = [settings.providers[name] for name in _asked(settings) if name in settings.providers]
+    used = [
+        settings.providers[name] for name in _asked_models(settings) if name in settings.providers
+    ]
     return max((own.concurrency or 1 for own in used), default=1)
 
 
-def _asked(settings: Settings) -> list[str]:
+def _asked_models(settings: Settings) -> list[str]:
     asked = (
         registry.asked_model(string, role, settings) for role, string in settings.models().items()
     )

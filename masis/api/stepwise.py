@@ -19,8 +19,8 @@ from typing import NamedTuple
 from masis.api.roles import build_roles
 from masis.audit import limits, loop
 from masis.audit.context import AuditContext
-from masis.audit.loop import Progress
-from masis.audit.output_validation import passed
+from masis.audit.loop import AuditProgress
+from masis.audit.output_validation import validate_revision
 from masis.errors import MAX_ITERATIONS_WARNING, InputError
 from masis.observers import observation
 from masis.schema.audit import Critique, Draft, JudgedBy, Revision
@@ -67,8 +67,8 @@ def audit_once(
     number = len(known) + 1
     steps = StepsDone(iteration_number=number, critique=critique) if critique else None
     one_pass = settings.model_copy(update={"max_iterations": number, "evaluate": "never"})
-    progress = Progress(iterations=known, steps=steps, rewritten=True)
-    return _continued(case, one_pass, before, progress, on_event, cancelled)
+    progress = AuditProgress(iterations=known, steps=steps, rewritten=True)
+    return _run_one_pass(case, one_pass, before, progress, on_event, cancelled)
 
 
 def evaluate_once(
@@ -91,8 +91,8 @@ def evaluate_once(
     one_pass = settings.model_copy(
         update={"max_iterations": len(known), "evaluate": "final", "depth": "standard"}
     )
-    return _continued(
-        case, one_pass, run, Progress(iterations=(*known[:-1], last)), on_event, cancelled
+    return _run_one_pass(
+        case, one_pass, run, AuditProgress(iterations=(*known[:-1], last)), on_event, cancelled
     )
 
 
@@ -129,7 +129,7 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
         last.iteration_number,
         case.reasoning_steps,
     )
-    revision = passed(
+    revision = validate_revision(
         roles.validator, roles.reviser.revise(context, last.critique, last.issues), context
     )
     return limits.with_rest(revision, context.answer, last.answer)
@@ -184,11 +184,11 @@ def _iterations(case: Case, run: Run | None) -> tuple[Iteration, ...]:
     return run.iterations
 
 
-def _continued(
+def _run_one_pass(
     case: Case,
     settings: Settings,
     before: Run | None,
-    progress: Progress,
+    progress: AuditProgress,
     on_event: Listener | None,
     cancelled: Callable[[], bool],
 ) -> Run:

@@ -18,8 +18,8 @@ from masis.audit.issues import GROUNDLESS, about_same_words
 from masis.schema.audit import ClaimCheck, Issue, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
 from masis.schema.run import (
-    Acceptance,
     AcceptanceCheck,
+    AcceptanceRecord,
     CheckName,
     Iteration,
     ReviewCode,
@@ -27,7 +27,7 @@ from masis.schema.run import (
     Run,
     TerminationReason,
 )
-from masis.schema.wording import counted, figures_not_in_evidence, shortened, words_marked
+from masis.schema.wording import count_noun, figures_not_in_evidence, shorten, words_marked
 from masis.settings import OFFLINE, Settings
 
 RULE_VERSION = "9"
@@ -42,10 +42,10 @@ ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
 )
 
 
-class Assessment(NamedTuple):
+class Acceptability(NamedTuple):
     """What the rule makes of a run: the checks with their results, and every reason for review."""
 
-    acceptance: Acceptance
+    acceptance: AcceptanceRecord
     reasons: tuple[ReviewReason, ...]
 
 
@@ -57,7 +57,7 @@ class _Check(NamedTuple):
     reasons: tuple[ReviewReason, ...] = ()
 
 
-def _fails(name: CheckName, detail: str, code: ReviewCode, message: str) -> _Check:
+def _failed_check(name: CheckName, detail: str, code: ReviewCode, message: str) -> _Check:
     return _Check(name, detail, (ReviewReason(code=code, message=message),))
 
 
@@ -69,7 +69,7 @@ def assess(
     *,
     chosen: int | None = None,
     unexamined: str = "",
-) -> Assessment:
+) -> Acceptability:
     """Apply the rule to the original answer, which is what a person is shown first and what may be
     in use.
 
@@ -80,26 +80,26 @@ def assess(
     """
     chosen = routing.best_index(iterations) if chosen is None else chosen
     if termination == "no_answer":
-        checks = [_answered(case)]
+        checks = [_check_answered(case)]
     elif chosen is None:
-        nothing = _fails(
+        nothing = _failed_check(
             "checkable",
             "no iteration was finished",
             "nothing_checked",
             "No iteration was finished.",
         )
-        checks = [_answered(case), nothing, _ending(termination)]
+        checks = [_check_answered(case), nothing, _ending(termination)]
     else:
         judged = iterations[0 if settings.review_revised else chosen]
         checks = [
-            _answered(case),
+            _check_answered(case),
             _references(judged),
             _hallucination(judged),
             _claims(judged),
             _serious_issues(judged),
             _safety(judged),
-            _instructions(judged, iterations[0]),
-            _screening(case, settings),
+            _check_instructions(judged, iterations[0]),
+            _check_screening(case, settings),
             _original(iterations[0], chosen, settings),
             _at_least(
                 "confidence",
@@ -109,14 +109,14 @@ def assess(
             ),
             _at_least("quality", judged.quality_score, settings.review_quality, "low_quality"),
             _disagreement(judged, settings),
-            _scored(judged),
+            _check_scored(judged),
             _checkable(judged, case.evidence),
             _limits(judged),
-            _examined(unexamined, settings),
-            _cites(judged, case.evidence, settings),
+            _check_examined(unexamined, settings),
+            _check_cites(judged, case.evidence, settings),
             _ending(termination),
         ]
-    acceptance = Acceptance(
+    acceptance = AcceptanceRecord(
         rule=RULE_VERSION,
         checks=tuple(
             AcceptanceCheck(name=name, passed=not reasons, detail=detail)
@@ -124,10 +124,10 @@ def assess(
         ),
         unexamined=unexamined,
     )
-    return Assessment(acceptance, tuple(reason for check in checks for reason in check.reasons))
+    return Acceptability(acceptance, tuple(reason for check in checks for reason in check.reasons))
 
 
-def _answered(case: Case) -> _Check:
+def _check_answered(case: Case) -> _Check:
     """A system that refused or failed has to be looked at, also where an answer was drafted in its
     place.
     """
@@ -138,7 +138,7 @@ def _answered(case: Case) -> _Check:
             "the system answered" if (case.answer or "").strip() else "no answer came with it",
         )
     code: ReviewCode = "answer_refused" if why.code == "refused" else "answer_failed"
-    return _fails("answered", f"no answer: {why.code}", code, unanswered_reason(case))
+    return _failed_check("answered", f"no answer: {why.code}", code, unanswered_reason(case))
 
 
 def unanswered_reason(case: Case) -> str:
@@ -161,7 +161,7 @@ def accusations(iteration: Iteration) -> tuple[ReviewReason, ...]:
     it gives itself.
     """
     checks = (_references, _hallucination, _claims, _serious_issues, _safety)
-    found = [*(check(iteration) for check in checks), _instructions(iteration, iteration)]
+    found = [*(check(iteration) for check in checks), _check_instructions(iteration, iteration)]
     return tuple(
         reason for check in found for reason in check.reasons if reason.tier == "must_look"
     )
@@ -177,22 +177,22 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
     """
     verdicts = [check.verdict for check in checks]
     reasons = [
-        ReviewReason(code=code, message=template.format(counted(count, "claim")))
+        ReviewReason(code=code, message=template.format(count_noun(count, "claim")))
         for verdict, code, template in ACCUSATIONS
         if (count := verdicts.count(verdict))
     ]
     beside = [check for check in checks if check.verdict == "supported" and check.contradictions]
     if count := sum(not check.sources_disagree for check in beside):
         message = (
-            f"The evidence seems to contradict {counted(count, 'claim')} that it supports"
+            f"The evidence seems to contradict {count_noun(count, 'claim')} that it supports"
             " otherwise."
         )
         reasons.append(ReviewReason(code="contradicted_claim", message=message))
     if count := sum(check.sources_disagree for check in beside):
-        message = f"The sources disagree on {counted(count, 'claim')}."
+        message = f"The sources disagree on {count_noun(count, 'claim')}."
         reasons.append(ReviewReason(code="conflicting_evidence", message=message))
     if count := verdicts.count("unverifiable"):
-        message = f"{counted(count, 'claim')} could not be confirmed."
+        message = f"{count_noun(count, 'claim')} could not be confirmed."
         reasons.append(ReviewReason(code="unconfirmed_claim", message=message))
     if figures := [figure.claim_text for check in checks for figure in check.figures]:
         message = f"{figures_not_in_evidence(figures)}."
@@ -245,14 +245,14 @@ def coverable(run: Run) -> bool:
     )
 
 
-def waive(assessed: Assessment, *, guarantee: int) -> Assessment:
+def waive(assessed: Acceptability, *, guarantee: int) -> Acceptability:
     """Return an assessment whose reasons a guarantee waives. Raises ValueError where one can't be
     waived.
     """
     codes = tuple(dict.fromkeys(reason.code for reason in assessed.reasons))
     if not WAIVABLE.issuperset(codes):
         raise ValueError(f"no guarantee waives {', '.join(sorted(set(codes) - WAIVABLE))}")
-    return Assessment(
+    return Acceptability(
         assessed.acceptance.model_copy(update={"guarantee": guarantee, "waived": codes}), ()
     )
 
@@ -288,7 +288,7 @@ def fault_probability(iteration: Iteration) -> float:
     signs += [
         FAULT_OF_ISSUE[issue.severity] for issue in iteration.issues if issue.source == "critic"
     ]
-    if iteration.critique.hallucination_detected and not _accused(iteration):
+    if iteration.critique.hallucination_detected and not _has_flagged_words(iteration):
         signs.append(FAULT_OF_HALLUCINATION)
     return 1.0 - prod(1.0 - sign for sign in signs)
 
@@ -344,7 +344,7 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
     ]
     reasons = []
     if doubted:
-        words = _quoted(issue.quote or issue.description for issue in doubted)
+        words = _quote_first(issue.quote or issue.description for issue in doubted)
         message = (
             f"The critic says that the evidence doesn't support {words}; the claim check found"
             " nothing against it."
@@ -366,7 +366,7 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
         ]
         if missed:
             message = (
-                f"The claim check found {_quoted(missed)} contradicted; the critic found nothing"
+                f"The claim check found {_quote_first(missed)} contradicted; the critic found nothing"
                 f" against it and has a confidence of {confidence:.2f} in the answer."
             )
             reasons.append(ReviewReason(code="disagreement", message=message))
@@ -380,7 +380,7 @@ def _may_mean(issue: Issue, check: ClaimCheck) -> bool:
     """Return whether the critic's issue can be about the words of the claim: an issue without words
     can be.
     """
-    return issue.start is None or _overlap(
+    return issue.start is None or _stretches_overlap(
         (issue.start, issue.end), (check.claim.start, check.claim.end)
     )
 
@@ -403,10 +403,10 @@ def _doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
     ]
     if issue.start is None:
         return bool(others)
-    return any(_overlap((issue.start, issue.end), span) for span in others)
+    return any(_stretches_overlap((issue.start, issue.end), span) for span in others)
 
 
-def _overlap(one: _Span, other: _Span) -> bool:
+def _stretches_overlap(one: _Span, other: _Span) -> bool:
     if None in (*one, *other):
         return False
     return (one[0] or 0) < (other[1] or 0) and (other[0] or 0) < (one[1] or 0)
@@ -416,10 +416,10 @@ CONTESTED_SHOWN = 3
 """Passages that a reason quotes; the page shows them all."""
 
 
-def _quoted(texts: Iterable[str]) -> str:
+def _quote_first(texts: Iterable[str]) -> str:
     """Return the first of the texts in quotation marks, each once, with how many more there are."""
     distinct = list(dict.fromkeys(texts))
-    shown = ", ".join(f"“{shortened(text, 80)}”" for text in distinct[:CONTESTED_SHOWN])
+    shown = ", ".join(f"“{shorten(text, 80)}”" for text in distinct[:CONTESTED_SHOWN])
     more = len(distinct) - CONTESTED_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 
@@ -437,18 +437,18 @@ def _references(judged: Iteration) -> _Check:
     invalid, cited = (*audit.invalid_citations, *audit.carried_references), audit.citations
     if not invalid:
         return _Check(
-            "references", f"{counted(len(cited), 'reference')}, all to evidence of this case"
+            "references", f"{count_noun(len(cited), 'reference')}, all to evidence of this case"
         )
     verb = "cites" if len(invalid) == 1 else "cite"
-    detail = f"{len(invalid)} of {counted(len(cited), 'reference')} fabricated"
-    message = f"{counted(len(invalid), 'reference')} {verb} no evidence."
-    return _fails("references", detail, "invalid_reference", message)
+    detail = f"{len(invalid)} of {count_noun(len(cited), 'reference')} fabricated"
+    message = f"{count_noun(len(invalid), 'reference')} {verb} no evidence."
+    return _failed_check("references", detail, "invalid_reference", message)
 
 
 def _hallucination(judged: Iteration) -> _Check:
     if not judged.critique.hallucination_detected:
         return _Check("hallucination", "no hallucination reported")
-    return _fails(
+    return _failed_check(
         "hallucination",
         "a hallucination was reported",
         "hallucination",
@@ -458,7 +458,7 @@ def _hallucination(judged: Iteration) -> _Check:
 
 def _claims(judged: Iteration) -> _Check:
     supported = sum(check.verdict == "supported" for check in judged.claims)
-    detail = f"{supported} of {counted(len(judged.claims), 'claim')} supported"
+    detail = f"{supported} of {count_noun(len(judged.claims), 'claim')} supported"
     return _Check("claims", detail, claim_reasons(judged.claims))
 
 
@@ -471,8 +471,8 @@ def _serious_issues(judged: Iteration) -> _Check:
     serious = [issue for issue in judged.issues if issue.major]
     if not serious:
         return _Check("serious_issues", "no open issue of severity high or critical")
-    detail = f"{counted(len(serious), 'open issue')} of severity high or critical"
-    accused = _accused(judged)
+    detail = f"{count_noun(len(serious), 'open issue')} of severity high or critical"
+    accused = _has_flagged_words(judged)
     explained = sum(
         i.source in ("citations", "instructions") or (i.source == "claims" and accused)
         for i in serious
@@ -480,11 +480,11 @@ def _serious_issues(judged: Iteration) -> _Check:
     if explained == len(serious) and accused:
         return _Check("serious_issues", detail)
     count = len(about_same_words(serious))
-    message = f"{counted(count, 'serious issue')} {'is' if count == 1 else 'are'} open."
-    return _fails("serious_issues", detail, "serious_issue", message)
+    message = f"{count_noun(count, 'serious issue')} {'is' if count == 1 else 'are'} open."
+    return _failed_check("serious_issues", detail, "serious_issue", message)
 
 
-def _accused(judged: Iteration) -> bool:
+def _has_flagged_words(judged: Iteration) -> bool:
     """Return whether citations or claims accuse the answer: a hallucination that is reported is
     then that same fault.
 
@@ -502,11 +502,11 @@ def _safety(judged: Iteration) -> _Check:
     )
     if not found:
         return _Check("safety", "no issue of type safety")
-    message = f"{counted(found, 'safety issue')} {'is' if found == 1 else 'are'} open."
-    return _fails("safety", message.rstrip("."), "safety", message)
+    message = f"{count_noun(found, 'safety issue')} {'is' if found == 1 else 'are'} open."
+    return _failed_check("safety", message.rstrip("."), "safety", message)
 
 
-def _instructions(judged: Iteration, original: Iteration) -> _Check:
+def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
     """No text may instruct its reader, a model or a tool: neither the evidence nor the judged nor
     the original answer.
 
@@ -521,16 +521,16 @@ def _instructions(judged: Iteration, original: Iteration) -> _Check:
     )
     places = [
         *(["the answer"] if answers else ["the original answer"] if before else []),
-        *([counted(chunks, "chunk") + " of evidence"] if chunks else []),
+        *([count_noun(chunks, "chunk") + " of evidence"] if chunks else []),
     ]
     if not places:
         return _Check("instructions", "neither answer nor evidence instructs its reader")
     where = " and ".join(places)
     message = f"Text that instructs its reader, a model or a tool stands in {where}."
-    return _fails("instructions", f"instructions in {where}", "instruction", message)
+    return _failed_check("instructions", f"instructions in {where}", "instruction", message)
 
 
-def _screening(case: Case, settings: Settings) -> _Check:
+def _check_screening(case: Case, settings: Settings) -> _Check:
     """What a screening found too little of can't carry an answer, however well the answer keeps to
     it.
 
@@ -546,7 +546,7 @@ def _screening(case: Case, settings: Settings) -> _Check:
             " the studies."
         )
         detail = "drafted from sufficient evidence, and checked by no model"
-        return _fails("screening", detail, "screening_draft", message)
+        return _failed_check("screening", detail, "screening_draft", message)
     if outcome == "sufficient":
         return _Check("screening", "the screening found the evidence sufficient")
     if outcome == "conflicting":
@@ -554,7 +554,7 @@ def _screening(case: Case, settings: Settings) -> _Check:
             "The kept studies conflict: whether the answer gives each its weight is for a person to"
             " say."
         )
-        return _fails(
+        return _failed_check(
             "screening",
             "the screened evidence is sufficient and conflicts",
             "conflicting_evidence",
@@ -563,7 +563,7 @@ def _screening(case: Case, settings: Settings) -> _Check:
     message = (
         f"The screening that the evidence comes from ended without sufficient evidence ({outcome})."
     )
-    return _fails(
+    return _failed_check(
         "screening", "the screened evidence is not sufficient", "insufficient_evidence", message
     )
 
@@ -578,9 +578,9 @@ def _original(original: Iteration, chosen: int, settings: Settings) -> _Check:
         return _Check("original", "the original answer was chosen")
     if not settings.review_revised:
         return _Check("original", "a revision was chosen, which the settings accept")
-    major = counted(sum(issue.major for issue in original.issues), "serious issue")
+    major = count_noun(sum(issue.major for issue in original.issues), "serious issue")
     message = f"The original answer had {major}; the chosen one is a revision that nobody has read."
-    return _fails("original", "a revision was chosen", "revised", message)
+    return _failed_check("original", "a revision was chosen", "revised", message)
 
 
 def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCode) -> _Check:
@@ -591,7 +591,7 @@ def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCo
     if value >= least:
         return _Check(name, detail)
     message = f"{name.capitalize()} {value:.2f} is under the threshold of {least:.2f}."
-    return _fails(name, detail, code, message)
+    return _failed_check(name, detail, code, message)
 
 
 def _disagreement(judged: Iteration, settings: Settings) -> _Check:
@@ -635,12 +635,12 @@ def _judges_apart(judged: Iteration, settings: Settings) -> Iterator[ReviewReaso
         yield ReviewReason(code="judges_disagree", message=message)
 
 
-def _scored(judged: Iteration) -> _Check:
+def _check_scored(judged: Iteration) -> _Check:
     """Everything that was asked for must be scored: a step that failed can't certify anything."""
     critique, evaluation, report = judged.critique, judged.evaluation, judged.claim_report
     if critique.unscored == NOT_RUN:
         # of no tier that a certified threshold may waive: nobody has read the answer as a whole
-        return _fails(
+        return _failed_check(
             "scored", "critic not run", "critic_not_run", "The critic was not run (depth quick)."
         )
     unscored = [
@@ -654,22 +654,24 @@ def _scored(judged: Iteration) -> _Check:
         *(["what is left out"] if report.completeness_unscored else []),
     ]
     if claims := sum(check.verdict == "unscored" for check in judged.claims):
-        unscored.append(counted(claims, "claim"))
+        unscored.append(count_noun(claims, "claim"))
     if not unscored:
         return _Check("scored", "every step that was asked for is scored")
     names = ", ".join(unscored)
-    return _fails("scored", f"unscored: {names}", "unscored", f"Unscored: {names}.")
+    return _failed_check("scored", f"unscored: {names}", "unscored", f"Unscored: {names}.")
 
 
 def _checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
     chunks = sum(bool(chunk.text.strip()) for chunk in evidence)
-    detail = f"{counted(len(judged.claims), 'claim')} against {counted(chunks, 'chunk')} with text"
+    detail = (
+        f"{count_noun(len(judged.claims), 'claim')} against {count_noun(chunks, 'chunk')} with text"
+    )
     if not chunks:
-        return _fails(
+        return _failed_check(
             "checkable", detail, "nothing_checked", "No evidence has text to check against."
         )
     if not judged.claims and judged.claim_report.unscored is None:
-        return _fails(
+        return _failed_check(
             "checkable",
             detail,
             "nothing_checked",
@@ -677,10 +679,10 @@ def _checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
         )
     if foreign := [check for check in judged.claims if check.abstained == "language"]:
         message = (
-            f"{counted(len(foreign), 'claim')} could not be checked for the language."
+            f"{count_noun(len(foreign), 'claim')} could not be checked for the language."
             f" {foreign[0].issue or ''}"
         )
-        return _fails("checkable", detail, "language", message.strip())
+        return _failed_check("checkable", detail, "language", message.strip())
     return _Check("checkable", detail)
 
 
@@ -690,10 +692,10 @@ def _limits(judged: Iteration) -> _Check:
     if not left_out:
         return _Check("limits", "answer and evidence lie within the limits")
     whole = " ".join(left_out)
-    return _fails("limits", whole, "not_all_checked", f"Not everything was checked: {whole}")
+    return _failed_check("limits", whole, "not_all_checked", f"Not everything was checked: {whole}")
 
 
-def _examined(unexamined: str, settings: Settings) -> _Check:
+def _check_examined(unexamined: str, settings: Settings) -> _Check:
     """No model lets an answer pass before it has shown on answers with known faults that it finds
     them.
     """
@@ -706,10 +708,10 @@ def _examined(unexamined: str, settings: Settings) -> _Check:
         )
     detail = f"{unexamined} has not passed the exam"
     message = f"{detail}, so that nothing it judges is accepted without a person."
-    return _fails("examined", detail, "model_not_examined", message)
+    return _failed_check("examined", detail, "model_not_examined", message)
 
 
-def _cites(judged: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:
+def _check_cites(judged: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:
     if judged.citation_audit.citations:
         return _Check("cites", "the answer cites its evidence")
     if (
@@ -718,7 +720,7 @@ def _cites(judged: Iteration, evidence: Sequence[Evidence], settings: Settings) 
         or not judged.claims
     ):
         return _Check("cites", "the answer cites nothing")
-    return _fails(
+    return _failed_check(
         "cites", "the answer cites nothing", "nothing_checked", "The answer cites nothing."
     )
 
@@ -734,7 +736,7 @@ def _ending(termination: TerminationReason) -> _Check:
     }
     detail = f"ended by {termination}"
     return (
-        _fails("ending", detail, *reasons[termination])
+        _failed_check("ending", detail, *reasons[termination])
         if termination in reasons
         else _Check("ending", detail)
     )

@@ -103,10 +103,10 @@ def check_calculation(text: str) -> Calculation:
         True
 
     """
-    found = _checked(text[:LONGEST])
+    found = _check_calculation(text[:LONGEST])
     if found.right is not True and _GROUPING_STOP.search(text):
         # "240.000 - 168.000" may be thousands: a calculation that is right in one reading is right
-        grouped = _checked(
+        grouped = _check_calculation(
             _GROUPING_STOP.sub(lambda number: number[0].replace(".", ""), text[:LONGEST])
         )
         return grouped if grouped.right or found.right is None else found
@@ -116,12 +116,12 @@ def check_calculation(text: str) -> Calculation:
 _GROUPING_STOP = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 
 
-def _checked(text: str) -> Calculation:
+def _check_calculation(text: str) -> Calculation:
     operands: list[float] = []
     found: list[bool] = []
     results: list[float] = []
     for part in re.split(r"[;\n]", text):
-        sides = [_side(side) for side in _EQUALS.split(part)]
+        sides = [_evaluate_side(side) for side in _EQUALS.split(part)]
         if len(sides) < 2 or any(side is None for side in sides):
             continue
         known = [side for side in sides if side is not None]
@@ -165,7 +165,7 @@ def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[fl
     A number may stand in a text with or without the word for its scale ("1.2 million" for
     1,200,000).
     """
-    known = {value for text in texts for value in _numbers(text)}
+    known = {value for text in texts for value in _numbers_in(text)}
     wanted = [each for each in calculation.operands if not _is_constant(each)]
     return tuple(
         each
@@ -186,11 +186,11 @@ def _is_constant(number: float) -> bool:
 _READINGS = (1.0, 1e3, 1e6, 1e9, 1e-2, 1e2)
 
 
-def _numbers(text: str) -> set[float]:
-    return {value for found in re.findall(_NUMBER, text) for value in _values(found)}
+def _numbers_in(text: str) -> set[float]:
+    return {value for found in re.findall(_NUMBER, text) for value in _numeral_values(found)}
 
 
-def _values(written: str) -> tuple[float, ...]:
+def _numeral_values(written: str) -> tuple[float, ...]:
     """Return what a numeral may mean: a comma groups digits, or stands before decimals."""
     plain = re.sub(r"['’\u00a0\u202f ]", "", written)
     readings = {plain.replace(",", "")}
@@ -216,24 +216,24 @@ def _equal(computed: _Side, other: _Side, within: float) -> bool:
     )
 
 
-class _Token(NamedTuple):
+class _CalculationToken(NamedTuple):
     kind: str
     value: float = 0.0
     step: float = 0.0
     percent: bool = False
 
 
-def _side(text: str) -> _Side | None:
+def _evaluate_side(text: str) -> _Side | None:
     """Return what one side of a calculation comes to; None where it isn't plain arithmetic."""
-    tokens = _tokens(text)
+    tokens = _tokenize_calculation(text)
     if tokens is None or not any(token.kind == "number" for token in tokens):
         return None
-    reader = _Reader(tokens)
+    reader = _ExpressionParser(tokens)
     try:
         value = reader.total()
     except (_NoArithmetic, ZeroDivisionError, OverflowError):
         return None
-    if not reader.ended or not math.isfinite(value):
+    if not reader.at_end or not math.isfinite(value):
         return None
     numbers = [token for token in tokens if token.kind == "number"]
     computed = len(numbers) > 1
@@ -246,8 +246,8 @@ def _side(text: str) -> _Side | None:
     )
 
 
-def _tokens(text: str) -> list[_Token] | None:
-    tokens: list[_Token] = []
+def _tokenize_calculation(text: str) -> list[_CalculationToken] | None:
+    tokens: list[_CalculationToken] = []
     at = 0
     stripped = text.rstrip()
     while at < len(stripped):
@@ -256,7 +256,7 @@ def _tokens(text: str) -> list[_Token] | None:
             return None
         at = found.end()
         if found["number"]:
-            value = _values(found["number"])
+            value = _numeral_values(found["number"])
             decimals = re.search(r"[.,](\d+)\Z", found["number"])
             grouped = "," in found["number"] and len(value) == 1
             digits = (
@@ -267,10 +267,10 @@ def _tokens(text: str) -> list[_Token] | None:
             # "1,500" in a calculation is fifteen hundred: three digits behind a comma group
             thousands = decimals is not None and len(decimals[1]) == 3 and "," in found["number"]
             best = max(value) if thousands else min(value)
-            tokens.append(_Token("number", best, 0.5 * 10.0**-digits))
+            tokens.append(_CalculationToken("number", best, 0.5 * 10.0**-digits))
         elif found["operator"]:
             written = found["operator"].lower()
-            tokens.append(_Token(_OPERATORS.get(written, written)))
+            tokens.append(_CalculationToken(_OPERATORS.get(written, written)))
         elif found["percent"]:
             _scale_last(tokens, 0.01, percent=True)
         elif found["word"].lower() in _MONTHS:
@@ -280,10 +280,10 @@ def _tokens(text: str) -> list[_Token] | None:
     return tokens
 
 
-def _scale_last(tokens: list[_Token], factor: float, percent: bool = False) -> None:
+def _scale_last(tokens: list[_CalculationToken], factor: float, percent: bool = False) -> None:
     if tokens and tokens[-1].kind == "number":
         last = tokens[-1]
-        tokens[-1] = _Token("number", last.value * factor, last.step * factor, percent)
+        tokens[-1] = _CalculationToken("number", last.value * factor, last.step * factor, percent)
 
 
 class _NoArithmetic(Exception):
@@ -293,15 +293,15 @@ class _NoArithmetic(Exception):
 _DEEPEST = 20
 
 
-class _Reader:
+class _ExpressionParser:
     """Reads sums of products of numbers and brackets."""
 
-    def __init__(self, tokens: Sequence[_Token]) -> None:
+    def __init__(self, tokens: Sequence[_CalculationToken]) -> None:
         self._tokens, self._at, self._depth = tokens, 0, 0
         self.brackets: list[float] = []
 
     @property
-    def ended(self) -> bool:
+    def at_end(self) -> bool:
         return self._at == len(self._tokens)
 
     def total(self) -> float:

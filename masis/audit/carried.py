@@ -47,7 +47,7 @@ _NEGATION = re.compile(
 )
 
 
-def carried(
+def issues_still_open(
     before: Iteration,
     answer: str,
     audit: CitationAudit,
@@ -60,15 +60,15 @@ def carried(
     ``found`` are those that citations and claims raise in the new answer. The issues come as they
     were, placed in it, with ``carried_from`` set; their ids are still to be given.
     """
-    revised = _Revised(before, answer, audit)
+    revised = _RevisedAnswer(before, answer, audit)
     accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[
         :CARRIED_MOST
     ]
     return tuple(
-        _placed(issue, standing, before.iteration_number)
+        _reopen_at(issue, standing, before.iteration_number)
         for issue in accusing
         if (standing := revised.standing(issue)) is not None
-        and not _confirmed(standing, checks)
+        and not _is_confirmed(standing, checks)
         and not raised_again(issue, standing.start, standing.end, found)
     )
 
@@ -145,7 +145,7 @@ def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> 
     )
 
 
-class _Revised:
+class _RevisedAnswer:
     """A new answer in which what an earlier iteration accused is looked for, each accused sentence
     once.
     """
@@ -157,7 +157,12 @@ class _Revised:
         self._sources: dict[int, Stretch | None] = {}
         inside = citations_by_sentence(audit)
         self._new = [
-            Stretch(each.start, each.end, each.text, _keys(each.text, each.start, inside[number]))
+            Stretch(
+                each.start,
+                each.end,
+                each.text,
+                _stretch_keys(each.text, each.start, inside[number]),
+            )
             for number, each in enumerate(audit.sentences)
             if asserts(each)
         ]
@@ -179,18 +184,23 @@ class _Revised:
         sentence = self._audit.sentences[at]
         if issue.rule in NO_SOURCE:
             if at not in self._sources:
-                self._sources[at] = self._found(
-                    _keys(sentence.text, sentence.start, self._inside[at])
+                self._sources[at] = self._best_match(
+                    _stretch_keys(sentence.text, sentence.start, self._inside[at])
                 )
             return self._sources[at]
-        accused = _keys(self._answer[issue.start : issue.end], issue.start, self._inside[at])
+        accused = _stretch_keys(
+            self._answer[issue.start : issue.end], issue.start, self._inside[at]
+        )
         required = frozenset[str]()
         if len(accused) < _WORDS_LEAST:
-            accused, required = _keys(sentence.text, sentence.start, self._inside[at]), accused
+            accused, required = (
+                _stretch_keys(sentence.text, sentence.start, self._inside[at]),
+                accused,
+            )
         required |= {key for key in accused if key[0].isdecimal()}
-        return self._found(accused, required, bool(_NEGATION.search(sentence.text)))
+        return self._best_match(accused, required, bool(_NEGATION.search(sentence.text)))
 
-    def _found(
+    def _best_match(
         self,
         accused: frozenset[str],
         required: frozenset[str] = frozenset(),
@@ -212,7 +222,7 @@ class _Revised:
         return None
 
 
-def _keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
+def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
     """Return what a stretch of an answer that begins at ``start`` says, its markers and what asks
     for one left out.
     """
@@ -238,7 +248,7 @@ def _accuses(issue: Issue) -> bool:
     return issue.rule in _ACCUSING or (issue.source == "critic" and issue.type not in _OMISSIONS)
 
 
-def _confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
+def _is_confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
     """Return whether the verifier supports every claim of the stretch, and it makes one."""
     verdicts = {
         check.verdict
@@ -251,7 +261,7 @@ def _confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
     return verdicts == {"supported"}
 
 
-def _placed(issue: Issue, standing: Stretch, number: int) -> Issue:
+def _reopen_at(issue: Issue, standing: Stretch, number: int) -> Issue:
     since = issue.carried_from or number
     still = f"Raised in iteration {since}: the sentence still stands, and nothing confirms it."
     reason = issue.reason if issue.carried_from else f"{issue.reason} {still}".strip()

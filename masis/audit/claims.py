@@ -29,7 +29,7 @@ MEDIUM_BELOW = 0.6
 CONFIDENCE_WITHOUT_CLAIMS = 0.5
 
 
-class Checked(NamedTuple):
+class ClaimResults(NamedTuple):
     """What the evidence says of an answer's claims, and what the answer leaves out.
 
     ``completeness_unscored`` says why nobody could tell what is left out, where nobody could;
@@ -66,7 +66,7 @@ class Verifier(Protocol):
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> Checked:
+    ) -> ClaimResults:
         """Each claim judged as by ``verify`` and, if asked for, what the question asks for and the
         answer leaves out.
 
@@ -89,7 +89,7 @@ class ChecksAnswers(Protocol):
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> tuple[tuple[Claim, ...], Checked]:
+    ) -> tuple[tuple[Claim, ...], ClaimResults]:
         """The claims, as ``Verifier.extract`` finds them, and what ``Verifier.check``
         says of them.
         """
@@ -104,7 +104,7 @@ def check_answer(
     *,
     completeness: bool,
     within: Callable[[Sequence[Claim]], tuple[Claim, ...]] = tuple,
-) -> tuple[tuple[Claim, ...], Checked]:
+) -> tuple[tuple[Claim, ...], ClaimResults]:
     """All claims; a check for each that ``within`` keeps and, if asked for, what is left out.
     Raises StepError.
     """
@@ -231,7 +231,7 @@ def severity(check: ClaimCheck) -> Severity | None:
     return "medium" if check.support < MEDIUM_BELOW else "low"
 
 
-def passes(grade: Severity, strictness: Strictness) -> bool:
+def is_reported(grade: Severity, strictness: Strictness) -> bool:
     """Whether an issue of this severity is kept: lenient keeps high and above, moderate all but
     low, strict all.
     """

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
-from masis.audit.measures.scores import multiplied, score_of
+from masis.audit.measures.scores import multiply_score, score_of
 from masis.schema.audit import (
     CitationAudit,
     Critique,
@@ -101,7 +101,7 @@ class Critic(Protocol):
         """A judgement, or why there is none."""
 
 
-def ruled(
+def apply_critique_rules(
     judgement: CritiqueJudgement | Unscored,
     audit: CitationAudit,
     issues: Sequence[Issue],
@@ -132,7 +132,7 @@ def ruled(
             judged_by=judged_by,
             unscored=judgement,
         )
-    confidence = _tempered(score_of("confidence", judgement), audit)
+    confidence = _lower_confidence(score_of("confidence", judgement), audit)
     quality, own = (
         score_of("overall_quality_score", judgement),
         score_of("critique_confidence", judgement),
@@ -162,7 +162,7 @@ def quality_score(critique: Critique, audit: CitationAudit) -> float | None:
     return critique.overall_quality_score * audit.penalty_factor
 
 
-def _tempered(confidence: Score, audit: CitationAudit) -> Score:
+def _lower_confidence(confidence: Score, audit: CitationAudit) -> Score:
     causes = []
     if audit.invalid_citations:
         causes.append(f"{len(audit.invalid_citations)} fabricated reference(s)")
@@ -174,4 +174,4 @@ def _tempered(confidence: Score, audit: CitationAudit) -> Score:
     if audit.uncited_claims:
         causes.append(f"{len(audit.uncited_claims)} uncited sentence(s)")
     why = f"times {audit.penalty_factor:g} for " + " and ".join(causes)
-    return multiplied(confidence, audit.penalty_factor, rule="citation_penalty", why=why)
+    return multiply_score(confidence, audit.penalty_factor, rule="citation_penalty", why=why)

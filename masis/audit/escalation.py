@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from masis.audit.claims import Checked, Verifier, check_answer, one_check_each
+from masis.audit.claims import ClaimResults, Verifier, check_answer, one_check_each
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Escalation, JudgedBy
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
@@ -21,7 +21,7 @@ failed.
 """
 
 
-class Spared(NamedTuple):
+class Savings(NamedTuple):
     """Calls to a language model that were made, and those that the second verifier alone would have
     made beyond them.
 
@@ -34,7 +34,7 @@ class Spared(NamedTuple):
     cost_usd: float | None = None
 
 
-Spare = Callable[[str, str, Sequence[Evidence], int, int, bool], Spared]
+Spare = Callable[[str, str, Sequence[Evidence], int, int, bool], Savings]
 """Question, answer, evidence, number of claims, for how many the second was asked, whether
 completeness was wanted.
 """
@@ -51,7 +51,7 @@ class EscalatingVerifier:
     first: Verifier
     second: Any
     names: tuple[str, str]
-    spare: Spare = lambda *asked: Spared()
+    spare: Spare = lambda *asked: Savings()
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -81,7 +81,7 @@ class EscalatingVerifier:
         self, claims: Sequence[Claim], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order, by whoever could settle it."""
-        return self._escalated(
+        return self._ask_second(
             claims, one_check_each(claims, self.first.verify(claims, evidence)), evidence
         )[0]
 
@@ -93,12 +93,12 @@ class EscalatingVerifier:
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> Checked:
+    ) -> ClaimResults:
         """Check every claim, with what is left out by the first where asked for, and record what
         was asked of whom.
         """
         whole = self.first.check(claims, query, answer, evidence, completeness=completeness)
-        return self._settled(claims, whole, query, answer, evidence, completeness)
+        return self._verify_in_stages(claims, whole, query, answer, evidence, completeness)
 
     def check_answer(
         self,
@@ -108,23 +108,23 @@ class EscalatingVerifier:
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> tuple[tuple[Claim, ...], Checked]:
+    ) -> tuple[tuple[Claim, ...], ClaimResults]:
         """The same with the claims, which the first finds as it does alone."""
         claims, whole = check_answer(
             self.first, answer, audit, query, evidence, completeness=completeness
         )
-        return claims, self._settled(claims, whole, query, answer, evidence, completeness)
+        return claims, self._verify_in_stages(claims, whole, query, answer, evidence, completeness)
 
-    def _settled(
+    def _verify_in_stages(
         self,
         claims: Sequence[Claim],
-        whole: Checked,
+        whole: ClaimResults,
         query: str,
         answer: str,
         evidence: Sequence[Evidence],
         completeness: bool,
-    ) -> Checked:
-        checks, asked = self._escalated(claims, one_check_each(claims, whole.checks), evidence)
+    ) -> ClaimResults:
+        checks, asked = self._ask_second(claims, one_check_each(claims, whole.checks), evidence)
         spared = self.spare(query, answer, evidence, len(claims), asked, completeness)
         record = Escalation(
             first=self.names[0],
@@ -137,7 +137,7 @@ class EscalatingVerifier:
         )
         return whole._replace(checks=checks, escalation=record)
 
-    def _escalated(
+    def _ask_second(
         self, claims: Sequence[Claim], checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[tuple[ClaimCheck, ...], int]:
         """Return the checks with the second's in place of those that were unsettled, and how many

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
-from masis.audit.measures.scores import capped, normalised, score_of
+from masis.audit.measures.scores import cap_score, normalise_score, score_of
 from masis.schema.audit import (
     CitationAudit,
     Critique,
@@ -52,7 +52,7 @@ class Evaluator(Protocol):
         """A judgement, or why there is none."""
 
 
-def ruled(
+def apply_evaluation_rules(
     judgement: EvaluationJudgement | Unscored,
     audit: CitationAudit,
     critique: Critique,
@@ -66,7 +66,7 @@ def ruled(
         nothing: dict[str, Any] = dict.fromkeys((*DIMENSIONS, "overall_score"))
         return Evaluation(**nothing, judged_by=judged_by, unscored=judgement)
     scores = {name: score_of(name, judgement) for name in DIMENSIONS}
-    scores["faithfulness"] = _bounded(scores["faithfulness"], audit, critique, settings)
+    scores["faithfulness"] = _bound_faithfulness(scores["faithfulness"], audit, critique, settings)
     overall = _overall(judgement, scores, settings)
     lacking = [name for name in DIMENSIONS if scores[name].value is None]
     values: dict[str, Any] = {name: score.value for name, score in scores.items()}
@@ -111,9 +111,11 @@ def faithfulness_bounds(
         yield FaithfulnessBound(settings.uncited_faithfulness_cap, "uncited_cap", why)
 
 
-def _bounded(score: Score, audit: CitationAudit, critique: Critique, settings: Settings) -> Score:
+def _bound_faithfulness(
+    score: Score, audit: CitationAudit, critique: Critique, settings: Settings
+) -> Score:
     for bound in faithfulness_bounds(audit, critique, settings):
-        score = capped(score, bound.most, rule=bound.rule, why=bound.why)
+        score = cap_score(score, bound.most, rule=bound.rule, why=bound.why)
     return score
 
 
@@ -124,7 +126,7 @@ def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings:
         "completeness": settings.completeness_weight,
         "reasoning_quality": settings.reasoning_weight,
     }
-    given = normalised("overall_score", judgement.overall_score)
+    given = normalise_score("overall_score", judgement.overall_score)
     if any(score.value is None for score in scores.values()):
         return Score(name="overall_score", raw=given.raw, value=None)
     mean = round(sum(weights[name] * (scores[name].value or 0.0) for name in DIMENSIONS), 3)

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import NamedTuple, get_args
 
-from masis.audit.claims import passes, severity
+from masis.audit.claims import is_reported, severity
 from masis.audit.critique import SOURCE_CONFLICT, Objection
 from masis.audit.text.comparison import quotation_key
-from masis.audit.text.instructions import find_instructions, shown
-from masis.audit.text.quotes import Located, located
+from masis.audit.text.instructions import find_instructions, instruction_text
+from masis.audit.text.quotes import QuotePosition, locate_quote
 from masis.schema.audit import (
     CitationAudit,
     ClaimCheck,
@@ -27,7 +27,7 @@ from masis.schema.audit import (
     MissingPoint,
 )
 from masis.schema.case import ClaimVerdict, Evidence, Severity
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 from masis.settings import Settings
 
 CRITIC_LOOP_TYPE: dict[IssueType, str] = {
@@ -55,7 +55,7 @@ DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {
 }
 
 
-def merged(
+def merge_issues(
     audit: CitationAudit,
     checks: Sequence[ClaimCheck],
     missing: Sequence[MissingPoint],
@@ -78,7 +78,7 @@ def merged(
         *_from_claims(checks, missing, settings),
         *_from_revision(dropped, settings),
     ]
-    return tuple(numbered(found))
+    return tuple(number_issues(found))
 
 
 class RaisedIssues(NamedTuple):
@@ -90,20 +90,22 @@ class RaisedIssues(NamedTuple):
     notes: tuple[str, ...]
 
 
-def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]) -> RaisedIssues:
+def raise_critic_issues(
+    objections: Iterable[Objection], answer: str, before: Sequence[Issue]
+) -> RaisedIssues:
     """The critic's objections, numbered after the issues before; a quote not in the answer gives no
     span.
     """
     issues, notes = [], []
     denied = [(issue.start, issue.end) for issue in before if issue.type == "contradiction"]
     for objection in objections:
-        place = located(objection.quote, answer) if objection.quote else None
+        place = locate_quote(objection.quote, answer) if objection.quote else None
         if objection.quote and place is None:
             notes.append(
                 f"{objection.description} (quoted, but not in the answer: {objection.quote})"
             )
         issues.append(
-            _issue(
+            _make_issue(
                 "critic",
                 objection.type,
                 objection.rule,
@@ -116,11 +118,13 @@ def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]
                 evidence_ids=objection.evidence_ids,
             )
         )
-    return RaisedIssues(tuple(numbered(issues, len(before) + 1)), tuple(notes))
+    return RaisedIssues(tuple(number_issues(issues, len(before) + 1)), tuple(notes))
 
 
 def _severity_of(
-    objection: Objection, place: Located | None, denied: Sequence[tuple[int | None, int | None]]
+    objection: Objection,
+    place: QuotePosition | None,
+    denied: Sequence[tuple[int | None, int | None]],
 ) -> Severity:
     """Return the critic's severity, at least high where it quotes words that the evidence denies.
 
@@ -143,28 +147,28 @@ INSTRUCTIONS_MOST = 20
 
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:
     for found in find_instructions(answer)[:INSTRUCTIONS_MOST]:
-        yield _issue(
+        yield _make_issue(
             "instructions",
             "safety",
             INSTRUCTION_IN_ANSWER,
             "high",
-            f"The answer instructs a reader, a model or a tool: “{shown(answer, found)}”",
+            f"The answer instructs a reader, a model or a tool: “{instruction_text(answer, found)}”",
             f"Text of this kind ({found.label}) is no answer to the question, and may steer whoever"
             " reads it.",
             "Remove it.",
-            place=Located(found.start, found.end),
+            place=QuotePosition(found.start, found.end),
             quote=answer[found.start : found.end],
         )
     for chunk in evidence:
         for found in find_instructions(chunk.text)[:INSTRUCTIONS_MOST]:
             # medium: no revision of the answer repairs it, so that the loop need not try;
             # acceptance refuses it anyway
-            issue = _issue(
+            issue = _make_issue(
                 "instructions",
                 "safety",
                 INSTRUCTION_IN_EVIDENCE,
                 "medium",
-                f"{chunk.id} instructs a reader, a model or a tool: “{shown(chunk.text, found)}”",
+                f"{chunk.id} instructs a reader, a model or a tool: “{instruction_text(chunk.text, found)}”",
                 f"Text of this kind ({found.label}) is no evidence, and may have steered whoever"
                 " wrote the answer.",
                 f"Don't rely on {chunk.id}; find out how it got among the evidence.",
@@ -185,7 +189,7 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
     places = _PLACES if counts and all(invalid) else ""
     for citation in audit.citations:
         if citation.status == "invalid":
-            yield _issue(
+            yield _make_issue(
                 "citations",
                 "hallucination",
                 "fabricated_reference",
@@ -195,16 +199,16 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 f"Cite the chunk that says this, or drop the sentence.{places}",
                 # what it covers where it was given beside the answer and has no marker
                 place=(
-                    Located(citation.marker_start, citation.marker_end)
+                    QuotePosition(citation.marker_start, citation.marker_end)
                     if citation.marker_start < citation.marker_end
-                    else Located(citation.start, citation.end)
+                    else QuotePosition(citation.start, citation.end)
                 ),
                 quote=citation.text,
             )
     yield from _from_quotes(audit)
     for sentence in audit.sentences:
         if sentence.status == "uncited":
-            yield _issue(
+            yield _make_issue(
                 "citations",
                 "unsupported",
                 "uncited_sentence",
@@ -212,7 +216,7 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 "This sentence asserts something and cites nothing.",
                 sentence.why,
                 "Cite the chunk that says this, or drop the sentence.",
-                place=Located(sentence.start, sentence.end),
+                place=QuotePosition(sentence.start, sentence.end),
                 quote=sentence.text,
             )
 
@@ -254,8 +258,8 @@ def _from_quotes(audit: CitationAudit) -> Iterable[Issue]:
         if check.finding == "verbatim":
             continue
         kind, rule, grade, described, reason = _QUOTES[check.finding]
-        quote = shortened(check.quote, 200)
-        yield _issue(
+        quote = shorten(check.quote, 200)
+        yield _make_issue(
             "citations",
             kind,
             rule,
@@ -264,7 +268,7 @@ def _from_quotes(audit: CitationAudit) -> Iterable[Issue]:
             reason,
             "Quote the evidence as it stands and cite the chunk that holds it, or drop the"
             " sentence.",
-            place=Located(check.start, check.end) if check.start < check.end else None,
+            place=QuotePosition(check.start, check.end) if check.start < check.end else None,
             evidence_ids=(check.found_in or check.evidence_id,),
         )
 
@@ -279,12 +283,12 @@ def _from_claims(
             if check.verdict == "contradicted"
             else settings.check_factual
         )
-        if grade is not None and wanted and passes(grade, settings.strictness):
-            yield _unverified(check, grade)
+        if grade is not None and wanted and is_reported(grade, settings.strictness):
+            yield _unverified_issue(check, grade)
         yield from _reference_issues(check, settings)
-    if settings.check_completeness and passes("medium", settings.strictness):
+    if settings.check_completeness and is_reported("medium", settings.strictness):
         for point in missing:
-            yield _issue(
+            yield _make_issue(
                 "claims",
                 "incomplete",
                 "missing_information",
@@ -298,10 +302,10 @@ def _from_claims(
 
 
 def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterable[Issue]:
-    if not passes("medium", settings.strictness):
+    if not is_reported("medium", settings.strictness):
         return
     for check in dropped:
-        yield _issue(
+        yield _make_issue(
             "claims",
             "missing_info",
             "dropped_content",
@@ -323,7 +327,7 @@ _UNVERIFIED: dict[ClaimVerdict, tuple[IssueType, str, str]] = {
 """By verdict: type, rule, and how the description begins."""
 
 
-def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
+def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
     type_, rule, opening = _UNVERIFIED[check.verdict]
     nothing = {
         "unverifiable": "The checks could not decide this.",
@@ -334,21 +338,21 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
         opening = "Can be read either way"
     elif check.sources_disagree:
         opening = "The sources disagree"
-    return _issue(
+    return _make_issue(
         "claims",
         type_,
         rule,
         grade,
         f"{opening}: “{check.claim.text}”",
         check.issue or nothing,
-        _hint(check),
+        _claim_hint(check),
         place=_place(check),
         quote=check.claim.text,
         evidence_ids=check.sources,
     )
 
 
-def _hint(check: ClaimCheck) -> str:
+def _claim_hint(check: ClaimCheck) -> str:
     if check.contradictions:
         first = check.contradictions[0]
         mine, theirs = f"“{first.claim_text}”", f"“{first.evidence_text.rstrip(' .,;:')}”"
@@ -373,7 +377,7 @@ def _hint(check: ClaimCheck) -> str:
 def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
     for reference in check.references:
         if reference.finding == "misattributed":
-            yield _issue(
+            yield _make_issue(
                 "claims",
                 "factual",
                 "misattributed_reference",
@@ -388,8 +392,8 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
                     *([reference.better] if reference.better else []),
                 ),
             )
-        elif reference.finding == "redundant" and passes("low", settings.strictness):
-            yield _issue(
+        elif reference.finding == "redundant" and is_reported("low", settings.strictness):
+            yield _make_issue(
                 "claims",
                 "ambiguity",
                 "redundant_reference",
@@ -404,13 +408,13 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
             )
 
 
-def _place(check: ClaimCheck) -> Located | None:
+def _place(check: ClaimCheck) -> QuotePosition | None:
     if check.claim.start is None or check.claim.end is None:
         return None
-    return Located(check.claim.start, check.claim.end)
+    return QuotePosition(check.claim.start, check.claim.end)
 
 
-def _issue(
+def _make_issue(
     source: IssueSource,
     type_: IssueType,
     rule: str,
@@ -419,7 +423,7 @@ def _issue(
     reason: str,
     suggestion: str,
     *,
-    place: Located | None = None,
+    place: QuotePosition | None = None,
     quote: str | None = None,
     evidence_ids: tuple[str, ...] = (),
     point: str = "",
@@ -461,7 +465,9 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     for issue in sorted(issues, key=breadth):
         if issue.start is None or issue.end is None:
             if (
-                said := next((each for each in faults if _repeats(issue, each[0])), None)
+                said := next(
+                    (each for each in faults if _repeats_missing_point(issue, each[0])), None
+                )
             ) is not None:
                 said.append(issue)
             else:
@@ -493,7 +499,7 @@ def word_stems(text: str) -> set[str]:
     return {each.casefold()[:_LETTERS] for each in _WORD.findall(text)}
 
 
-def _repeats(issue: Issue, point: Issue) -> bool:
+def _repeats_missing_point(issue: Issue, point: Issue) -> bool:
     """Whether the critic says of an answer as a whole that it leaves out this missing point."""
     if (
         issue.source != "critic"
@@ -509,7 +515,7 @@ def _repeats(issue: Issue, point: Issue) -> bool:
     )
 
 
-def numbered(issues: Iterable[Issue], first: int = 1) -> Iterable[Issue]:
+def number_issues(issues: Iterable[Issue], first: int = 1) -> Iterable[Issue]:
     """Yield the issues with the ids ``i1``, ``i2``... of one iteration, counted from ``first``."""
     for number, issue in zip(count(first), issues, strict=False):
         yield issue.model_copy(update={"id": f"i{number}"})

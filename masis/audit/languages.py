@@ -39,7 +39,7 @@ WordTable = Mapping[str, int]
 """Words in lower case with the languages that have them, one bit each."""
 
 
-def _words(key: str) -> WordTable:
+def _words_of_languages(key: str) -> WordTable:
     """Return the words that the languages list under a key."""
     found: dict[str, int] = defaultdict(int)
     for name, table in _TABLES.items():
@@ -48,7 +48,7 @@ def _words(key: str) -> WordTable:
     return dict(found)
 
 
-def _patterns(key: str) -> re.Pattern[str]:
+def _pattern_of_languages(key: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{table[key]})" for table in _TABLES.values() if key in table))
 
 
@@ -69,40 +69,40 @@ def _beginnings(*tables: WordTable) -> WordTable:
     return dict(found)
 
 
-NEVER_END = _words("never_end")
-NEVER_BEFORE_FIGURES = _words("never_before_figures")
-SELDOM_END = _words("seldom_end")
-SPACED = _words("spaced")
-SPACED_SELDOM_END = _words("spaced_seldom_end")
-YEARS = _words("years")
-AND_SO_ON = _words("and_so_on")
+NEVER_END = _words_of_languages("never_end")
+NEVER_BEFORE_FIGURES = _words_of_languages("never_before_figures")
+SELDOM_END = _words_of_languages("seldom_end")
+SPACED = _words_of_languages("spaced")
+SPACED_SELDOM_END = _words_of_languages("spaced_seldom_end")
+YEARS = _words_of_languages("years")
+AND_SO_ON = _words_of_languages("and_so_on")
 SPACED_BEGINNINGS = _beginnings(SPACED, SPACED_SELDOM_END, AND_SO_ON)
 _PARTS = [
     part for phrase in (*SPACED, *SPACED_SELDOM_END, *AND_SO_ON) for part in phrase.split("_")
 ]
 ABBREVIATIONS = frozenset((*NEVER_END, *NEVER_BEFORE_FIGURES, *SELDOM_END, *YEARS, *_PARTS))
 """Every word that is an abbreviation in some language, or a part of one."""
-STARTERS = _words("starters")
+STARTERS = _words_of_languages("starters")
 NAME_PARTICLES = frozenset(_CONTENT["name_particles"].split())
 MONTHS = {
     word: languages & _with_ordinals("before_months", "after_determiners", "always")
-    for word, languages in _words("months").items()
+    for word, languages in _words_of_languages("months").items()
 }
-DETERMINERS = _words("determiners")
+DETERMINERS = _words_of_languages("determiners")
 ORDINALS = _with_ordinals("after_determiners", "always")
 ORDINALS_ALWAYS = _with_ordinals("always")
-LETTERED = _words("lettered")
-TITLES = _words("titles")
-NAMES = _words("names")
-CONNECTIVES = tuple(_words("connectives"))
-HOURS = _words("hours")
-BEHIND_HOURS = _words("behind_hours")
-SPEECH = _patterns("speech")
-QUOTATION_GOES_ON = _patterns("quotation_goes_on")
+LETTERED = _words_of_languages("lettered")
+TITLES = _words_of_languages("titles")
+NAMES = _words_of_languages("names")
+CONNECTIVES = tuple(_words_of_languages("connectives"))
+HOURS = _words_of_languages("hours")
+BEHIND_HOURS = _words_of_languages("behind_hours")
+SPEECH = _pattern_of_languages("speech")
+QUOTATION_GOES_ON = _pattern_of_languages("quotation_goes_on")
 
 _FUNCTION_WORDS = {
     word: tuple(name for name, bit in _BITS.items() if bit & languages)
-    for word, languages in _words("words").items()
+    for word, languages in _words_of_languages("words").items()
 }
 _LETTERS = {name: table["letters"] for name, table in _TABLES.items() if "letters" in table}
 

@@ -87,7 +87,7 @@ def claims_within(
     )
 
 
-def unchecked(
+def limit_warnings(
     answer: tuple[str, str],
     evidence: tuple[Sequence[Evidence], Sequence[Evidence]],
     claims: tuple[int, int],

@@ -24,18 +24,18 @@ from pydantic_core import to_jsonable_python
 
 from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, limits
-from masis.audit.carried import carried, with_carried, with_raised
+from masis.audit.carried import issues_still_open, with_carried, with_raised
 from masis.audit.citations import audit_citations, carry_over_citations
-from masis.audit.claims import Checked, Verifier
+from masis.audit.claims import ClaimResults, Verifier
 from masis.audit.context import AuditContext
 from masis.audit.control import routing, step_events
 from masis.audit.control.concurrency import start_in_thread
-from masis.audit.control.run_control import Cancelled, Notice, RunControl
+from masis.audit.control.run_control import CallNotice, Cancelled, RunControl
 from masis.audit.critique import Critic
 from masis.audit.evaluation import Evaluator
-from masis.audit.output_validation import OutputValidator, PydanticValidator, passed
-from masis.audit.revision import NO_ACCUSATION, Reviser, dropped
-from masis.audit.text.instructions import uncertified
+from masis.audit.output_validation import OutputValidator, PydanticValidator, validate_revision
+from masis.audit.revision import NO_ACCUSATION, Reviser, dropped_claims
+from masis.audit.text.instructions import withdraw_instruction_support
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import (
     CitationAudit,
@@ -56,12 +56,12 @@ from masis.schema.run import (
     Iteration,
     LocalModel,
     Run,
+    RunVersions,
     RunWarning,
     StepsDone,
     TerminationReason,
-    Versions,
 )
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.settings import Settings
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ class Roles:
 
 
 @dataclass(frozen=True)
-class Progress:
+class AuditProgress:
     """How far an interrupted run had come: its finished iterations, the last with the revision made
     from it.
 
@@ -184,7 +184,7 @@ class RunReporter:
             **where,
         )
 
-    def notice(self, notice: Notice) -> Event:
+    def notice(self, notice: CallNotice) -> Event:
         """Return the event of something that happened in a call to a model."""
         if notice.kind == "call_retried":
             fields = {"step": notice.step, "iteration": notice.iteration, **notice.data}
@@ -300,7 +300,7 @@ class AuditRun:
         self.mark = 0
         """How many calls are filed under the draft or an iteration; those after it are not yet."""
 
-    def run(self, progress: Progress) -> Generator[Event, None, Run]:
+    def run_steps(self, progress: AuditProgress) -> Generator[Event, None, Run]:
         """The whole audit, from where ``progress`` left it."""
         started_at = self.clock.now()
         self.iterations, self.draft, self.reporter.seq = (
@@ -314,7 +314,7 @@ class AuditRun:
         begun: dict[str, Any] = {"models": self.roles.models, "resumed_after": len(self.iterations)}
         words = (
             f"begins on case {self.case_digest[:12]} after"
-            f" {counted(len(self.iterations), 'iteration')}"
+            f" {count_noun(len(self.iterations), 'iteration')}"
         )
         self.reporter.log(
             logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun}
@@ -349,7 +349,7 @@ class AuditRun:
         return run
 
     def _log_end(self, run: Run, data: dict[str, Any]) -> None:
-        after = counted(run.total_iterations, "iteration")
+        after = count_noun(run.total_iterations, "iteration")
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
             self.reporter.log(
@@ -388,7 +388,7 @@ class AuditRun:
         """Do a step's work, timed, emitting what its calls to models report; a step that fails
         leaves a reason.
         """
-        with self._timed(step):
+        with self._time_step(step):
             try:
                 if not self.roles.waits:
                     return work()
@@ -417,7 +417,7 @@ class AuditRun:
                     yield self.reporter.notice(notice)
 
     @contextmanager
-    def _timed(self, step: Step) -> Iterator[None]:
+    def _time_step(self, step: Step) -> Iterator[None]:
         """Add the milliseconds a step took to the iteration's record, without waits in a provider's
         queue.
         """
@@ -443,7 +443,7 @@ class AuditRun:
             if isinstance(draft, Unscored):
                 yield from self.reporter.warn(draft.code, "drafting", draft.reason)
                 return None
-            self.draft = draft.model_copy(update={"calls": self._filed()})
+            self.draft = draft.model_copy(update={"calls": self._take_new_calls()})
             self.keep(self.draft)
             yield self.reporter.step_finished(
                 "drafting", None, {"characters": len(self.draft.answer)}
@@ -466,7 +466,9 @@ class AuditRun:
                 claims=(),
                 claim_report=claims.report((), unscored=nothing),
                 issues=(),
-                critique=critique.ruled(nothing, cited, (), self.roles.critic.judged_by),
+                critique=critique.apply_critique_rules(
+                    nothing, cited, (), self.roles.critic.judged_by
+                ),
                 evaluation=None,
                 quality_score=None,
                 improvement_delta=None,
@@ -476,7 +478,7 @@ class AuditRun:
         yield from self._finish(self.iterations[0])
         return "no_answer"
 
-    def _filed(self) -> tuple[ModelCall, ...]:
+    def _take_new_calls(self) -> tuple[ModelCall, ...]:
         """The calls since the last that were filed: they belong to what is finished now."""
         calls = self.control.calls.since(self.mark)
         self.mark += len(calls)
@@ -485,7 +487,7 @@ class AuditRun:
     def _iterate(self, answer: str, rewritten: bool) -> Generator[Event, None, TerminationReason]:
         revision = self.iterations[-1].revision if self.iterations else None
         reason: TerminationReason | None = None
-        if self.iterations and (revision is None or not (rewritten or self._changed(revision))):
+        if self.iterations and (revision is None or not (rewritten or self._is_changed(revision))):
             self.control.budget.begin_iteration()
             reason, revision = yield from self._next()
         while reason is None:
@@ -493,7 +495,7 @@ class AuditRun:
             reason, revision = yield from self._next()
         return reason
 
-    def _changed(self, revision: Revision) -> bool:
+    def _is_changed(self, revision: Revision) -> bool:
         """Return whether the revision made from the last answer is another text: if not, there is
         nothing to audit.
         """
@@ -514,7 +516,7 @@ class AuditRun:
             revision = revision or (yield from self._revise())
             if revision is None:
                 reason = "error"
-            elif not self._changed(revision):
+            elif not self._is_changed(revision):
                 reason = "convergence"
                 why = revision.changes_explanation.strip() or "The reviser changed nothing."
                 about = RunWarning(
@@ -533,12 +535,12 @@ class AuditRun:
             last = last.model_copy(update={"revision": revision})
         if reason is not None and last.evaluation is None and self.settings.evaluate != "never":
             if revision is not None:
-                last = self._recorded(last)
+                last = self._with_timing(last)
                 # a run cut short during the evaluation must not ask for the revision again
                 self.keep(last)
             evaluated = yield from self._evaluate(self._context_of(last), last.critique)
             last = last.model_copy(update={"evaluation": evaluated})
-        yield from self._finish(self._recorded(last))
+        yield from self._finish(self._with_timing(last))
         return reason, None if reason else revision
 
     def _finish(self, last: Iteration) -> Events:
@@ -548,16 +550,16 @@ class AuditRun:
         number, data = last.iteration_number, step_events.of_iteration(last)
         words = (
             f"iteration {number}: quality {as_text(last.quality_score)}, improvement "
-            f"{as_text(last.improvement_delta)}, {counted(len(last.issues), 'issue')}"
+            f"{as_text(last.improvement_delta)}, {count_noun(len(last.issues), 'issue')}"
         )
         self.reporter.log(logging.INFO, "iteration_finished", words, {"iteration": number, **data})
         yield self.reporter.event("iteration_finished", iteration=number, data=data)
 
-    def _recorded(self, iteration: Iteration) -> Iteration:
+    def _with_timing(self, iteration: Iteration) -> Iteration:
         """Return the iteration with the time of its steps and the calls that were made since it was
         audited.
         """
-        times, calls = iteration.step_ms | self.step_ms, (*iteration.calls, *self._filed())
+        times, calls = iteration.step_ms | self.step_ms, (*iteration.calls, *self._take_new_calls())
         return iteration.model_copy(update={"step_ms": times, "calls": calls})
 
     def _iteration(self, answer: str, revision: Revision | None) -> Events:
@@ -568,16 +570,16 @@ class AuditRun:
         self.control.budget.begin_iteration()
         yield from self._begin("citations", number)
         part = limits.answer_within(answer, self.settings)
-        with self._timed("citations"):
+        with self._time_step("citations"):
             cited = self._audit_citations(part)
         evidence = limits.evidence_within(self.case.evidence, cited, self.settings)
         yield self.reporter.step_finished("citations", number, step_events.of_citations(cited))
-        checked, report = Checked(done.claims), done.claim_report
+        checked, report = ClaimResults(done.claims), done.claim_report
         if report is None or report.unscored:
             checked, report = yield from self._check_claims(answer, part, cited, evidence, number)
             self._step_done(claims=checked.checks, claim_report=report)
-        lost = dropped(self.iterations, part)
-        found = issues.merged(
+        lost = dropped_claims(self.iterations, part)
+        found = issues.merge_issues(
             cited,
             checked.checks,
             report.missing,
@@ -587,9 +589,9 @@ class AuditRun:
             evidence=evidence,
         )
         if self.iterations:
-            still_open = carried(self.iterations[-1], part, cited, checked.checks, found)
+            still_open = issues_still_open(self.iterations[-1], part, cited, checked.checks, found)
             cited = with_carried(cited, still_open, self.settings.invalid_citation_penalty)
-            found = tuple(issues.numbered((*found, *still_open)))
+            found = tuple(issues.number_issues((*found, *still_open)))
         context = self._context(number, answer, cited, checked.checks, report.missing, found)
         verdict, evaluated, stopped = done.critique, done.evaluation, False
         try:
@@ -607,7 +609,7 @@ class AuditRun:
                 raise
             stopped, judge = True, self.roles.critic.judged_by
             if verdict is None or verdict.unscored:
-                verdict = critique.ruled(STOPPED, cited, found, judge)
+                verdict = critique.apply_critique_rules(STOPPED, cited, found, judge)
         quality = critique.quality_score(verdict, cited)
         before = self.iterations[-1].quality_score if self.iterations else None
         self.iterations.append(
@@ -624,12 +626,12 @@ class AuditRun:
                 improvement_delta=routing.improvement_delta(before, quality),
                 changes_made=revision.changes_explanation if revision else "",
                 step_ms=dict(self.step_ms),
-                calls=(*self.steps.calls, *self._filed()),
+                calls=(*self.steps.calls, *self._take_new_calls()),
             )
         )
         self.steps = None
         if stopped:
-            yield from self._finish(self._recorded(self.iterations[-1]))
+            yield from self._finish(self._with_timing(self.iterations[-1]))
             raise Cancelled
 
     def _step_done(self, **found: Any) -> None:
@@ -640,7 +642,7 @@ class AuditRun:
         more = StepsDone(
             iteration_number=self.steps.iteration_number,
             step_ms=dict(self.step_ms),
-            calls=self._filed(),
+            calls=self._take_new_calls(),
             **found,
         )
         self.steps = self.steps.with_more(more)
@@ -667,12 +669,12 @@ class AuditRun:
         cited: CitationAudit,
         evidence: tuple[Evidence, ...],
         number: int,
-    ) -> Generator[Event, None, tuple[Checked, ClaimReport]]:
+    ) -> Generator[Event, None, tuple[ClaimResults, ClaimReport]]:
         yield from self._begin("claims", number)
         case, verifier = self.case, self.roles.verifier
         extracted = 0
 
-        def check() -> Checked:
+        def check() -> ClaimResults:
             nonlocal extracted
             every, judged = claims.check_answer(
                 verifier,
@@ -689,11 +691,11 @@ class AuditRun:
                 if evidence == case.evidence
                 else limits.without_absence(judged.checks)
             )
-            return judged._replace(checks=uncertified(checks, answer, evidence))
+            return judged._replace(checks=withdraw_instruction_support(checks, answer, evidence))
 
         result = yield from self._doing("claims", check)
         unscored = result if isinstance(result, Unscored) else None
-        checked = Checked(()) if isinstance(result, Unscored) else result
+        checked = ClaimResults(()) if isinstance(result, Unscored) else result
         if unscored:
             yield from self.reporter.warn(
                 unscored.code, "claims", f"The claims are unscored: {unscored.reason}", number
@@ -712,7 +714,7 @@ class AuditRun:
         data = step_events.of_claims(checked.checks, checked.missing)
         yield self.reporter.step_finished("claims", number, data)
         counts = (0, 0) if unscored else (extracted, len(checked.checks))
-        left_out = tuple(limits.unchecked((whole, answer), (case.evidence, evidence), counts))
+        left_out = tuple(limits.limit_warnings((whole, answer), (case.evidence, evidence), counts))
         if left_out and number == 1:
             yield from self.reporter.warn(
                 None, None, f"Not everything was checked: {' '.join(left_out)}"
@@ -732,7 +734,7 @@ class AuditRun:
     ) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
         number, critic = context.iteration_number, self.roles.critic
         if self.settings.depth == "quick":
-            left_out = critique.ruled(
+            left_out = critique.apply_critique_rules(
                 critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by
             )
             return left_out, context.issues
@@ -744,9 +746,9 @@ class AuditRun:
                 judgement.code, "critique", f"The critique is unscored: {judgement.reason}", number
             )
         else:
-            own = issues.raised(judgement.objections, context.answer, context.issues)
+            own = issues.raise_critic_issues(judgement.objections, context.answer, context.issues)
         found = with_raised(context.issues, own.issues)
-        verdict = critique.ruled(
+        verdict = critique.apply_critique_rules(
             judgement, context.citation_audit, found, critic.judged_by, own.notes
         )
         self.reporter.log_text("critique", verdict)
@@ -765,7 +767,7 @@ class AuditRun:
         judgement = yield from self._doing(
             "evaluation", lambda: evaluator.evaluate(context, verdict)
         )
-        result = evaluation.ruled(
+        result = evaluation.apply_evaluation_rules(
             judgement, context.citation_audit, verdict, self.settings, evaluator.judged_by
         )
         if result.unscored:
@@ -786,7 +788,9 @@ class AuditRun:
         wrong = tuple(issue for issue in last.issues if issue.rule not in NO_ACCUSATION)
 
         def revise() -> Revision:
-            revised = passed(validator, reviser.revise(context, last.critique, wrong), context)
+            revised = validate_revision(
+                validator, reviser.revise(context, last.critique, wrong), context
+            )
             return limits.with_rest(revised, context.answer, last.answer)
 
         revision = yield from self._doing("revision", revise)
@@ -834,7 +838,7 @@ class AuditRun:
         initial = self.iterations[0].quality_score if self.iterations else None
         final = chosen.quality_score if chosen else None
         drafted = self.draft.calls if self.draft else ()
-        loose = (*(self.steps.calls if self.steps else ()), *self._filed())
+        loose = (*(self.steps.calls if self.steps else ()), *self._take_new_calls())
         assessed = acceptance.assess(
             self.iterations, self.case, reason, self.settings, unexamined=self.roles.unexamined
         )
@@ -846,7 +850,7 @@ class AuditRun:
             finished_at=self.clock.now(),
             models=self.roles.models,
             settings=self.settings.of_audit(),
-            versions=Versions(
+            versions=RunVersions(
                 app=version.APP,
                 rubric=version.RUBRIC,
                 offline_rules=self.roles.offline_rules,
@@ -887,7 +891,7 @@ def audit(
     run_id: str,
     case_digest: str = "",
     cancelled: Callable[[], bool] = lambda: False,
-    progress: Progress | None = None,
+    progress: AuditProgress | None = None,
     keep: Callable[[Draft | Iteration | StepsDone], None] = lambda finished: None,
     clock: Clock | None = None,
 ) -> Generator[Event, None, Run]:
@@ -902,4 +906,4 @@ def audit(
     run = AuditRun(
         case, roles, settings.at_depth(), run_id, case_digest, cancelled, keep, clock or Clock()
     )
-    return (yield from run.run(progress or Progress()))
+    return (yield from run.run_steps(progress or AuditProgress()))

@@ -40,7 +40,7 @@ _FORM = re.compile(
 )
 
 
-class Rescued(NamedTuple):
+class RepairedRecord(NamedTuple):
     """A record read from a reply that strict reading refused, and what had to be repaired."""
 
     value: dict[str, Any]
@@ -56,10 +56,10 @@ class OutputValidator(Protocol):
     def name(self) -> str:
         """What ``output_validator`` calls it."""
 
-    def validated(self, revision: Revision, context: AuditContext) -> Revision:
+    def validate(self, revision: Revision, context: AuditContext) -> Revision:
         """The revision, perhaps with its form repaired. Raises InvalidRevision."""
 
-    def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
+    def repair(self, text: str, shape: type[BaseModel]) -> RepairedRecord | None:
         """The record in a reply that could not be read strictly; None where it can't be read for
         certain.
         """
@@ -77,9 +77,9 @@ class PydanticValidator:
     answer: type[BaseModel] | None = None
     name: str = PYDANTIC
 
-    def validated(self, revision: Revision, context: AuditContext) -> Revision:
+    def validate(self, revision: Revision, context: AuditContext) -> Revision:
         """The revision as it is. Raises InvalidRevision naming the first thing that is wrong."""
-        checked = _record(revision)
+        checked = _as_revision(revision)
         if wrong := next(faults(checked.revised_answer, context), None):
             raise InvalidRevision(
                 f"The revised answer does not pass: {wrong}.", raw=checked.revised_answer
@@ -88,13 +88,13 @@ class PydanticValidator:
             _in_form(checked.revised_answer, self.answer)
         return checked
 
-    def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
+    def repair(self, text: str, shape: type[BaseModel]) -> RepairedRecord | None:
         """Nothing: what strict reading refuses stays unread."""
         return None
 
 
 @cache
-def chosen(name: str) -> OutputValidator:
+def validator_named(name: str) -> OutputValidator:
     """The validator of this name.
 
     Raises SettingsError naming those there are, and whatever the validator's own package raises
@@ -115,12 +115,14 @@ def chosen(name: str) -> OutputValidator:
     return made
 
 
-def passed(validator: OutputValidator, revision: Revision, context: AuditContext) -> Revision:
+def validate_revision(
+    validator: OutputValidator, revision: Revision, context: AuditContext
+) -> Revision:
     """What the validator makes of a revision. Raises InvalidRevision, also where a team's own
     validator breaks.
     """
     try:
-        return validator.validated(revision, context)
+        return validator.validate(revision, context)
     except StepError:
         raise
     except Exception as error:
@@ -150,14 +152,14 @@ def faults(answer: str, context: AuditContext) -> Iterator[str]:
         yield "it holds a citation that is not closed"
 
 
-def _record(revision: Any) -> Revision:
+def _as_revision(revision: Any) -> Revision:
     try:
         return Revision.model_validate(
             revision.model_dump() if isinstance(revision, Revision) else revision
         )
     except ValidationError as error:
         raise InvalidRevision(
-            f"The revision is out of form: {_fields(error, 'revision')}."
+            f"The revision is out of form: {_error_fields(error, 'revision')}."
         ) from None
 
 
@@ -168,11 +170,11 @@ def _in_form(answer: str, form: type[BaseModel]) -> None:
     except RecursionError:
         why = "nested too deep"
     except ValidationError as error:
-        why = f"wrong in {_fields(error, 'answer')}"
+        why = f"wrong in {_error_fields(error, 'answer')}"
     except ValueError:
         why = "it is no JSON"
     raise InvalidRevision(f"The revised answer is no {form.__name__}: {why}.", raw=answer)
 
 
-def _fields(error: ValidationError, whole: str) -> str:
+def _error_fields(error: ValidationError, whole: str) -> str:
     return ", ".join(".".join(map(str, each["loc"])) or whole for each in error.errors()[:3])

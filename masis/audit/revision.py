@@ -8,7 +8,7 @@ from typing import Protocol
 
 from masis.audit.context import AuditContext
 from masis.audit.text.assertions import plain_claim
-from masis.audit.text.quotes import located
+from masis.audit.text.quotes import locate_quote
 from masis.schema.audit import ClaimCheck, Critique, Issue, Revision
 from masis.schema.run import Iteration
 
@@ -63,7 +63,7 @@ _EMPTY = frozenset(
 )
 
 
-def dropped(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
+def dropped_claims(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
     """The claims of earlier iterations that this answer should still make and does not,
     each once.
     """
@@ -71,7 +71,7 @@ def dropped(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]
     claims = {
         plain_claim(check.claim): check for iteration in earlier for check in _to_keep(iteration)
     }
-    return tuple(check for text, check in claims.items() if not _kept(text, answer, said))
+    return tuple(check for text, check in claims.items() if not _is_kept(text, answer, said))
 
 
 def _to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
@@ -79,7 +79,7 @@ def _to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
     return (
         check
         for check in iteration.claims
-        if check.verified and not _touched(check, iteration.issues)
+        if check.verified and not _is_targeted(check, iteration.issues)
     )
 
 
@@ -92,14 +92,14 @@ def may_replace(revised: Iteration, earlier: Iteration) -> bool:
     prefers an uncited answer about something else.
     """
     serious, before = (sum(issue.major for issue in each.issues) for each in (revised, earlier))
-    if serious > before or dropped((earlier,), revised.answer):
+    if serious > before or dropped_claims((earlier,), revised.answer):
         return False
-    if _cites(earlier) and not _cites_validly(revised):
+    if _cites_supported(earlier) and not _cites_validly(revised):
         return False
     return all(_keeps_citations(check, revised) for check in _to_keep(earlier))
 
 
-def _cites(iteration: Iteration) -> bool:
+def _cites_supported(iteration: Iteration) -> bool:
     """Return whether a citation of the answer stands for something that is not accused."""
     if not iteration.claims:
         return _cites_validly(iteration)
@@ -139,7 +139,7 @@ def _supporting(check: ClaimCheck) -> frozenset[str]:
     )
 
 
-def _touched(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
+def _is_targeted(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
     """Whether an issue called for a change of the claim's words."""
     start, end = check.claim.start, check.claim.end
     if start is None or end is None:
@@ -154,8 +154,8 @@ def _touched(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
     )
 
 
-def _kept(claim: str, answer: str, said: frozenset[str]) -> bool:
-    if claim in answer or located(claim, answer) is not None:
+def _is_kept(claim: str, answer: str, said: frozenset[str]) -> bool:
+    if claim in answer or locate_quote(claim, answer) is not None:
         return True
     keys = frozenset(content_keys(claim))
     if any(key[0].isdecimal() and key not in said for key in keys):

@@ -19,7 +19,7 @@ from masis.audit.context import AuditContext
 from masis.audit.control.concurrency import run_concurrently
 from masis.audit.critique import Critic, CritiqueJudgement, Objection, reports_hallucination
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement, Evaluator
-from masis.audit.measures.scores import normalised
+from masis.audit.measures.scores import normalise_score
 from masis.audit.text.comparison import quotation_key
 from masis.errors import StepError
 from masis.schema.audit import Critique, JudgedBy
@@ -54,26 +54,26 @@ class SampledCritic(NamedTuple):
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """The mean of the samples; objections of all of them, each once."""
-        found, failed = _asked(partial(self.critic.critique, context), self.times)
+        found, failed = _ask_samples(partial(self.critic.critique, context), self.times)
         if not found:
             return failed[0]
         nearest = _nearest_to_mean("overall_quality_score", found)
         votes = sum(map(reports_hallucination, found))
-        means: dict[str, Any] = {name: _mean(name, found) for name in CRITIC_SCORES}
+        means: dict[str, Any] = {name: _sample_mean(name, found) for name in CRITIC_SCORES}
         return nearest._replace(
             **means,
             hallucination_detected=2 * sum(judgement.hallucination_detected for judgement in found)
             >= len(found),
             needs_retry=2 * sum(judgement.needs_retry for judgement in found) >= len(found),
-            objections=_each_once(
+            objections=_unique_objections(
                 [objection for judgement in (nearest, *found) for objection in judgement.objections]
             ),
             unsupported_claims=_all(found, "unsupported_claims"),
             logical_gaps=_all(found, "logical_gaps"),
             conflicting_evidence=_all(found, "conflicting_evidence"),
-            samples={name: _values(name, found) for name in CRITIC_SCORES},
+            samples={name: _sample_values(name, found) for name in CRITIC_SCORES},
             hallucination_votes=(votes, len(found)),
-            notes=(*nearest.notes, *_failures(failed, self.times)),
+            notes=(*nearest.notes, *_sample_failures(failed, self.times)),
         )
 
 
@@ -90,11 +90,13 @@ class SampledEvaluator(NamedTuple):
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
         """The mean of the samples, score by score."""
-        found, failed = _asked(partial(self.evaluator.evaluate, context, critique), self.times)
+        found, failed = _ask_samples(
+            partial(self.evaluator.evaluate, context, critique), self.times
+        )
         if not found:
             return failed[0]
         means: dict[str, Any] = {
-            name: _mean(name, found) for name in (*DIMENSIONS, "overall_score")
+            name: _sample_mean(name, found) for name in (*DIMENSIONS, "overall_score")
         }
         return found[0]._replace(
             **means,
@@ -103,12 +105,12 @@ class SampledEvaluator(NamedTuple):
                 name: _nearest_to_mean(name, found).measurements.get(name, ())
                 for name in DIMENSIONS
             },
-            samples={name: _values(name, found) for name in DIMENSIONS},
-            notes=_failures(failed, self.times),
+            samples={name: _sample_values(name, found) for name in DIMENSIONS},
+            notes=_sample_failures(failed, self.times),
         )
 
 
-def _asked(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list[Unscored]]:
+def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list[Unscored]]:
     """Ask a judge so many times side by side; return its judgements, and why the other samples gave
     none.
     """
@@ -136,7 +138,7 @@ def _nearest_to_mean(name: str, found: Sequence[J]) -> J:
     """The sample whose words stand for all: the one with this score nearest to the mean, the first
     on a tie.
     """
-    values = _values(name, found)
+    values = _sample_values(name, found)
     known = [value for value in values if value is not None]
     if not known:
         return found[0]
@@ -145,7 +147,7 @@ def _nearest_to_mean(name: str, found: Sequence[J]) -> J:
     return found[distances.index(min(distances))]
 
 
-def _each_once(objections: Sequence[Objection]) -> tuple[Objection, ...]:
+def _unique_objections(objections: Sequence[Objection]) -> tuple[Objection, ...]:
     """Objections with the same type on the same words are one, the most serious of them."""
     grades = ("critical", "high", "medium", "low")
     kept: dict[tuple[str, str], Objection] = {}
@@ -161,14 +163,14 @@ def _all(found: Sequence[J], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for judgement in found for text in getattr(judgement, name)))
 
 
-def _values(name: str, found: Sequence[J]) -> tuple[float | None, ...]:
-    return tuple(normalised(name, getattr(judgement, name)).value for judgement in found)
+def _sample_values(name: str, found: Sequence[J]) -> tuple[float | None, ...]:
+    return tuple(normalise_score(name, getattr(judgement, name)).value for judgement in found)
 
 
-def _mean(name: str, found: Sequence[J]) -> float | None:
-    known = [value for value in _values(name, found) if value is not None]
+def _sample_mean(name: str, found: Sequence[J]) -> float | None:
+    known = [value for value in _sample_values(name, found) if value is not None]
     return round(fmean(known), 12) if known else None  # so that thrice 0.8 is 0.8
 
 
-def _failures(failed: Sequence[Unscored], asked: int) -> tuple[str, ...]:
+def _sample_failures(failed: Sequence[Unscored], asked: int) -> tuple[str, ...]:
     return (f"{len(failed)} of {asked} samples failed: {failed[0].reason}",) if failed else ()

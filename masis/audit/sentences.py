@@ -32,7 +32,7 @@ BlockKind = Literal["prose", "heading", "item", "row", "code", "rule", "note"]
 """``note`` is the definition of a footnote or of a numbered source: ``[^1]: Smith 2004``."""
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """A stretch of the text, start included, end excluded, blanks at both ends cut off."""
 
     start: int
@@ -68,12 +68,12 @@ _GOES_ON = re.compile(
 _FULL_LINE = 55  # characters: a line this long was broken by its width, a shorter one by its writer
 
 
-def split_blocks(text: str) -> list[Block]:
+def split_blocks(text: str) -> list[TextBlock]:
     """The blocks of a text, in order. Linear in its length."""
-    lines = _lines(text)
+    lines = _split_lines(text)
     if len(lines) < 2:
-        return [_trimmed(text, 0, len(text), _kind_of(text))] if text.strip() else []
-    blocks: list[Block] = []
+        return [_trim_block(text, 0, len(text), _line_kind(text))] if text.strip() else []
+    blocks: list[TextBlock] = []
     kind: BlockKind = "prose"
     start = end = -1  # of the block being gathered; -1 when there is none
     fence = ""
@@ -84,13 +84,13 @@ def split_blocks(text: str) -> list[Block]:
         if fence:
             end = position
             if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-                blocks.append(_trimmed(text, start, end, "code"))
+                blocks.append(_trim_block(text, start, end, "code"))
                 fence, start = "", -1
             continue
         opening = _FENCE.match(line)
-        found = "code" if opening else _kind_of(line)
-        if start >= 0 and (opening or not _continues(line, previous, kind, found)):
-            blocks.append(_trimmed(text, start, end, kind))
+        found = "code" if opening else _line_kind(line)
+        if start >= 0 and (opening or not _continues_block(line, previous, kind, found)):
+            blocks.append(_trim_block(text, start, end, kind))
             start = -1
         if opening:
             fence, start, end = opening.group(1), line_start, position
@@ -100,11 +100,11 @@ def split_blocks(text: str) -> list[Block]:
             end = position
         previous = line
     if start >= 0:
-        blocks.append(_trimmed(text, start, end, "code" if fence else kind))
+        blocks.append(_trim_block(text, start, end, "code" if fence else kind))
     return blocks
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     """Return the lines of a text; tags of HTML end one too, but not within a row of a table."""
     lines = text.splitlines(keepends=True)
     if "<" not in text:
@@ -112,7 +112,7 @@ def _lines(text: str) -> list[str]:
     parts: list[str] = []
     for line in lines:
         at = 0
-        if "<" in line and _kind_of(line) != "row":
+        if "<" in line and _line_kind(line) != "row":
             for tag in _LINE_TAG.finditer(line):
                 parts.append(line[at : tag.end()])
                 at = tag.end()
@@ -121,20 +121,20 @@ def _lines(text: str) -> list[str]:
     return parts
 
 
-def _trimmed(text: str, start: int, end: int, kind: BlockKind) -> Block:
+def _trim_block(text: str, start: int, end: int, kind: BlockKind) -> TextBlock:
     piece = text[start:end]
     left = len(piece) - len(piece.lstrip())
-    return Block(start + left, start + len(piece.rstrip()), kind)
+    return TextBlock(start + left, start + len(piece.rstrip()), kind)
 
 
-def _kind_of(line: str) -> BlockKind:
+def _line_kind(line: str) -> BlockKind:
     match = _LINE_START.match(line[:400] if len(line) > 400 else line)
     if match is None:
         return "row" if line.count(" | ") >= 2 and len(line) < 2000 else "prose"
     return match.lastgroup or "prose"  # type: ignore[return-value]
 
 
-def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> bool:
+def _continues_block(line: str, previous: str, kind: BlockKind, found: BlockKind) -> bool:
     """Whether a line belongs to the block before it: its writer did not mean to begin another."""
     stripped = line.strip()
     if not stripped or found != "prose" or kind in ("heading", "rule", "row"):
@@ -162,7 +162,7 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
     return len(before) >= _FULL_LINE and not tag
 
 
-class Unit(NamedTuple):
+class SentenceUnit(NamedTuple):
     """A sentence, start included, end excluded, with the kind of its block and whether it opens
     that block.
     """
@@ -173,19 +173,19 @@ class Unit(NamedTuple):
     opens: bool
 
 
-def split_sentences(text: str) -> list[Unit]:
+def split_sentences(text: str) -> list[SentenceUnit]:
     """The sentences of a text, in order, blanks around each cut off, with the kind of block that
     each comes from.
 
     Every character that is not blank belongs to exactly one of them.
     """
-    units: list[Unit] = []
+    units: list[SentenceUnit] = []
     languages = TextLanguages(text)
     for block in split_blocks(text):
         if block.kind in ("prose", "item", "note"):
-            units.extend(_sentences(text, block, languages))
+            units.extend(_block_sentences(text, block, languages))
         else:
-            units.append(Unit(block.start, block.end, block.kind, True))
+            units.append(SentenceUnit(block.start, block.end, block.kind, True))
     return units
 
 
@@ -202,20 +202,22 @@ _BRACKETS = re.compile(_BRACKETED)
 _BRACKETS_AND_ADDRESSES = re.compile(_BRACKETED + r"|https?://[^\s<>\])】]+|www\.[^\s<>\])】]+")
 
 
-def _sentences(text: str, block: Block, languages: TextLanguages) -> Iterator[Unit]:
+def _block_sentences(
+    text: str, block: TextBlock, languages: TextLanguages
+) -> Iterator[SentenceUnit]:
     start, opens = block.start, True
     for end in _boundaries(text, block, languages):
         piece = text[start:end]
         left = len(piece) - len(piece.lstrip())
         if left < len(piece):
-            yield Unit(start + left, start + len(piece.rstrip()), block.kind, opens)
+            yield SentenceUnit(start + left, start + len(piece.rstrip()), block.kind, opens)
             start, opens = end, False
     if start < block.end:
         start += len(text[start : block.end]) - len(text[start : block.end].lstrip())
-        yield Unit(start, block.end, block.kind, opens)
+        yield SentenceUnit(start, block.end, block.kind, opens)
 
 
-def _boundaries(text: str, block: Block, languages: TextLanguages) -> Iterator[int]:
+def _boundaries(text: str, block: TextBlock, languages: TextLanguages) -> Iterator[int]:
     """Where a sentence ends, the closing quotes and citations behind its stop included."""
     # Stretches in which no stop counts: code, brackets, addresses.
     addressed = (

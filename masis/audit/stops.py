@@ -98,7 +98,7 @@ _FULL_WIDTH = re.compile(r"[0-9\uff10-\uff5a]")
 _WIDE_NAMES = tuple(name for name in tables.NAMES if name[-1] in _WIDE)
 
 
-class _Place(NamedTuple):
+class _StopContext(NamedTuple):
     """A stop with what the rules read around it."""
 
     text: str
@@ -184,7 +184,9 @@ def ends_sentence(
     stopped = last_word.group() if last_word else ""
     if is_full_stop and _is_plain(stopped):
         return not lower_follows or (cited and len(stopped) > 2)
-    place = _Place(text, at, start, next_word, text[word.end() : word.end() + 1] == ".", languages)
+    place = _StopContext(
+        text, at, start, next_word, text[word.end() : word.end() + 1] == ".", languages
+    )
     if is_full_stop:
         return _full_stop_ends(place, stopped, lower_follows=lower_follows, cited=cited)
     if lower_follows:
@@ -214,7 +216,7 @@ def _is_plain(word: str) -> bool:
     )
 
 
-def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: bool) -> bool:
+def _full_stop_ends(place: _StopContext, word: str, *, lower_follows: bool, cited: bool) -> bool:
     languages, following, low = place.languages, place.following.lower(), word.lower()
     if ".-" in low and low not in tables.ABBREVIATIONS and not _DOTTED.match(low):
         low = low.rpartition(".-")[2]  # Dipl.-Ing
@@ -263,7 +265,7 @@ def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: boo
     return not (_is_short_indic(word) and languages.uses_danda)
 
 
-def _single_letter_ends(place: _Place, letter: str) -> bool:
+def _single_letter_ends(place: _StopContext, letter: str) -> bool:
     """Return whether a sentence ends behind a letter, which may be an initial: A. A. Milne, vitamin
     C.
     """
@@ -324,7 +326,7 @@ def _is_spoken(text: str, stop: re.Match[str], end: int, start: int) -> bool:
     )
 
 
-def _is_list_number(place: _Place, word: str) -> bool:
+def _is_list_number(place: _StopContext, word: str) -> bool:
     """Return whether the stop belongs to the number of a list item: ``1. Wash``, ``a. Wash``."""
     if not (word.isdigit() and len(word) <= 3) and not (len(word) == 1 and word.isalpha()):
         return False
@@ -332,7 +334,7 @@ def _is_list_number(place: _Place, word: str) -> bool:
     return before <= _LONGEST_INDENT and not place.before(len(word), before).strip(" \t\r\n*_-(")
 
 
-def _is_ordinal_or_date(place: _Place, word: str) -> bool:
+def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
     """Return whether the stop is an ordinal's or a date's: am 3. Mai, Der 2. Weltkrieg,
     3. 5. 1931.
     """
@@ -361,7 +363,7 @@ def _is_ordinal_or_date(place: _Place, word: str) -> bool:
     return languages.are_surely(tables.ORDINALS_ALWAYS) and not before.rstrip().endswith(".")
 
 
-def _parts_before(place: _Place, word: str) -> list[str]:
+def _parts_before(place: _StopContext, word: str) -> list[str]:
     """Return the parts of which an abbreviation up to the stop may consist, if there are several:
     u. a, u.a
     """
@@ -375,7 +377,7 @@ def _ends_with(table: tables.WordTable, parts: list[str], languages: TextLanguag
     return any(languages.have(table, "_".join(parts[first:])) for first in range(len(parts) - 1))
 
 
-def _is_inside_abbreviation(place: _Place, parts: list[str]) -> bool:
+def _is_inside_abbreviation(place: _StopContext, parts: list[str]) -> bool:
     """Return whether the stop is one inside an abbreviation with blanks: z. B."""
     if not place.following_is_dotted:
         return False
@@ -387,7 +389,7 @@ def _is_inside_abbreviation(place: _Place, parts: list[str]) -> bool:
     )
 
 
-def _is_lettered(place: _Place, letter: str) -> bool:
+def _is_lettered(place: _StopContext, letter: str) -> bool:
     """Return whether a capital tells things apart and is no initial: vitamin C, types A and B, King
     George V.
     """

@@ -14,17 +14,17 @@ from typing import Any
 
 from masis.bench import tasks
 from masis.bench.metrics import Prediction, compute_metrics
-from masis.bench.outcomes import Outcome, outcomes
-from masis.bench.report import BenchReport, Measured, Reading, render
+from masis.bench.outcomes import TargetOutcome, outcomes
+from masis.bench.report import BenchReport, JudgeMetrics, SetReading, render
 from masis.bench.rows import BenchRow, Half, groups, half_of, in_half
 from masis.bench.tasks import (
     TASKS,
-    Assessed,
+    AssessedRow,
     Task,
-    audited,
+    audit_offline,
     exemptions,
-    fabricated,
     is_run,
+    predict_fabricated,
     read_runs,
 )
 from masis.errors import InputError
@@ -42,7 +42,7 @@ _UNCITED_RULE = (
 )
 
 Positive = Callable[[BenchRow], bool]
-Judge = Callable[[Assessed], tasks.Judgement]
+Judge = Callable[[AssessedRow], tasks.Judgement]
 Raw = tuple[str, int, Mapping[str, Any]]
 """A row as it stands in a file: the file, the line, the values."""
 
@@ -64,11 +64,16 @@ def run_bench(
     Raises InputError, naming file and line, where the file is of no known set, or a row lacks what
     its set needs.
     """
-    raw = list(_read(path))
+    raw = list(_read_bench_files(path))
     if raw and is_run(raw[0][2]):
         return _of_runs(read_runs(raw), bootstrap, seed)
     return _Benchmark(
-        _task(raw, path), raw, half, bootstrap, seed, read_runs(_read(runs)) if runs else None
+        _task(raw, path),
+        raw,
+        half,
+        bootstrap,
+        seed,
+        read_runs(_read_bench_files(runs)) if runs else None,
     ).report()
 
 
@@ -87,7 +92,7 @@ def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
     )
 
 
-def _read(path: Path) -> Iterator[Raw]:
+def _read_bench_files(path: Path) -> Iterator[Raw]:
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     for file in files:
         with file.open(encoding="utf-8") as lines:
@@ -131,11 +136,11 @@ class _Benchmark:
         runs: Sequence[Run] | None,
     ) -> None:
         self.task, self.half, self.bootstrap, self.seed = task, half, bootstrap, seed
-        every = [row for place in raw for row in _rows(task, *place)]
-        self.rows = tasks.assessed(in_half(every, half))
+        every = [row for place in raw for row in _task_rows(task, *place)]
+        self.rows = tasks.assess_rows(in_half(every, half))
         self.fit = [row for row, _ in in_half(every, "fit")]
         self.runs = runs
-        self.cases = _cases(task, [row for _, _, row in raw], half)
+        self.cases = _citation_cases(task, [row for _, _, row in raw], half)
 
     def report(self) -> BenchReport:
         return BenchReport(
@@ -151,18 +156,18 @@ class _Benchmark:
             outcomes=self._outcomes(),
         )
 
-    def _outcomes(self) -> tuple[Outcome, ...]:
+    def _outcomes(self) -> tuple[TargetOutcome, ...]:
         if self.task is not tasks.DEMO_GOLD:
             return ()
         wanted = {str(case["id"]) for case in self.cases}
         runs = (
-            audited(self.cases)
+            audit_offline(self.cases)
             if self.runs is None
             else [run for run in self.runs if run.case_id in wanted]
         )
         return outcomes(runs, self.cases, self.bootstrap, self.seed)
 
-    def _readings(self) -> Iterator[Reading]:
+    def _readings(self) -> Iterator[SetReading]:
         rows, meaning = self.rows, self.task.positive
         yield self._reading("claims", meaning, rows, lambda row: row.positive, tasks.auditor)
         if any(each.row.cites_nothing for each in rows):
@@ -177,16 +182,23 @@ class _Benchmark:
             )
         if self.task is tasks.DEMO_GOLD:
             meaning = "a number, date, name or sign altered; against clean claims"
-            either = [each for each in rows if _is_altered(each.row) or _is_clean(each.row)]
-            yield self._reading("altered facts", meaning, either, _is_altered, tasks.contradictions)
-            found = fabricated(self.cases)
+            either = [each for each in rows if _is_altered_row(each.row) or _is_clean(each.row)]
+            yield self._reading(
+                "altered facts", meaning, either, _is_altered_row, tasks.contradictions
+            )
+            found = predict_fabricated(self.cases)
             always = [row._replace(predicted=True, score=0.5) for row in found]
             judges = {"citation engine": found, "always positive": always}
-            yield self._measured("fabricated references", "names no evidence of the case", judges)
+            yield self._measure("fabricated references", "names no evidence of the case", judges)
 
     def _reading(
-        self, name: str, meaning: str, rows: Sequence[Assessed], positive: Positive, auditor: Judge
-    ) -> Reading:
+        self,
+        name: str,
+        meaning: str,
+        rows: Sequence[AssessedRow],
+        positive: Positive,
+        auditor: Judge,
+    ) -> SetReading:
         """Measure the auditor, and the baselines that it must beat, on these rows."""
 
         def predicted(judge: Judge) -> list[Prediction]:
@@ -198,23 +210,23 @@ class _Benchmark:
 
         judges = {"auditor": auditor, "always positive": tasks.always}
         judges |= {baseline: overlap(share) for baseline, share in tasks.OVERLAPS.items()}
-        return self._measured(
+        return self._measure(
             name, meaning, {judge: predicted(says) for judge, says in judges.items()}
         )
 
-    def _measured(
+    def _measure(
         self, name: str, meaning: str, judges: Mapping[str, Sequence[Prediction]]
-    ) -> Reading:
+    ) -> SetReading:
         rows = next(iter(judges.values()))
         measured = [
-            Measured(judge, compute_metrics(said, self.bootstrap, self.seed))
+            JudgeMetrics(judge, compute_metrics(said, self.bootstrap, self.seed))
             for judge, said in judges.items()
         ]
         positives, groups = sum(row.truth for row in rows), len({row.group for row in rows})
-        return Reading(name, meaning, len(rows), positives, groups, tuple(measured))
+        return SetReading(name, meaning, len(rows), positives, groups, tuple(measured))
 
 
-def _is_altered(row: BenchRow) -> bool:
+def _is_altered_row(row: BenchRow) -> bool:
     return row.planted in ALTERED
 
 
@@ -222,7 +234,7 @@ def _is_clean(row: BenchRow) -> bool:
     return not row.positive and row.planted is None
 
 
-def _rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list[BenchRow]:
+def _task_rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list[BenchRow]:
     try:
         return list(task.rows(row))
     except (KeyError, TypeError, AttributeError) as error:
@@ -236,12 +248,14 @@ def read_rows(path: Path, half: Half) -> tuple[Task, list[tuple[BenchRow, str]]]
     """Read the labelled claims of a file or folder, those of the half, each with its group. Raises
     InputError.
     """
-    raw = list(_read(path))
+    raw = list(_read_bench_files(path))
     task = _task(raw, path)
-    return task, in_half([row for place in raw for row in _rows(task, *place)], half)
+    return task, in_half([row for place in raw for row in _task_rows(task, *place)], half)
 
 
-def _cases(task: Task, rows: Sequence[Mapping[str, Any]], half: Half) -> list[Mapping[str, Any]]:
+def _citation_cases(
+    task: Task, rows: Sequence[Mapping[str, Any]], half: Half
+) -> list[Mapping[str, Any]]:
     """Return the cases of the half for measuring the citation engine: the demo's by id, ExpertQA's
     by what they share.
     """

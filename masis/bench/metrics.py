@@ -30,7 +30,7 @@ class Prediction(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MetricEstimate:
     """The value of a metric with its 95% interval, to 4 decimals; None where it isn't defined."""
 
     value: float | None = None
@@ -38,7 +38,7 @@ class Estimate:
     high: float | None = None
 
     @classmethod
-    def of(cls, value: float | None, samples: Sequence[float]) -> Estimate:
+    def of(cls, value: float | None, samples: Sequence[float]) -> MetricEstimate:
         """Return a value with the interval that its resamples give."""
         if value is None or not samples:
             return cls(None if value is None else round(float(value), 4))
@@ -65,7 +65,9 @@ class Resamples:
 METRICS = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc", "coverage")
 
 
-def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> dict[str, Estimate]:
+def compute_metrics(
+    rows: Sequence[Prediction], bootstrap: int, seed: int
+) -> dict[str, MetricEstimate]:
     """Return every metric of `METRICS` with its interval from `bootstrap` resamples of
     the groups.
     """
@@ -78,7 +80,7 @@ def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> di
         [(-1.0 if row.truth else 2.0) if row.predicted is None else row.score for row in rows],
         dtype=float,
     )
-    measure = _measure(truth, predicted, abstained, score)
+    measure = _ranking_measures(truth, predicted, abstained, score)
     point = measure(np.ones(len(rows)))
     resamples = Resamples([row.group for row in rows], bootstrap, seed)
     samples: dict[str, list[float]] = {name: [] for name in METRICS}
@@ -86,10 +88,10 @@ def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> di
         for name, value in measure(drawn[resamples.member].astype(float)).items():
             if value is not None:
                 samples[name].append(value)
-    return {name: Estimate.of(point[name], samples[name]) for name in METRICS}
+    return {name: MetricEstimate.of(point[name], samples[name]) for name in METRICS}
 
 
-def _measure(
+def _ranking_measures(
     truth: Array, predicted: Array, abstained: Array, score: Array
 ) -> Callable[[Array], Mapping[str, float | None]]:
     # Everything that doesn't depend on the weights is sorted once: a resample then costs a few
@@ -108,10 +110,13 @@ def _measure(
             float(weights[~truth & ~predicted].sum()),
         )
         positive_f1, negative_f1 = _f1(hit, false_alarm, missed), _f1(quiet, missed, false_alarm)
-        recall, quiet_recall = _share(hit, hit + missed), _share(quiet, quiet + false_alarm)
+        recall, quiet_recall = (
+            _share_or_none(hit, hit + missed),
+            _share_or_none(quiet, quiet + false_alarm),
+        )
         total = float(weights.sum())
         return {
-            "precision": _share(hit, hit + false_alarm),
+            "precision": _share_or_none(hit, hit + false_alarm),
             "recall": recall,
             "f1": positive_f1,
             "macro_f1": (positive_f1 + negative_f1) / 2,
@@ -119,13 +124,13 @@ def _measure(
                 None if recall is None or quiet_recall is None else (recall + quiet_recall) / 2
             ),
             "auroc": _auroc(weights[order], sorted_truth, ties),
-            "coverage": _share(total - float(weights[abstained].sum()), total),
+            "coverage": _share_or_none(total - float(weights[abstained].sum()), total),
         }
 
     return measure
 
 
-def _share(part: float, whole: float) -> float | None:
+def _share_or_none(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 

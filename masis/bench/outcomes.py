@@ -13,7 +13,7 @@ import numpy as np
 
 from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.audit.measures.statistics import percentile
-from masis.bench.metrics import Estimate
+from masis.bench.metrics import MetricEstimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run
 
@@ -88,7 +88,7 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
                 any(_finds(issue, finding) for finding in findings)
                 or (
                     issue.rule == "redundant_reference"
-                    and any(_overlap(issue, span) for span in redundant)
+                    and any(_issue_overlaps(issue, span) for span in redundant)
                 ),
             )
             for issue in issues
@@ -107,7 +107,7 @@ def _finds(issue: Issue, finding: _Finding) -> bool:
     if finding.span is None:
         omission = issue.type in LEFT_OUT or CRITIC_LOOP_TYPE[issue.type] == finding.kind
         return omission and (issue.source != "citations")
-    if not _overlap(issue, finding.span):
+    if not _issue_overlaps(issue, finding.span):
         return False
     if by_model:
         return True
@@ -116,7 +116,7 @@ def _finds(issue: Issue, finding: _Finding) -> bool:
     return issue.rule != "redundant_reference"
 
 
-def _overlap(issue: Issue, span: tuple[int, int] | None) -> bool:
+def _issue_overlaps(issue: Issue, span: tuple[int, int] | None) -> bool:
     if span is None or issue.start is None or issue.end is None:
         return False
     return issue.start < span[1] and span[0] < issue.end
@@ -136,7 +136,7 @@ Values = Sequence[tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TargetOutcome:
     """One metric beside its target: a share (at least ``target``) or milliseconds (at most
     ``target``).
 
@@ -149,11 +149,11 @@ class Outcome:
     unit: str
     n: int
     cases: int
-    figure: Estimate
+    figure: MetricEstimate
     target: float | None
 
     @property
-    def met(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether the metric reaches its target; None without a value or a target."""
         if self.figure.value is None or self.target is None:
             return None
@@ -166,16 +166,16 @@ class Outcome:
 
 def outcomes(
     runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap: int, seed: int
-) -> tuple[Outcome, ...]:
+) -> tuple[TargetOutcome, ...]:
     """Return every metric that these runs allow; those on findings where ``cases`` holds the gold
     of some of them.
     """
 
-    def share(name: str, rule: str, values: Values, target: float | None) -> Outcome:
-        return _outcome(name, rule, "share", values, target, _mean, bootstrap, seed)
+    def share(name: str, rule: str, values: Values, target: float | None) -> TargetOutcome:
+        return _target_outcome(name, rule, "share", values, target, _mean_value, bootstrap, seed)
 
-    def p95(name: str, rule: str, values: Values, limit: float) -> Outcome:
-        return _outcome(
+    def p95(name: str, rule: str, values: Values, limit: float) -> TargetOutcome:
+        return _target_outcome(
             name, rule, "ms", values, limit, partial(percentile, percent=95), bootstrap, seed
         )
 
@@ -219,8 +219,8 @@ def outcomes(
 
 
 def _on_findings(
-    runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], share: Callable[..., Outcome]
-) -> Iterable[Outcome]:
+    runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], share: Callable[..., TargetOutcome]
+) -> Iterable[TargetOutcome]:
     by_case = {run.case_id: run for run in runs if run.iterations}
     scored = [
         score_issues(case, run.iterations[0].issues)
@@ -254,11 +254,11 @@ def _hits(hits: Iterable[Hit]) -> Values:
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def _mean(values: Array) -> float:
+def _mean_value(values: Array) -> float:
     return float(values.mean())
 
 
-def _outcome(
+def _target_outcome(
     name: str,
     rule: str,
     unit: str,
@@ -267,17 +267,17 @@ def _outcome(
     of: Callable[[Array], float],
     bootstrap: int,
     seed: int,
-) -> Outcome:
+) -> TargetOutcome:
     by_case: dict[str, list[float]] = {}
     for case, value in values:
         by_case.setdefault(case, []).append(value)
     groups = [np.array(each) for each in by_case.values()]
-    figure = Estimate()
+    figure = MetricEstimate()
     if groups:
         draws = np.random.default_rng(seed)
         samples = [
             of(np.concatenate([groups[i] for i in draws.integers(0, len(groups), len(groups))]))
             for _ in range(bootstrap)
         ]
-        figure = Estimate.of(of(np.concatenate(groups)), samples)
-    return Outcome(name, rule, unit, len(values), len(groups), figure, target)
+        figure = MetricEstimate.of(of(np.concatenate(groups)), samples)
+    return TargetOutcome(name, rule, unit, len(values), len(groups), figure, target)

@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from masis.bench.metrics import METRICS, Estimate
-from masis.bench.outcomes import Outcome
+from masis.bench.metrics import METRICS, MetricEstimate
+from masis.bench.outcomes import TargetOutcome
 from masis.bench.rows import Half
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class JudgeMetrics:
     """The metrics of one judge on one reading of a set."""
 
     judge: str
-    figures: dict[str, Estimate]
+    figures: dict[str, MetricEstimate]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SetReading:
     """One question put to a set: what counts as positive, how many rows and positives, and how each
     judge fared.
     """
@@ -28,7 +28,7 @@ class Reading:
     n: int
     positives: int
     groups: int
-    judges: tuple[Measured, ...]
+    judges: tuple[JudgeMetrics, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,16 @@ class BenchReport:
     bootstrap: int
     seed: int
     rules: str
-    readings: tuple[Reading, ...]
+    readings: tuple[SetReading, ...]
     counts: dict[str, int]
     notes: tuple[str, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[TargetOutcome, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, metrics as {value, low, high}."""
         plain = asdict(self)
         for outcome, values in zip(self.outcomes, plain["outcomes"], strict=True):
-            values["met"] = outcome.met
+            values["met"] = outcome.is_met
         return plain
 
 
@@ -86,7 +86,7 @@ def render(report: BenchReport) -> str:
 
 
 def with_interval(
-    estimate: Estimate, value: str = ".3f", bound: str = ".2f", unit: str = ""
+    estimate: MetricEstimate, value: str = ".3f", bound: str = ".2f", unit: str = ""
 ) -> str:
     """Return a value with its interval in brackets, in these number formats."""
     if estimate.value is None:
@@ -96,7 +96,7 @@ def with_interval(
     return f"{estimate.value:{value}} [{estimate.low:{bound}},{estimate.high:{bound}}]{unit}"
 
 
-def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
+def _outcome_lines(outcomes: Sequence[TargetOutcome]) -> list[str]:
     if not outcomes:
         return []
     width = max(len(outcome.name) for outcome in outcomes)
@@ -107,7 +107,7 @@ def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
     for outcome in outcomes:
         target_text = ""
         if outcome.target is not None:
-            verdict = {True: "met", False: "missed", None: "-"}[outcome.met]
+            verdict = {True: "met", False: "missed", None: "-"}[outcome.is_met]
             bound = (
                 f"at least {outcome.target:.2f}"
                 if outcome.unit == "share"

@@ -46,7 +46,7 @@ def groups(keys: Sequence[Iterable[str]]) -> list[str]:
 
     firsts = []
     for row in keys:
-        row_keys = [_digest(key) for key in row]
+        row_keys = [_row_digest(key) for key in row]
         firsts.append(row_keys[0])
         for key in row_keys:
             a, b = sorted((root(row_keys[0]), root(key)))
@@ -54,7 +54,7 @@ def groups(keys: Sequence[Iterable[str]]) -> list[str]:
     return [root(first) for first in firsts]
 
 
-def _digest(key: str) -> str:
+def _row_digest(key: str) -> str:
     return hashlib.sha256(" ".join(key.split()).encode()).hexdigest()
 
 

@@ -22,7 +22,7 @@ from masis.audit.sentences import split_sentences
 from masis.bench.metrics import Prediction
 from masis.bench.rows import BenchRow
 from masis.errors import InputError
-from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import ClaimAssessment, EvidenceIndex
 from masis.schema.audit import Sentence
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Run
@@ -32,7 +32,7 @@ from masis.settings import Settings
 # --out`).
 
 
-def audited(cases: Sequence[Mapping[str, Any]]) -> list[Run]:
+def audit_offline(cases: Sequence[Mapping[str, Any]]) -> list[Run]:
     """Audit each case that has an answer, without a model and with the default settings."""
     settings = Settings()
     return [run_audit(Case.model_validate(case), settings) for case in cases if case.get("answer")]
@@ -70,14 +70,14 @@ def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
 Row = Mapping[str, Any]
 
 
-def fabricated(cases: Sequence[Row]) -> list[Prediction]:
+def predict_fabricated(cases: Sequence[Row]) -> list[Prediction]:
     """Return a prediction for each labelled reference and each further one the engine flags: is it
     fabricated?
     """
     found: list[Prediction] = []
     for case in cases:
         engine = Counter(
-            audit_citations(case.get("answer") or "", _evidence(case)).invalid_citations
+            audit_citations(case.get("answer") or "", _row_evidence(case)).invalid_citations
         )
         for label in case["labels"].get("citations", ()):
             flagged = engine[label["reference"]] > 0
@@ -100,7 +100,7 @@ def exemptions(cases: Sequence[Row]) -> dict[str, int]:
         "of these not exempt": 0,
     }
     for case in cases:
-        sentences = audit_citations(case["answer"], _evidence(case)).sentences
+        sentences = audit_citations(case["answer"], _row_evidence(case)).sentences
         for claim in case["labels"]["claims"]:
             status = _status(case["answer"], claim["text"], sentences)
             if claim.get("cite_worthy") == "No" and status is not None:
@@ -112,7 +112,7 @@ def exemptions(cases: Sequence[Row]) -> dict[str, int]:
     return counts
 
 
-def _evidence(case: Row) -> list[Evidence]:
+def _row_evidence(case: Row) -> list[Evidence]:
     return [Evidence(id=chunk["id"], text=chunk.get("text", "")) for chunk in case["evidence"]]
 
 
@@ -145,15 +145,15 @@ Judgement = tuple[bool | None, float]
 _WORD = re.compile(r"\w{3,}")
 
 
-class Assessed(NamedTuple):
+class AssessedRow(NamedTuple):
     """A row with its group, and what the auditor found about it."""
 
     row: BenchRow
     group: str
-    found: Assessment
+    found: ClaimAssessment
 
 
-def assessed(rows: Sequence[tuple[BenchRow, str]]) -> list[Assessed]:
+def assess_rows(rows: Sequence[tuple[BenchRow, str]]) -> list[AssessedRow]:
     """Return each row with the auditor's assessment; the evidence of rows that share it is indexed
     once.
     """
@@ -161,11 +161,11 @@ def assessed(rows: Sequence[tuple[BenchRow, str]]) -> list[Assessed]:
     for row, group in rows:
         if index is None or row.evidence != evidence:
             evidence, index = row.evidence, EvidenceIndex(row.evidence)
-        every.append(Assessed(row, group, index.assess(row.claim)))
+        every.append(AssessedRow(row, group, index.assess(row.claim)))
     return every
 
 
-def auditor(each: Assessed, *, rule: bool = True) -> Judgement:
+def auditor(each: AssessedRow, *, rule: bool = True) -> Judgement:
     """Positive where it accuses, so that precision says how often that is right; ranked by the lack
     of support.
 
@@ -179,7 +179,7 @@ def auditor(each: Assessed, *, rule: bool = True) -> Judgement:
     return _DECIDED.get(each.found.verdict) == "accused", 1.0 - each.found.support
 
 
-def decisions(rows: Sequence[Assessed]) -> dict[str, int]:
+def decisions(rows: Sequence[AssessedRow]) -> dict[str, int]:
     """Count what the verdicts decide: claims confirmed, accused and left open, of the true and the
     faulty ones.
     """
@@ -196,7 +196,7 @@ _DECISIONS = ("confirmed", "accused", "not confirmed")
 _DECIDED = {"supported": "confirmed", "contradicted": "accused", "unsupported": "accused"}
 
 
-def contradictions(each: Assessed) -> Judgement:
+def contradictions(each: AssessedRow) -> Judgement:
     """Predict what the evidence contradicts, ranked by the strength of the contradiction, then by
     the lack of support.
     """
@@ -207,15 +207,15 @@ def contradictions(each: Assessed) -> Judgement:
     return found.verdict == "contradicted", 0.9 * strongest + 0.1 * (1 - found.support)
 
 
-def always(_: Assessed) -> Judgement:
+def always(_: AssessedRow) -> Judgement:
     """Return the baseline that always says "not supported"."""
     return True, 0.5
 
 
 def overlap(row: BenchRow) -> float:
     """Return the share of the claim's words that are nowhere in the evidence, 0..1."""
-    words = _words(row.claim)
-    evidence = _words(" ".join(text for _, text in row.evidence))
+    words = _row_words(row.claim)
+    evidence = _row_words(" ".join(text for _, text in row.evidence))
     return len(words - evidence) / len(words) if words else 1.0
 
 
@@ -223,16 +223,16 @@ def overlap_in_window(row: BenchRow) -> float:
     """Return the share of the claim's words that the nearest three neighbouring sentences lack,
     0..1.
     """
-    words, least = _words(row.claim), 1.0
+    words, least = _row_words(row.claim), 1.0
     for _, text in row.evidence:
-        sentences = [_words(text[span.start : span.end]) for span in split_sentences(text)]
+        sentences = [_row_words(text[span.start : span.end]) for span in split_sentences(text)]
         for at in range(len(sentences)):
             near: set[str] = set().union(*sentences[at : at + _WINDOW])
             least = min(least, len(words - near) / len(words) if words else 1.0)
     return least
 
 
-def _words(text: str) -> set[str]:
+def _row_words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
@@ -409,11 +409,11 @@ def _is_ours(row: Row) -> bool:
     return (
         "evidence" in row
         and isinstance(labels, Mapping)
-        and ("clean" in labels or _labelled(row, "verdict"))
+        and ("clean" in labels or _has_claim_labels(row, "verdict"))
     )
 
 
-def _labelled(row: Row, key: str) -> bool:
+def _has_claim_labels(row: Row, key: str) -> bool:
     labels = row.get("labels")
     claims = labels.get("claims") if isinstance(labels, Mapping) else None
     return "evidence" in row and bool(claims) and isinstance(claims, list) and key in claims[0]
@@ -421,7 +421,7 @@ def _labelled(row: Row, key: str) -> bool:
 
 EXPERTQA = Task(
     "ExpertQA",
-    partial(_labelled, key="cite_worthy"),
+    partial(_has_claim_labels, key="cite_worthy"),
     expertqa_rows,
     "support less than complete",
 )
@@ -452,5 +452,10 @@ TASKS: tuple[Task, ...] = (
     EXPERTQA,
     Task("Pairs", _has("premise", "hypothesis", "label"), pair_rows, "not entailed"),
     DEMO_GOLD,
-    Task("Labelled cases", partial(_labelled, key="supported"), labelled_rows, "not supported"),
+    Task(
+        "Labelled cases",
+        partial(_has_claim_labels, key="supported"),
+        labelled_rows,
+        "not supported",
+    ),
 )

@@ -22,7 +22,7 @@ from masis.api.roles import build_roles, exam_standing, resolve_model
 from masis.audit.claims import one_check_each
 from masis.bench import read_rows
 from masis.bench.exam import exam_settings
-from masis.bench.metrics import Estimate, Resamples
+from masis.bench.metrics import MetricEstimate, Resamples
 from masis.bench.report import with_interval
 from masis.bench.rows import BenchRow, Half
 from masis.schema.audit import Claim, ClaimCheck
@@ -43,21 +43,21 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class EstimatedShare:
     """A share with its interval and its base: ``of`` rows or answers."""
 
     name: str
-    estimate: Estimate
+    estimate: MetricEstimate
     of: int
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CutoffPoint:
     """What accepting every claim from this support on would let through and confirm."""
 
     threshold: float
-    faulty_accepted: Estimate
-    true_confirmed: Estimate
+    faulty_accepted: MetricEstimate
+    true_confirmed: MetricEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class VerifierReport:
     """
 
     verifier: str
-    shares: tuple[Share, ...]
-    curve: tuple[Point, ...]
+    shares: tuple[EstimatedShare, ...]
+    curve: tuple[CutoffPoint, ...]
     usage: Usage
     exam: str = ""
 
@@ -82,7 +82,7 @@ class VerifierReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class VerifierComparison:
     """Several verifiers on the same rows of one file."""
 
     task: str
@@ -109,7 +109,7 @@ def compare_verifiers(
     bootstrap: int = 1000,
     seed: int = 20250101,
     on_progress: OnProgress = lambda done, total: None,
-) -> Comparison:
+) -> VerifierComparison:
     """Measure verifiers, named as the setting ``verifier`` takes them, on the same labelled claims
     of a file or folder.
 
@@ -121,28 +121,30 @@ def compare_verifiers(
     used.
     """
     task, rows = read_rows(path, half)
-    rows = _limited(rows, limit)
+    rows = _limit_rows(rows, limit)
     named = [resolve_model(verifier, "verifier", settings) for verifier in verifiers]
     resamples = Resamples([group for _, group in rows], bootstrap, seed)
     reports = []
     for number, verifier in enumerate(named):
         done = number * len(rows)
-        checks, usage = _judged(
+        checks, usage = _judge_rows(
             [row for row, _ in rows], verifier, settings, done, len(named) * len(rows), on_progress
         )
-        report = _report(verifier, [row for row, _ in rows], checks, usage, resamples)
-        exam = line_about(partial(_standing, settings, verifier))
+        report = _verifier_report(verifier, [row for row, _ in rows], checks, usage, resamples)
+        exam = line_about(partial(_exam_status, settings, verifier))
         reports.append(replace(report, exam=exam))
     faulty = sum(row.positive for row, _ in rows)
     groups = len({group for _, group in rows})
-    return Comparison(task.name, half, len(rows), faulty, groups, bootstrap, seed, tuple(reports))
+    return VerifierComparison(
+        task.name, half, len(rows), faulty, groups, bootstrap, seed, tuple(reports)
+    )
 
 
-def _standing(settings: Settings, verifier: str) -> ExamStanding:
+def _exam_status(settings: Settings, verifier: str) -> ExamStanding:
     return exam_standing(exam_settings(settings, verifier))
 
 
-def _limited(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[BenchRow, str]]:
+def _limit_rows(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[BenchRow, str]]:
     if limit is None or len(rows) <= limit:
         return rows
     order = sorted(
@@ -160,7 +162,7 @@ def _limited(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[
     return [(row, group) for row, group in rows if group in kept]
 
 
-def _judged(
+def _judge_rows(
     rows: Sequence[BenchRow],
     verifier: str,
     settings: Settings,
@@ -187,29 +189,31 @@ def _judged(
     return checks, Usage.of(roles.control.calls.since())
 
 
-def _share(part: Array, whole: Array, resamples: Resamples) -> Estimate:
+def _estimate_share(part: Array, whole: Array, resamples: Resamples) -> MetricEstimate:
     """Return the share of ``part`` in ``whole``, both true or false for each row, with its
     interval.
     """
     parts = np.bincount(resamples.member, part & whole, minlength=resamples.number)
     wholes = np.bincount(resamples.member, whole, minlength=resamples.number)
     if not wholes.sum():
-        return Estimate()
+        return MetricEstimate()
     value = float(parts.sum() / wholes.sum())
     if value in (0.0, 1.0):
         # Resamples of nothing are nothing; what can't be excluded follows from the number of
         # independent groups.
         reach = round(EXACT_TAIL ** (1 / int((wholes > 0).sum())), 4)
         return (
-            Estimate(value, 0.0, round(1 - reach, 4)) if value == 0 else Estimate(value, reach, 1.0)
+            MetricEstimate(value, 0.0, round(1 - reach, 4))
+            if value == 0
+            else MetricEstimate(value, reach, 1.0)
         )
-    return Estimate.of(
+    return MetricEstimate.of(
         value,
         [float(parts @ drawn / (wholes @ drawn)) for drawn in resamples.weights if wholes @ drawn],
     )
 
 
-def _report(
+def _verifier_report(
     verifier: str,
     rows: Sequence[BenchRow],
     checks: Sequence[ClaimCheck],
@@ -224,11 +228,11 @@ def _report(
     )
     failed = np.array([check.verdict == "unscored" for check in checks], dtype=bool)
     support = np.array([0.0 if check.support is None else check.support for check in checks])
-    answer_faulty, answer_accepted, first = _answers(rows, faulty, confirmed)
+    answer_faulty, answer_accepted, first = _answer_outcomes(rows, faulty, confirmed)
     every = np.ones(len(rows), dtype=bool)
 
-    def share(name: str, part: Array, whole: Array) -> Share:
-        return Share(name, _share(part, whole, resamples), int(whole.sum()))
+    def share(name: str, part: Array, whole: Array) -> EstimatedShare:
+        return EstimatedShare(name, _estimate_share(part, whole, resamples), int(whole.sum()))
 
     shares = (
         share("faulty accepted", confirmed, faulty),
@@ -241,17 +245,17 @@ def _report(
         share("true answers accepted", answer_accepted, first & ~answer_faulty),
     )
     curve = tuple(
-        Point(
+        CutoffPoint(
             cut,
-            _share(support >= cut, faulty, resamples),
-            _share(support >= cut, ~faulty, resamples),
+            _estimate_share(support >= cut, faulty, resamples),
+            _estimate_share(support >= cut, ~faulty, resamples),
         )
         for cut in CURVE
     )
     return VerifierReport(verifier, shares, curve, usage)
 
 
-def _answers(
+def _answer_outcomes(
     rows: Sequence[BenchRow], faulty: Array, confirmed: Array
 ) -> tuple[Array, Array, Array]:
     """Return for each row whether its answer has a faulty claim, has only confirmed ones, and
@@ -271,12 +275,12 @@ def _answers(
     return any_faulty, all_confirmed, first
 
 
-def render_comparison(found: Comparison) -> str:
+def render_comparison(found: VerifierComparison) -> str:
     """Return the comparison as plain tables, intervals in brackets."""
-    return "\n".join(_lines(found)) + "\n"
+    return "\n".join(_comparison_lines(found)) + "\n"
 
 
-def _lines(found: Comparison) -> Iterator[str]:
+def _comparison_lines(found: VerifierComparison) -> Iterator[str]:
     yield (
         f"{found.task}: {found.half} half, {found.rows} claims, {found.faulty} of them faulty,"
         f" {found.groups} groups, {found.bootstrap} resamples, seed {found.seed}"

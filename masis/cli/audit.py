@@ -16,11 +16,11 @@ import click
 
 from masis.api.batch import (
     AUDITS_A_CALL,
+    AuditFailure,
+    BatchItem,
     Budget,
-    Done,
-    Failed,
-    Job,
-    NotAudited,
+    ItemResult,
+    OverBudget,
     audit_in_processes,
     audit_in_threads,
     guarded_audit,
@@ -34,31 +34,31 @@ from masis.api.roles import (
     with_concurrency,
 )
 from masis.cli import options as shared
-from masis.cli.commands import JobFailed, argument, command, interrupted, option
+from masis.cli.commands import JobFailed, argument, command, end_interrupted, option
 from masis.cli.config import check_named
 from masis.cli.models import download_missing
-from masis.cli.options import Judges, Reading
+from masis.cli.options import FileOptions, Judges
 from masis.cli.output import (
     QUESTION_SHOWN,
     Emit,
     ErrorReport,
     Interruption,
-    Progress,
+    ProgressBar,
     measure_worker,
-    measured,
     say,
+    send_telemetry,
     table,
 )
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.mapping.row import MappedRow
 from masis.datasets.writers.lines import escape_formula, write_line
 from masis.errors import InputError, MasisError
-from masis.llm.estimates import Estimate
+from masis.llm.estimates import CostEstimate
 from masis.schema.calls import REPLAY
 from masis.schema.case import Case
 from masis.schema.review import Standing
 from masis.schema.run import Run
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.cases import shown_flags
 from masis.services.maintenance.health import models_asked
@@ -68,7 +68,7 @@ from masis.views.answer import SEVERITIES
 from masis.views.batches import BatchSummary
 from masis.views.headline import headline
 from masis.views.numbers import dollars, score_text
-from masis.views.words import FLAG, ISSUES, stands
+from masis.views.words import FLAG, ISSUES, status_label
 
 
 @command()
@@ -83,7 +83,7 @@ def audit(
     address: str | None = option(
         "With --engine ray: the cluster. Default: Ray is started here.", metavar="ADDR"
     ),
-    reading: Reading = shared.READING,
+    reading: FileOptions = shared.READING,
     concurrency: int | None = option(
         "How many worker processes audit at once; with models, how many calls at once go to each"
         " provider. Default: 1, or what masis.toml says of the provider.",
@@ -167,7 +167,7 @@ def audit(
 
     Exit code 0: every line was read and audited. 1: some were not. 2: wrong use. 130: interrupted.
     """
-    _refuse(engine)
+    _refuse_engine_options(engine)
     written = {"depth": depth, "record": record}
     judges = Judges(
         judges.models if replay is None else (f"{REPLAY}{replay}", *judges.models),
@@ -179,10 +179,10 @@ def audit(
     if engine == "ray":
         from masis.cli import audit_ray
 
-        audit_ray.run(
+        audit_ray.run_ray_audit(
             cases,
             out,
-            _prepared(judges, concurrency, ask=ask),
+            _prepare_settings(judges, concurrency, ask=ask),
             reading,
             address,
             concurrency,
@@ -200,7 +200,7 @@ def audit(
         raise click.UsageError("--out names the file that is read. Name another.")
     if to == shared.STDIO and emit.as_json:
         raise click.UsageError("--json and '--out -' both write to stdout. Name a file with --out.")
-    settings = _prepared(judges, concurrency, ask=ask)
+    settings = _prepare_settings(judges, concurrency, ask=ask)
     if uses_models(settings):
         concurrency = calls_at_once(settings)
     try:
@@ -222,13 +222,13 @@ def audit(
         limit,
         emit,
     )
-    with measured(settings):
+    with send_telemetry(settings):
         finished = job.run(
             show_traces=bool(click.get_current_context().find_root().params.get("debug"))
         )
     job.report()
     if not finished:
-        interrupted(
+        end_interrupted(
             "Interrupted. What is finished is stored; the same command goes on from here (without"
             " --again)."
         )
@@ -249,7 +249,7 @@ _OF_ENGINE = {
 }
 
 
-def _refuse(engine: str) -> None:
+def _refuse_engine_options(engine: str) -> None:
     """Raise UsageError where an option was given that belongs to the other engine."""
     given = shared.given_options()
     for other, names in _OF_ENGINE.items():
@@ -257,7 +257,7 @@ def _refuse(engine: str) -> None:
             raise click.UsageError(f"{wrong[0]}: goes with --engine {other} only.")
 
 
-def _prepared(judges: Judges, concurrency: int | None, *, ask: bool) -> Settings:
+def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> Settings:
     """Return the settings of the audits, whose models are there and answer. Raises SettingsError
     and JobFailed.
     """
@@ -304,7 +304,7 @@ class _AuditJob:
         self.with_models = uses_models(self.settings)
         self.in_processes = self.concurrency > 1 and not self.with_models
         self.worst = WorstAnswers(self.emit, beside_data=self.out == shared.STDIO)
-        self.progress = Progress(
+        self.progress = ProgressBar(
             "Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size
         )
         self.errors, self.noted = ErrorReport(), False
@@ -314,7 +314,7 @@ class _AuditJob:
         """Do the work; False where it was interrupted."""
         if self.with_models and self.cases != shared.STDIO:
             show_estimate(
-                self.read(), self.cases.stat().st_size, self.settings, self.limit, self._needed
+                self.read(), self.cases.stat().st_size, self.settings, self.limit, self._is_needed
             )
         with ExitStack() as stack:
             write = None
@@ -325,8 +325,8 @@ class _AuditJob:
                 Interruption("Stopping after the audits under way (Ctrl-C again to drop them).")
             )
             stack.enter_context(self.progress)
-            for done in self._audits(self._jobs(stop.stopped), stop.stopped):
-                if isinstance(done.outcome, NotAudited):
+            for done in self._audits(self._jobs(stop.is_stopped), stop.is_stopped):
+                if isinstance(done.outcome, OverBudget):
                     break
                 self._take(done.job, done.outcome, write, show_traces)
         return not stop.asked
@@ -345,7 +345,7 @@ class _AuditJob:
             say(f"{'Issues' if self.out.suffix.lower() == '.csv' else 'Runs'}: {self.out}")
         say(f"Database: {self.database}")
 
-    def _jobs(self, stopping: Callable[[], bool]) -> Iterator[Job]:
+    def _jobs(self, stopping: Callable[[], bool]) -> Iterator[BatchItem]:
         """The cases of the file, each put into the database first; what can't be read is complained
         about.
         """
@@ -366,18 +366,26 @@ class _AuditJob:
                     f"{self.cases}, line {row.number}: {error}" for error in report.conflicts
                 )
                 if not report.conflicts:
-                    yield Job(row.number, row.case, row.end, skip=not self._needed(row.case))
+                    yield BatchItem(
+                        row.number, row.case, row.end, skip=not self._is_needed(row.case)
+                    )
         # the file is of another format, or broke off: say so, keep what was read
         except InputError as error:
             self.errors.add(error)
 
-    def _needed(self, case: Case) -> bool:
-        if self.again or self.workbench.audits.needed(case, self.settings):
+    def _is_needed(self, case: Case) -> bool:
+        if self.again or self.workbench.audits.is_needed(case, self.settings):
             return True
-        run = self.workbench.audits.finished(case, self.settings) if self.retry_errors else None
+        run = (
+            self.workbench.audits.newest_finished(case, self.settings)
+            if self.retry_errors
+            else None
+        )
         return run is not None and run.incomplete
 
-    def _audits(self, jobs: Iterable[Job], stopping: Callable[[], bool]) -> Iterator[Done]:
+    def _audits(
+        self, jobs: Iterable[BatchItem], stopping: Callable[[], bool]
+    ) -> Iterator[ItemResult]:
         if self.in_processes:
             return audit_in_processes(
                 jobs,
@@ -388,7 +396,7 @@ class _AuditJob:
                 prepare=measure_worker,
             )
 
-        def audit_here(job: Job, cancelled: Callable[[], bool]) -> Run | Failed:
+        def audit_here(job: BatchItem, cancelled: Callable[[], bool]) -> Run | AuditFailure:
             """Audit a case; its run is stored as it goes: one cut short is resumed after its last
             finished step.
             """
@@ -405,14 +413,18 @@ class _AuditJob:
         )
 
     def _take(
-        self, job: Job, outcome: Run | Failed | None, write: BinaryIO | None, show_traces: bool
+        self,
+        job: BatchItem,
+        outcome: Run | AuditFailure | None,
+        write: BinaryIO | None,
+        show_traces: bool,
     ) -> None:
         if isinstance(outcome, Run) and self.in_processes:
             try:
                 self.workbench.audits.store_run(shared.operator(), outcome)
             except MasisError as error:
-                outcome = Failed(str(error))
-        if isinstance(outcome, Failed):
+                outcome = AuditFailure(str(error))
+        if isinstance(outcome, AuditFailure):
             self.summary.failed += 1
             self.errors.add(
                 f"{self.cases}, line {job.number}: case {job.case.id!r}: {outcome.message}"
@@ -420,7 +432,7 @@ class _AuditJob:
             if show_traces:
                 say(outcome.trace)
         else:
-            run = outcome or self.workbench.audits.finished(job.case, self.settings)
+            run = outcome or self.workbench.audits.newest_finished(job.case, self.settings)
             if outcome is None:
                 self.summary.count_skipped(run)
             else:
@@ -491,7 +503,7 @@ class WorstAnswers:
         if self._emit.as_json:  # each as it comes: nobody waits for the last
             self._emit(record)
             return
-        where, _ = stands(summary.standing, summary.state, summary.severity)
+        where, _ = status_label(summary.standing, summary.state, summary.severity)
         pressing = (
             _PRESSING.index(summary.standing) if summary.standing in _PRESSING else len(_PRESSING)
         )
@@ -512,7 +524,7 @@ class WorstAnswers:
                 each["stands"],
                 each["headline"],
                 score_text(each["quality"]),
-                shortened(each["question"], QUESTION_SHOWN),
+                shorten(each["question"], QUESTION_SHOWN),
             )
             for each in found
         ]
@@ -521,7 +533,7 @@ class WorstAnswers:
             for each in found
             if each["issues"]
         ]
-        shown = [shortened(issue, 300) for issue in issues[:ISSUES_SHOWN]]
+        shown = [shorten(issue, 300) for issue in issues[:ISSUES_SHOWN]]
         worst = ("", "Worst issues", *shown) if shown else ()
         lines = (*table(("case", "stands", "worst issue", "quality", "question"), rows), *worst)
         if self._beside_data:
@@ -549,7 +561,7 @@ def show_estimate(
     """Show what the cases of a file that are ``needed`` will take, estimated from the first of
     them.
     """
-    total, number, seen, read = Estimate(), 0, 0, 0
+    total, number, seen, read = CostEstimate(), 0, 0, 0
     try:
         for row in rows:
             if row.case is not None:
@@ -568,7 +580,7 @@ def show_estimate(
     skipped = f" ({seen - number:,} were audited before)" if seen > number else ""
     say(
         "Estimate for"
-        f" {'about ' if scale > 1 else ''}{counted(round(number * scale), 'case')}{skipped}: up to"
+        f" {'about ' if scale > 1 else ''}{count_noun(round(number * scale), 'case')}{skipped}: up to"
         f" {round(total.calls * scale):,} calls and {round(total.tokens * scale):,} tokens, {cost}."
         f" Depth {settings.depth}. {UNCHECKED[settings.depth]}"
     )

@@ -10,22 +10,22 @@ from collections.abc import Iterator
 import click
 
 from masis.api.roles import unpriced_models
-from masis.cli.commands import JobFailed, interrupted
-from masis.cli.options import Reading
-from masis.cli.output import ErrorReport, Interruption, Progress, measured, say
+from masis.cli.commands import JobFailed, end_interrupted
+from masis.cli.options import FileOptions
+from masis.cli.output import ErrorReport, Interruption, ProgressBar, say, send_telemetry
 from masis.datasets.lake import Repeats, repeated_ids
 from masis.errors import InputError
 from masis.integrations.ray import RayAudit, Totals, audit_on_ray
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.settings import Settings
 from masis.views.numbers import dollars, duration
 
 
-def run(
+def run_ray_audit(
     cases: str,
     out: str | None,
     settings: Settings,
-    reading: Reading,
+    reading: FileOptions,
     address: str | None,
     workers: int | None,
     max_cost: float | None,
@@ -49,9 +49,9 @@ def run(
         time.monotonic(),
     )
     with (
-        measured(settings),
+        send_telemetry(settings),
         Interruption("Stopping after the audits under way (Ctrl-C again to drop them).") as stop,
-        Progress("Auditing") as progress,
+        ProgressBar("Auditing") as progress,
     ):
         errors = ErrorReport()
 
@@ -74,10 +74,10 @@ def run(
             f"{totals.accepted:,} auto-accepted, {totals.needs_review:,} need review,"
             f" {totals.failed:,} failed"
         )
-        say(f"{counted(totals.cases, 'case')} in {speed}: {came_to}.")
+        say(f"{count_noun(totals.cases, 'case')} in {speed}: {came_to}.")
     if totals.incomplete:
         say(
-            f"{counted(totals.incomplete, 'audit')} left something unscored after a failure: the"
+            f"{count_noun(totals.incomplete, 'audit')} left something unscored after a failure: the"
             " column incomplete."
         )
     if totals.calls:
@@ -92,10 +92,12 @@ def run(
         for line in repeats(repeated_ids(out)):
             say(line)
     if stop.asked and not report.complete:
-        interrupted("Interrupted. What is finished is written; the same command goes on from here.")
+        end_interrupted(
+            "Interrupted. What is finished is written; the same command goes on from here."
+        )
     if totals.failed:
         raise JobFailed(
-            f"{counted(totals.failed, 'case')} could not be audited: see outcome=failed in {out}."
+            f"{count_noun(totals.failed, 'case')} could not be audited: see outcome=failed in {out}."
         )
     if not report.complete and not totals.exhausted:
         raise JobFailed("Not everything was audited. The same command goes on from here.")
@@ -119,7 +121,7 @@ def repeats(found: Repeats) -> Iterator[str]:
     """Name the ids that occur in several rows, with their rows; nothing where there are none."""
     if not found.total:
         return
-    yield f"{counted(found.total, 'id occurs', 'ids occur')} in several rows; each row was audited:"
+    yield f"{count_noun(found.total, 'id occurs', 'ids occur')} in several rows; each row was audited:"
     for each in found.named:
         rows = (
             f"{source}, row {row}{f' from {offset:,}' if offset else ''}"

@@ -39,18 +39,18 @@ class JobFailed(click.ClickException):
     """The job failed, wholly or in part; the message says so. Exit code 1."""
 
 
-def interrupted(message: str) -> NoReturn:
+def end_interrupted(message: str) -> NoReturn:
     """End a command that a person stopped, and say how it goes on."""
     say(message)
     raise click.exceptions.Exit(INTERRUPTED)
 
 
-class _Declared(NamedTuple):
+class _DeclaredParameter(NamedTuple):
     kind: type[click.Parameter]
     names: tuple[str, ...]
     settings: dict[str, Any]
 
-    def made(self, name: str, annotation: Any) -> click.Parameter:
+    def make(self, name: str, annotation: Any) -> click.Parameter:
         given = {**_settings_of(annotation, self.kind), **self.settings}
         if within := given.pop("within", None):
             ranged = click.FloatRange if given["type"] is float else click.IntRange
@@ -74,14 +74,16 @@ def option(text: str, *names: str, **settings: Any) -> Any:
     """
     default = settings.get("default")
     shown = default not in (None, "", ()) and not isinstance(default, bool)
-    return _Declared(click.Option, names, {"help": text, "show_default": shown, **settings})
+    return _DeclaredParameter(
+        click.Option, names, {"help": text, "show_default": shown, **settings}
+    )
 
 
 def argument(**settings: Any) -> Any:
     """Declare an argument as the default of a parameter: one that must be there, unless
     ``required=False``.
     """
-    return _Declared(click.Argument, (), settings)
+    return _DeclaredParameter(click.Argument, (), settings)
 
 
 def options(make: Callable[..., Any], **changed: Any) -> Any:
@@ -89,10 +91,10 @@ def options(make: Callable[..., Any], **changed: Any) -> Any:
 
     They are the defaults of the parameters of ``make``, or ``changed`` ones.
     """
-    return _Group(*_read(make, changed))
+    return _Group(*_read_parameters(make, changed))
 
 
-def _read(
+def _read_parameters(
     function: Callable[..., Any], changed: Mapping[str, Any]
 ) -> tuple[list[click.Parameter], Callable[..., Any]]:
     """Return the options that the parameters of a function declare, and the function that takes
@@ -105,8 +107,8 @@ def _read(
         if isinstance(declared, _Group):
             groups[each.name] = declared
             parameters += declared.parameters
-        elif isinstance(declared, _Declared):
-            parameters.append(declared.made(each.name, hints[each.name]))
+        elif isinstance(declared, _DeclaredParameter):
+            parameters.append(declared.make(each.name, hints[each.name]))
 
     def call(**given: Any) -> Any:
         values = {
@@ -129,7 +131,7 @@ def command(
 
     def made(function: Callable[..., None]) -> click.Command:
         text = help_text(function.__doc__ or "")
-        parameters, call = _read(function, {})
+        parameters, call = _read_parameters(function, {})
         built = click.Command(
             name or function.__name__.replace("_", "-"),
             callback=call,
@@ -266,7 +268,7 @@ class CommandGroup(click.Group):
                 (error.format_message() if isinstance(error, click.ClickException) else str(error)),
             )
         except KeyboardInterrupt:
-            interrupted("Interrupted.")
+            end_interrupted("Interrupted.")
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except OSError as error:

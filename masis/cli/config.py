@@ -19,11 +19,11 @@ from masis.cli.commands import CommandGroup, JobFailed, argument, command, optio
 from masis.cli.options import Judges
 from masis.cli.output import Emit, say
 from masis.errors import MissingExtra, MissingKey, MissingModel, SettingsError
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.critic import ROLE, grader_names
 from masis.settings import (
     GROUPS,
-    Loaded,
+    LoadedSettings,
     config_file,
     config_places,
     database_path,
@@ -32,23 +32,23 @@ from masis.settings import (
     secrets_file,
 )
 from masis.settings.names import OTHER_VARIABLES
-from masis.settings.ranges import spelled
-from masis.settings.reference import Row, all_rows, rows, template
+from masis.settings.ranges import value_text
+from masis.settings.reference import SettingRow, all_rows, rows, template
 
 Check = Callable[[], object]
 
 DEFAULT_FILE = Path("masis.toml")
 
 
-def check_named(loaded: Loaded) -> None:
+def check_named(loaded: LoadedSettings) -> None:
     """Raise SettingsError where an audit's settings name something that does not exist, with the
     place.
     """
-    if errors := _misnamed(loaded):
+    if errors := _name_errors(loaded):
         raise SettingsError("\n".join(errors))
 
 
-def _misnamed(loaded: Loaded, more: Iterable[tuple[str, Check]] = ()) -> list[str]:
+def _name_errors(loaded: LoadedSettings, more: Iterable[tuple[str, Check]] = ()) -> list[str]:
     """Return the errors in what the settings of an audit name, each with the place, and those of
     ``more`` checks.
 
@@ -62,7 +62,7 @@ def _misnamed(loaded: Loaded, more: Iterable[tuple[str, Check]] = ()) -> list[st
     ]
     checks: list[tuple[str, Check]] = [*roles, *more]
     checks.append(
-        ("output_validator", partial(output_validation.chosen, settings.output_validator))
+        ("output_validator", partial(output_validation.validator_named, settings.output_validator))
     )
     for setting, check in checks:
         try:
@@ -75,10 +75,10 @@ def _misnamed(loaded: Loaded, more: Iterable[tuple[str, Check]] = ()) -> list[st
     return errors
 
 
-def _misnamed_anywhere(loaded: Loaded) -> list[str]:
+def _misnamed_anywhere(loaded: LoadedSettings) -> list[str]:
     """Return the errors in whatever the settings name, the graders of screenings included."""
     names = grader_names(loaded.settings)
-    return _misnamed(
+    return _name_errors(
         loaded,
         (
             ("screening_graders", partial(resolve_model, name, ROLE, loaded.settings))
@@ -141,7 +141,7 @@ def show(
         },
     }
     lines = [
-        f"Configuration file  {loaded.file or f'none (looked for {_spoken()})'}",
+        f"Configuration file  {loaded.file or f'none (looked for {_config_places_text()})'}",
         f"Secrets file        {secrets or 'none'}",
         f"Database            {database}",
     ]
@@ -152,7 +152,7 @@ def show(
         for row in settings:
             lines.append(
                 f"{'*' if row.changed else ' '} {row.name:<{name}}  {row.spelled:<{value}} "
-                f" {_origin(row)}"
+                f" {_value_origin(row)}"
             )
     lines += [
         "",
@@ -185,7 +185,9 @@ def check(
     if file is not None and not file.exists():
         raise click.UsageError(f"{file}: does not exist. Check the name and the folder.")
     if found is None:
-        raise click.UsageError(f"There is no file to check: none of {_spoken()} is there.")
+        raise click.UsageError(
+            f"There is no file to check: none of {_config_places_text()} is there."
+        )
     loaded = load(environment={}, file=found)
     if errors := _misnamed_anywhere(loaded):
         raise SettingsError("\n".join(errors))
@@ -194,7 +196,7 @@ def check(
     )
     emit({"file": found, "settings": number})
     say(
-        f"{found}: in order. It sets {counted(number, 'setting')}; 'masis config show' shows what"
+        f"{found}: in order. It sets {count_noun(number, 'setting')}; 'masis config show' shows what"
         " applies."
     )
 
@@ -228,12 +230,12 @@ def init(
     say(f"{out}: written. Uncomment what you want to change; 'masis config check' checks it.")
 
 
-def _origin(row: Row) -> str:
+def _value_origin(row: SettingRow) -> str:
     """Return where a value comes from; of a provider's key whether it is there, never the key."""
     if row.origin.kind == "default":
         return "default"
     place = (
-        f"{row.origin.place} (default: {spelled(row.default)})"
+        f"{row.origin.place} (default: {value_text(row.default)})"
         if row.default is not None
         else row.origin.place
     )
@@ -242,7 +244,7 @@ def _origin(row: Row) -> str:
     return place
 
 
-def _spoken() -> str:
+def _config_places_text() -> str:
     return ", ".join(map(str, config_places()))
 
 

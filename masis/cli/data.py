@@ -16,12 +16,12 @@ import click
 
 from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, option, options
-from masis.cli.options import Reading
-from masis.cli.output import Emit, ErrorReport, Progress, say, table
+from masis.cli.options import FileOptions
+from masis.cli.output import Emit, ErrorReport, ProgressBar, say, table
 from masis.datasets import loading
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection, manifest_bytes
 from masis.datasets.exports.formats import FORMATS
-from masis.datasets.exports.splits import SPLITS, Shares
+from masis.datasets.exports.splits import SPLITS, SplitShares
 from masis.datasets.lake import is_lake
 from masis.datasets.mapping.profile import profile_text
 from masis.datasets.mapping.reader import read_any
@@ -30,7 +30,7 @@ from masis.datasets.writers.lines import case_line, write_line
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.reading import FIELDS, SPLIT, columns_in
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.arrivals.lake import LakeService
 from masis.services.records import CaseFilter
@@ -45,7 +45,7 @@ _WIDE = 100
 """Characters of a text that it shows."""
 
 
-def _share(value: str | float) -> float:
+def _parse_share(value: str | float) -> float:
     """Return a share that is written as ``2%`` or ``0.02``: above 0 and at most 1. Raises
     BadParameter.
     """
@@ -63,7 +63,7 @@ def _share(value: str | float) -> float:
 @command(name="import")
 def import_files(
     files: tuple[Path | str, ...] = argument(required=True, metavar="FILE...", type=shared.place),
-    reading: Reading = shared.READING,
+    reading: FileOptions = shared.READING,
     dry_run: bool = option("Show the first rows as they would be read, and every problem."),
     suggest: bool = option(
         "Propose how to read the file: a whole map, and two cases as they would be read."
@@ -76,7 +76,7 @@ def import_files(
     ),
     sample: float | None = option(
         "Of a folder of audited cases: draw 2% of what was auto-accepted.",
-        type=_share,
+        type=_parse_share,
         metavar="SHARE",
     ),
     seed: int = option("Draws the sample.", default=0),
@@ -124,16 +124,18 @@ def import_files(
         raise click.UsageError("--needs-review and --sample are for a folder of audited cases.")
     if suggest or save is not None:
         for file in paths:
-            with shared.spooled(file) as path:
-                _suggest(path, _named(file), reading.sheet, save, emit)
+            with shared.spool_stdin(file) as path:
+                _suggest(path, _data_file_name(file), reading.sheet, save, emit)
         return
     if dry_run:
         for lake in lakes:
-            found = LakeService.counts(lake)
+            found = LakeService.count_outcomes(lake)
             emit({"file": lake, **found})
             say(f"{lake}: {_amounts(found)}. Nothing is stored.")
         if failed := sum(_try(file, reading, emit) for file in paths):
-            raise JobFailed(f"{counted(failed, 'row')} can't be imported, for the reasons above.")
+            raise JobFailed(
+                f"{count_noun(failed, 'row')} can't be imported, for the reasons above."
+            )
         return
     database, errors = database_path(db), ErrorReport()
     workbench = shared.open_workbench(database)
@@ -142,8 +144,8 @@ def import_files(
         for lake in lakes
     )
     for file in paths:
-        with shared.spooled(file) as path:
-            stored += _import_cases(path, _named(file), reading, workbench, errors, emit)
+        with shared.spool_stdin(file) as path:
+            stored += _import_cases(path, _data_file_name(file), reading, workbench, errors, emit)
     say(f"Database: {database}")
     errors.end("Everything else is stored." if stored else "Nothing was stored.")
 
@@ -155,11 +157,11 @@ def _amounts(counts: Mapping[Any, int]) -> str:
 
 
 def _say_imported(name: str, imported: int, there: int, words: str = "") -> None:
-    more = f", {counted(there, 'case')} there already" if there else ""
-    say(f"{name}: {counted(imported, 'case')} imported{words and f' ({words})'}{more}.")
+    more = f", {count_noun(there, 'case')} there already" if there else ""
+    say(f"{name}: {count_noun(imported, 'case')} imported{words and f' ({words})'}{more}.")
 
 
-def _named(file: Path) -> str:
+def _data_file_name(file: Path) -> str:
     return "stdin" if file == shared.STDIO else str(file)
 
 
@@ -173,7 +175,7 @@ def _import_lake(
     emit: Emit,
 ) -> int:
     """Import a folder of audited cases; return how many of them are stored."""
-    with Progress("Importing", sum(LakeService.counts(lake).values())) as progress:
+    with ProgressBar("Importing", sum(LakeService.count_outcomes(lake).values())) as progress:
         done = workbench.lake.bring_in(
             shared.operator(),
             lake,
@@ -193,14 +195,14 @@ def _import_lake(
     return sum(done.imported.values()) + done.unchanged
 
 
-def _try(file: Path, reading: Reading, emit: Emit) -> int:
+def _try(file: Path, reading: FileOptions, emit: Emit) -> int:
     """Show what would be read: a summary and three cases on stdout, every problem on stderr; return
     the bad rows.
     """
-    name, errors = _named(file), ErrorReport()
+    name, errors = _data_file_name(file), ErrorReport()
     found, shown, bad = Counter[str](), list[str](), 0
     try:
-        with shared.spooled(file) as path:
+        with shared.spool_stdin(file) as path:
             for row in read_any(
                 path, reading.profile, reading.names, name=name, sheet=reading.sheet
             ):
@@ -226,8 +228,10 @@ def _try(file: Path, reading: Reading, emit: Emit) -> int:
         errors.add(error)
         bad += 1
     emit({"file": name, **found, "refused": bad}, (*shown, _amounts(found)))
-    cases = counted(found["read as cases"], "case")
-    say(f"{name}: {cases} would be imported, {counted(bad, 'row')} would not. Nothing is stored.")
+    cases = count_noun(found["read as cases"], "case")
+    say(
+        f"{name}: {cases} would be imported, {count_noun(bad, 'row')} would not. Nothing is stored."
+    )
     return bad
 
 
@@ -251,7 +255,7 @@ def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: 
         keys = ", ".join(found.row)
         raise JobFailed(
             f"{name}: nothing in the first row looks like a question with evidence (it holds"
-            f" {shortened(keys, 300)}). Name them: --map query=KEY --map evidence=KEY."
+            f" {shorten(keys, 300)}). Name them: --map query=KEY --map evidence=KEY."
         )
     read = read_any(path, None, found.names, name=name, sheet=sheet)
     rows = islice((row for row in read if row.case or row.problems), 2)
@@ -269,7 +273,7 @@ def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: 
     }
     if left := [key for key in found.row if key not in used and key not in FIELDS]:
         say(
-            f"Not mapped: {shortened(', '.join(left), 300)}. An id is named by --map id=KEY, else"
+            f"Not mapped: {shorten(', '.join(left), 300)}. An id is named by --map id=KEY, else"
             " made of the content."
         )
     if save is not None:
@@ -291,15 +295,14 @@ def _as_read(case: Case) -> Iterator[str]:
     answer = " ".join(
         (case.answer or unanswered_words(case) or "none: an audit drafts one").split()
     )
-    yield f"id        {shortened(case.id, _WIDE)}"
-    yield f"question  {shortened(' '.join(case.query.split()), _WIDE)}"
-    yield f"answer    {shortened(answer, _WIDE)}"
+    yield f"id        {shorten(case.id, _WIDE)}"
+    yield f"question  {shorten(' '.join(case.query.split()), _WIDE)}"
+    yield f"answer    {shorten(answer, _WIDE)}"
     if case.model_reasoning:
-        yield f"reasoning {shortened(' '.join(case.model_reasoning.split()), _WIDE)} (not audited)"
+        yield f"reasoning {shorten(' '.join(case.model_reasoning.split()), _WIDE)} (not audited)"
     for chunk in case.evidence[:2]:
         yield (
-            f"evidence  [{shortened(chunk.id, 20)}]"
-            f" {shortened(' '.join(chunk.text.split()), _WIDE)}"
+            f"evidence  [{shorten(chunk.id, 20)}] {shorten(' '.join(chunk.text.split()), _WIDE)}"
         )
     if len(case.evidence) > 2:
         yield f"          and {len(case.evidence) - 2:,} more"
@@ -307,13 +310,18 @@ def _as_read(case: Case) -> Iterator[str]:
 
 
 def _import_cases(
-    path: Path, name: str, reading: Reading, workbench: Workbench, errors: ErrorReport, emit: Emit
+    path: Path,
+    name: str,
+    reading: FileOptions,
+    workbench: Workbench,
+    errors: ErrorReport,
+    emit: Emit,
 ) -> int:
     """Import a file of cases; return how many of them are stored."""
     added = unchanged = refused = 0
     noted = False
     try:
-        with Progress("Importing", path.stat().st_size) as progress:
+        with ProgressBar("Importing", path.stat().st_size) as progress:
             steps = workbench.imports.add_file(
                 shared.operator(),
                 path,
@@ -336,16 +344,16 @@ def _import_cases(
     return added + unchanged
 
 
-def _shares(value: str | Shares) -> Shares:
+def _shares(value: str | SplitShares) -> SplitShares:
     """Return shares of train, validation and test, written as ``80/10/10``. Raises BadParameter."""
-    if isinstance(value, Shares):
+    if isinstance(value, SplitShares):
         return value
     parts = value.split("/")
     if len(parts) != 3 or not all(
         each.isascii() and each.isdigit() and len(each) < 4 for each in parts
     ):
         raise shared.wrong(value, "write the shares as 80/10/10.")
-    shares = Shares(*map(int, parts))
+    shares = SplitShares(*map(int, parts))
     if sum(shares) != 100:
         raise shared.wrong(value, f"the shares sum up to {sum(shares)}, not to 100.")
     return shares
@@ -357,7 +365,7 @@ SIDES = click.Choice(SPLITS)
 def _selection(
     cases: CaseFilter = shared.filter_options("those that a person decided", DECIDED),
     split: str | None = option("Only one side of the split by question.", type=SIDES),
-    shares: Shares = option(
+    shares: SplitShares = option(
         "Shares of train, validation and test.", default="80/10/10", type=_shares, metavar="SHARES"
     ),
 ) -> Selection:
@@ -435,7 +443,7 @@ def export(
     if count := workbench.exports.shows_hidden(form, None if form in WHOLE else selection):
         say(
             "Warning: the team's policy hides from reviewers what this shows of"
-            f" {counted(count, 'undecided case')}: what audits found. Don't give it to anybody who"
+            f" {count_noun(count, 'undecided case')}: what audits found. Don't give it to anybody who"
             " still decides them."
         )
     if form in WHOLE:
@@ -444,9 +452,9 @@ def export(
             for lines, text in enumerate(_whole_lines(form, workbench), 1):  # noqa: B007 (counts)
                 write_line(text, stream)
         emit({"lines": lines, "file": out})
-        say(f"{counted(lines, 'line')} written{_to(out)}.")
+        say(f"{count_noun(lines, 'line')} written{_to(out)}.")
         return
-    with Progress("Exporting", workbench.cases.count(selection.cases)) as progress:
+    with ProgressBar("Exporting", workbench.cases.count(selection.cases)) as progress:
         exported = workbench.exports.write_file(
             shared.operator(), out, form, selection, encoding=encoding, on_case=progress.move
         )
@@ -474,7 +482,7 @@ def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
     emit(manifest)
     counts = manifest["counts"]
     say(
-        f"{counted(counts['rows'], 'row')} of {counted(counts['cases'], 'case')} written{_to(out)}."
+        f"{count_noun(counts['rows'], 'row')} of {count_noun(counts['cases'], 'case')} written{_to(out)}."
     )
     for reason, number in counts["left_out"].items():
         hint = " --format decided has a row for every decided case." if reason == "no label" else ""
@@ -539,7 +547,7 @@ def freeze(
 
     Exit code 0: frozen. 1: the name is taken, or no case that matches gives a row.
     """
-    with Progress("Freezing", workbench.cases.count(selection.cases)) as progress:
+    with ProgressBar("Freezing", workbench.cases.count(selection.cases)) as progress:
         version = workbench.datasets.freeze(
             shared.operator(by),
             name,
@@ -551,8 +559,8 @@ def freeze(
         )
     emit(version.model_dump(mode="json", exclude={"manifest"}))
     say(
-        f"Dataset version {name} is frozen: {counted(version.rows, 'row')} of"
-        f" {counted(version.cases, 'case')}."
+        f"Dataset version {name} is frozen: {count_noun(version.rows, 'row')} of"
+        f" {count_noun(version.cases, 'case')}."
     )
 
 
@@ -587,7 +595,7 @@ def show(
     """
     manifest = workbench.store.datasets.get(name).manifest
     emit(manifest, [json.dumps(manifest, ensure_ascii=False, indent=2)])
-    say(f"{name} is {workbench.store.datasets.lost(name)}.")
+    say(f"{name} is {workbench.store.datasets.count_lost(name)}.")
 
 
 @command("Say which cases two versions differ in: added, removed, relabelled.", group=dataset)
@@ -637,7 +645,7 @@ def export_version(
     """
     version = workbench.store.datasets.get(name)
     _check_out(version.form, out, emit)
-    with Progress("Exporting", version.cases) as progress:
+    with ProgressBar("Exporting", version.cases) as progress:
         exported = workbench.datasets.write(shared.operator(), name, out, on_case=progress.move)
     _say_what(exported.manifest, out, emit)
 

@@ -18,15 +18,15 @@ import click
 
 from masis.audit.acceptance import RULE_VERSION
 from masis.cli import options as shared
-from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
+from masis.cli.commands import CommandGroup, JobFailed, argument, command, end_interrupted, option
 from masis.cli.options import Judges
-from masis.cli.output import Emit, Interruption, Progress, plain, say
+from masis.cli.output import Emit, Interruption, ProgressBar, plain, say
 from masis.datasets.writers.files import whole_file
 from masis.errors import StoreError
 from masis.integrations.dspy import programs
 from masis.schema.retention import Purge, PurgePlan, RetentionRule
 from masis.schema.review import LogCheck, SubjectCheck
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.maintenance import backups
 from masis.services.maintenance.health import without_database
@@ -152,7 +152,7 @@ def verify_log(
         _say_compared(grades, "screening entry", "screening entries", "screening and grade")
     wrong = [*check.broken, *graded.broken, *about.broken, *grades.broken]
     if note is not None and note.exists():
-        wrong += _missing(workbench.reviews, check, note)
+        wrong += _missing_log_entries(workbench.reviews, check, note)
     if secret and not sign:
         wrong += workbench.reviews.check_signatures(secret).broken
     signed = None
@@ -161,7 +161,7 @@ def verify_log(
     if not wrong and secret is not None:
         if sign or new_key is not None:
             new = workbench.reviews.sign(shared.operator(), secret)
-            say(f"{counted(new, 'entry', 'entries')} signed that had no signature.")
+            say(f"{count_noun(new, 'entry', 'entries')} signed that had no signature.")
         signatures = workbench.reviews.check_signatures(secret)
         wrong += signatures.broken
         signed = signatures.signed
@@ -171,7 +171,7 @@ def verify_log(
         say(problem)
     if wrong:
         raise JobFailed(
-            f"The decision log is not intact: {counted(len(wrong), 'problem')}, listed above."
+            f"The decision log is not intact: {count_noun(len(wrong), 'problem')}, listed above."
         )
     say("The decision log is intact.")
     if note is not None:
@@ -180,9 +180,9 @@ def verify_log(
 
 
 def _say_compared(found: SubjectCheck, one: str, many: str, what: str) -> None:
-    say(f"{counted(found.checked, one, many)} compared with {what}.")
+    say(f"{count_noun(found.checked, one, many)} compared with {what}.")
     for reason, count in found.not_checkable.items():
-        say(f"{counted(count, one, many)} not checkable: {reason}.")
+        say(f"{count_noun(count, one, many)} not checkable: {reason}.")
 
 
 @contextlib.contextmanager
@@ -228,7 +228,7 @@ def _make_key(file: Path) -> bytes:
     return key.encode()
 
 
-def _missing(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
+def _missing_log_entries(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
     """Yield what the log lacks of what was noted earlier. Raises JobFailed where nothing is noted
     in that file.
     """
@@ -241,7 +241,7 @@ def _missing(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
         ) from error
     if check.length < length:
         yield (
-            f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the"
+            f"the log has {count_noun(check.length, 'entry', 'entries')}, {length:,} were noted: the"
             " end was cut off"
         )
     elif length > 0:
@@ -308,7 +308,7 @@ def purge(
     record: dict[str, Any] = {"plan": in_json, "removed": None, "programs": old}
     emit.lines(_plan_lines(workbench, plan, listed=listed))
     if old:
-        critics = counted(len(old), "compiled critic or reviser", "compiled critics or revisers")
+        critics = count_noun(len(old), "compiled critic or reviser", "compiled critics or revisers")
         kept = f"which may hold texts of cases; delete files that are not in use from {folder}"
         emit.lines((f"  stays  {critics}: {', '.join(old)}", f"         {kept}"))
     if dry_run or not plan.goes:
@@ -320,14 +320,14 @@ def purge(
     shared.confirm("Remove this for good?", yes=yes)
     with (
         Interruption("Stopping after the batch under way.") as stop,
-        Progress("Removing", len(plan.goes)) as progress,
+        ProgressBar("Removing", len(plan.goes)) as progress,
     ):
         done = workbench.retention.purge(
             shared.operator(by),
             rule,
             how="command",
-            on_batch=lambda to: progress.move(to, counted(to, "record")),
-            stopped=stop.stopped,
+            on_batch=lambda to: progress.move(to, count_noun(to, "record")),
+            stopped=stop.is_stopped,
             shrink=shrink,
         )
     gone, file = done.purge, done.shrunk
@@ -335,7 +335,7 @@ def purge(
     emit(record | {"removed": gone, "file": file}, [line] if line else ())
     if gone is not None and gone.runs < plan.runs:
         say(
-            f"{counted(plan.runs - gone.runs, 'run')} stayed: decided, resumed, or left when it was"
+            f"{count_noun(plan.runs - gone.runs, 'run')} stayed: decided, resumed, or left when it was"
             " stopped."
         )
     if done.lingers:
@@ -350,15 +350,15 @@ def purge(
             f" now{why}."
         )
     if stop.asked:
-        interrupted("Interrupted. The same command goes on from here.")
+        end_interrupted("Interrupted. The same command goes on from here.")
 
 
 def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Iterator[str]:
-    yield f"{_rule_words(plan.rule)}, of {counted(plan.runs_in_all, 'run')}"
+    yield f"{_rule_words(plan.rule)}, of {count_noun(plan.runs_in_all, 'run')}"
     yield f"  goes   {_amount(plan)}"
     if plan.waiting:
         yield (
-            f"         {counted(plan.waiting, 'of them', 'of them')} needing review; --keep-waiting"
+            f"         {count_noun(plan.waiting, 'of them', 'of them')} needing review; --keep-waiting"
             " keeps those"
         )
     reasons = {
@@ -366,7 +366,7 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
         "waiting": "since a person has yet to decide",
     }
     for why, number in plan.kept.items():
-        yield f"  stays  {counted(number, 'of these', 'of these')} {reasons[why]}"
+        yield f"  stays  {count_noun(number, 'of these', 'of these')} {reasons[why]}"
     yield (
         "  stays  cases, decisions, metrics of every audit, the execution log;"
         f" {workbench.database}"
@@ -377,14 +377,14 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
 
 
 def _rule_words(rule: RetentionRule) -> str:
-    age = f"older than {counted(rule.days, 'day')}" if rule.days else "all that has ended"
+    age = f"older than {count_noun(rule.days, 'day')}" if rule.days else "all that has ended"
     return f"Ended before {moment(rule.cutoff)} UTC ({age})"
 
 
 def _amount(of: PurgePlan | Purge) -> str:
     """Return how much goes, or went, in words."""
     amounts = {"runs": of.runs, "screenings": of.screenings, **of.parts.model_dump()}
-    words = [counted(count, name.removesuffix("s")) for name, count in amounts.items() if count]
+    words = [count_noun(count, name.removesuffix("s")) for name, count in amounts.items() if count]
     return f"{', '.join(words) or 'nothing'}: {file_size(of.bytes)}"
 
 
@@ -522,8 +522,8 @@ def case(
     done = workbench.reviews.redact_case(shared.operator(by), case_id, reason)
     emit({"case": case_id, **plain(done)})
     say(
-        f"Case {case_id} is redacted: {counted(done.entries, 'decision')},"
-        f" {counted(done.runs, 'run')} and {counted(done.drafts, 'field')} of drafts with it. Entry"
+        f"Case {case_id} is redacted: {count_noun(done.entries, 'decision')},"
+        f" {count_noun(done.runs, 'run')} and {count_noun(done.drafts, 'field')} of drafts with it. Entry"
         f" {done.entry.id} of the decision log records it."
     )
 
@@ -575,7 +575,7 @@ def reassess(
     Exit code 0: done, or nothing to do. 1: it could not be done, or you said no. 2: wrong use. 130:
     interrupted; what was reassessed by then stays, and the same command goes on from there.
     """
-    planned = _reassessed(workbench, "Looking", by=by, apply=False, again=again)
+    planned = _reassess_with_progress(workbench, "Looking", by=by, apply=False, again=again)
     over = dry_run or not planned.total
     _show(planned, emit if over else Emit(as_json=False))
     if over:
@@ -585,31 +585,31 @@ def reassess(
             else "There is nothing to reassess."
         )
         return
-    question = f"Reassess {counted(planned.total, 'case')} by rule {RULE_VERSION}?"
+    question = f"Reassess {count_noun(planned.total, 'case')} by rule {RULE_VERSION}?"
     shared.confirm(question, "Nothing was changed.", yes=yes)
-    _show(_reassessed(workbench, "Reassessing", by=by, apply=True, again=again), emit)
+    _show(_reassess_with_progress(workbench, "Reassessing", by=by, apply=True, again=again), emit)
 
 
-def _reassessed(
+def _reassess_with_progress(
     workbench: Workbench, title: str, *, by: str | None, apply: bool, again: bool
 ) -> Reassessment:
     waiting = workbench.reassessment.waiting(again=again)
     with (
         Interruption("Stopping after the batch under way.") as stop,
-        Progress(title, waiting) as progress,
+        ProgressBar(title, waiting) as progress,
     ):
         found = workbench.reassessment.run(
             shared.operator(by),
             apply=apply,
             again=again,
             on_progress=lambda so_far: progress.move(
-                so_far.done, counted(so_far.changed, "change")
+                so_far.done, count_noun(so_far.changed, "change")
             ),
-            stopped=stop.stopped,
+            stopped=stop.is_stopped,
         )
     if stop.asked:
         _show(found, Emit(as_json=False))
-        interrupted("Interrupted. The same command goes on from here.")
+        end_interrupted("Interrupted. The same command goes on from here.")
     return found
 
 

@@ -13,13 +13,13 @@ import click
 from masis.cli import options as shared
 from masis.cli.commands import JobFailed, argument, command, option, options
 from masis.cli.options import Names
-from masis.cli.output import QUESTION_SHOWN, Emit, Progress, say, table
+from masis.cli.output import QUESTION_SHOWN, Emit, ProgressBar, say, table
 from masis.datasets.readers.decisions import read_decisions
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
 from masis.schema.review import LogEntry, Verdict, answer_name, decided_about
 from masis.schema.run import Iteration
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.cases import CaseView
 from masis.services.decision_rules import OTHER, reasons_for
@@ -30,7 +30,13 @@ from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person, what_failed
-from masis.views.words import REASONING, REASONING_SHOWN, stands, unanswered_words, verdict_word
+from masis.views.words import (
+    REASONING,
+    REASONING_SHOWN,
+    status_label,
+    unanswered_words,
+    verdict_word,
+)
 
 NOTE = option("Anything else worth recording.", default="")
 
@@ -73,8 +79,8 @@ def queue(
     for row in rows:  # what an audit found is empty where it is hidden
         worst = (row.headline or "").partition("\n")[0]
         quality = "" if row.quality is None else score_text(row.quality)
-        where, _ = stands(row.standing, row.state, row.severity)
-        cells.append((row.id, where.text, worst, quality, shortened(row.query, QUESTION_SHOWN)))
+        where, _ = status_label(row.standing, row.state, row.severity)
+        cells.append((row.id, where.text, worst, quality, shorten(row.query, QUESTION_SHOWN)))
     emit(list(rows), table(("case", "stands", "worst issue", "quality", "question"), cells))
 
 
@@ -99,7 +105,7 @@ def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) ->
 
 def _as_lines(view: CaseView) -> Iterator[str]:
     iteration = view.run.iterations[0] if view.run and view.run.iterations else None
-    word, more = stands(view.summary.standing, view.state, view.summary.severity)
+    word, more = status_label(view.summary.standing, view.state, view.summary.severity)
     yield " · ".join(
         filter(None, (view.case.id, word.text, more, f"version {view.summary.version}"))
     )
@@ -123,8 +129,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
     if view.case.model_reasoning:
         yield from ("", REASONING.text)
         yield from (
-            f"  {line}"
-            for line in shortened(view.case.model_reasoning, REASONING_SHOWN).splitlines()
+            f"  {line}" for line in shorten(view.case.model_reasoning, REASONING_SHOWN).splitlines()
         )
     decided = view.decision.decision if view.decision else None
     if decided is not None and decided.corrected_answer is not None:
@@ -134,7 +139,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
     for chunk in view.case.evidence:
         yield (
             f"  [{chunk.id}]"
-            f" {shortened(' '.join(chunk.text.split()), 300) or chunk.source or 'no text'}"
+            f" {shorten(' '.join(chunk.text.split()), 300) or chunk.source or 'no text'}"
         )
     if view.machine_hidden:
         yield from (
@@ -142,7 +147,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
             "What the audit found is hidden until your decision: the team's policy says so.",
         )
     elif iteration is not None:
-        yield from _found(iteration)
+        yield from _iteration_lines(iteration)
         for each in view.run.iterations[1:] if view.run else ():
             name, quality = (
                 answer_name(each.iteration_number).capitalize(),
@@ -155,17 +160,17 @@ def _as_lines(view: CaseView) -> Iterator[str]:
         yield from ("", "Log", *(f"  {_entry_line(entry)}" for entry in view.history))
 
 
-def _found(iteration: Iteration) -> Iterator[str]:
+def _iteration_lines(iteration: Iteration) -> Iterator[str]:
     scores = (("quality", iteration.quality_score), ("confidence", iteration.critique.confidence))
     yield from ("", "Audit: " + ", ".join(f"{name} {score_text(value)}" for name, value in scores))
     for check in iteration.claims:
         yield (
-            f"  {verdict_word(check).text:<16} {shortened(' '.join(check.claim.text.split()), 200)}"
+            f"  {verdict_word(check).text:<16} {shorten(' '.join(check.claim.text.split()), 200)}"
         )
     if iteration.issues:
         yield from ("", "Issues")
     for issue in sorted(iteration.issues, key=lambda issue: not issue.major):
-        yield f"  {issue.severity:<9} {shortened(' '.join(issue.description.split()), 240)}"
+        yield f"  {issue.severity:<9} {shorten(' '.join(issue.description.split()), 240)}"
         if issue.major:
             yield f"  {'':<9} {issue.suggestion}"
 
@@ -234,7 +239,7 @@ def decide(
         note=note,
         corrected_answer=corrected_answer,
         iteration=iteration,
-        labels=[_label(each) for each in labels],
+        labels=[_parse_label(each) for each in labels],
         machine_shown=None if saw is None else SHOWN if saw == "audit" else (),
         acknowledge=acknowledge,
         version=version,
@@ -243,7 +248,7 @@ def decide(
     emit(entry, [_entry_line(entry), *([revealed_words(planted)] if planted else [])])
 
 
-def _label(written: str) -> dict[str, Any]:
+def _parse_label(written: str) -> dict[str, Any]:
     label, equals, words = written.partition("=")
     if not equals or not words:
         raise click.UsageError(
@@ -260,7 +265,7 @@ def _entry_line(entry: LogEntry) -> str:
     if decision is None:
         return f"{head} by   ({entry.id})"
     about = f" {found}" if (found := decided_about(decision)) else ""
-    why = f": {shortened(words, 120)}" if (words := decision.reason or decision.note) else ""
+    why = f": {shorten(words, 120)}" if (words := decision.reason or decision.note) else ""
     return f"{head}{about} of {decision.case_id} by {decision.reviewer}{why}  ({entry.id})"
 
 
@@ -268,7 +273,7 @@ def _decide_file(
     desk: Desk, file: Path, sheet: str | None, *, acknowledge: bool, dry_run: bool, emit: Emit
 ) -> None:
     failed = made = 0
-    with shared.spooled(file) as path:
+    with shared.spool_stdin(file) as path:
         rows: list[dict[str, Any]] = []
         for row in read_decisions(
             path, name="stdin" if file == shared.STDIO else str(file), sheet=sheet
@@ -290,11 +295,11 @@ def _decide_file(
         why = f": {each.error}" if each.error else ""
         emit(record, [f"line {each.line}  {each.case}  {each.verdict}  {word}{why}"])
     say(
-        f"{counted(made, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused."
+        f"{count_noun(made, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused."
     )
     if failed:
         raise JobFailed(
-            f"{counted(failed, 'row')} refused, for the reasons above. The others stand."
+            f"{count_noun(failed, 'row')} refused, for the reasons above. The others stand."
         )
 
 
@@ -412,7 +417,7 @@ def report(
     total = len(cases) or workbench.cases.count(case_filter)
     if not total:
         raise JobFailed("No case matches the filter: nothing was written.")
-    with Progress("Writing", total) as progress:
+    with ProgressBar("Writing", total) as progress:
         written = write_reports(
             workbench,
             out,
@@ -420,4 +425,4 @@ def report(
             lambda done: progress.move(done, f"{done:,} of {total:,} reports"),
         )
     emit({"reports": written, "file": out / INDEX})
-    say(f"{counted(written, 'report')} written: open {out / INDEX}.")
+    say(f"{count_noun(written, 'report')} written: open {out / INDEX}.")

@@ -16,19 +16,19 @@ from masis.cli.commands import argument, command, option
 from masis.cli.options import Names, day
 from masis.cli.output import Emit, plain, table
 from masis.datasets.lake import is_lake
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services.arrivals.lake import MissRate
 from masis.services.records import Distribution, MeasureFilter, MetricsReport, Period, Rates
 from masis.services.trust.service import PeopleReport, TrustFilter
 from masis.services.trust.summary import SIMULATED, figure, short_answers
 from masis.settings import Role
-from masis.trust.machine import Comparison
+from masis.trust.machine import MachineComparison
 from masis.views.metrics import RATES, SPREADS, period_name, share_of
 from masis.views.numbers import dollars, duration, in_unit
 from masis.views.words import model_words
 
 
-def _after(until: date | None) -> str | None:
+def _day_after(until: date | None) -> str | None:
     """Return the first moment after a day; None for the last day there is."""
     return (until + timedelta(days=1)).isoformat() if until and until < date.max else None
 
@@ -63,7 +63,7 @@ def metrics(
         raise click.UsageError("--until lies before --since.")
     first = since.isoformat() if since else None
     measure_filter = MeasureFilter(
-        since=first, until=_after(until), role=role, models=models, datasets=datasets
+        since=first, until=_day_after(until), role=role, models=models, datasets=datasets
     )
     if lake is None:
         workbench = shared.open_existing(db)
@@ -91,7 +91,7 @@ def metrics(
         f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})"
         for name, number in read.outcomes.items()
     ]
-    head = f"{counted(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches."
+    head = f"{count_noun(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches."
     record = {
         "outcomes": read.outcomes,
         **found.model_dump(mode="json", exclude={"measure_filter"}),
@@ -123,7 +123,7 @@ def lines(found: MetricsReport) -> Iterator[str]:
     if not total.runs:
         yield "No finished run matches."
         return
-    yield from (counted(total.runs, "run"), "")
+    yield from (count_noun(total.runs, "run"), "")
     yield from table(
         (
             "",
@@ -221,11 +221,11 @@ def trust(
         dataset=dataset,
         field=field,
         since=since.isoformat() if since else "",
-        until=_after(until) or "",
+        until=_day_after(until) or "",
     )
     report, missed, watch = (
         service.compare(person, filters),
-        service.missed(person),
+        service.miss_report(person),
         service.watch(),
     )
     people, score = service.people(person), service.score()
@@ -254,17 +254,17 @@ def trust(
         else "the built-in one"
     )
     shown = (
-        *([SIMULATED.format(counted(report.simulated, "decision"))] if report.simulated else []),
+        *([SIMULATED.format(count_noun(report.simulated, "decision"))] if report.simulated else []),
         *(f"{question}\n  {answer}" for question, answer in answers.items()),
-        *_comparison("answers", report.answers),
-        *(line for level in _LEVELS for line in _comparison(f"{level}s", parts[level])),
-        *_people(people),
+        *_machine_lines("answers", report.answers),
+        *(line for level in _LEVELS for line in _machine_lines(f"{level}s", parts[level])),
+        *_people_lines(people),
         f"Order of the queue: {fitted}.",
     )
     emit(record, shown)
 
 
-def _comparison(title: str, found: Comparison) -> Iterator[str]:
+def _machine_lines(title: str, found: MachineComparison) -> Iterator[str]:
     if not found.n:
         return
     yield f"The audit beside people, over {found.n:,} {title}:"
@@ -284,10 +284,10 @@ def _comparison(title: str, found: Comparison) -> Iterator[str]:
         yield f"  {name.replace('_', ' ')}: {faulty:,} faulty, {right:,} right"
 
 
-def _people(found: PeopleReport) -> Iterator[str]:
+def _people_lines(found: PeopleReport) -> Iterator[str]:
     if not found.agreement.units:
         return
-    yield f"Between people, over {counted(found.agreement.units, 'case')}:"
+    yield f"Between people, over {count_noun(found.agreement.units, 'case')}:"
     yield f"  {'agreement':<10} {figure(found.agreement.raw)}"
     for name, each in (("alpha", found.agreement.alpha), ("AC1", found.agreement.ac1)):
         yield f"  {name:<10} {figure(each, share=False)}"

@@ -14,19 +14,19 @@ from masis.bench import render, run_bench
 from masis.bench.exam import estimate_exam, exam_settings, take_exam
 from masis.bench.verifiers import compare_verifiers, render_comparison
 from masis.cli import options as shared
-from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
+from masis.cli.commands import CommandGroup, JobFailed, argument, command, end_interrupted, option
 from masis.cli.options import Judges, Names
-from masis.cli.output import Emit, ErrorReport, Interruption, Progress, plain, say, table
+from masis.cli.output import Emit, ErrorReport, Interruption, ProgressBar, plain, say, table
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers.lines import not_utf8
 from masis.errors import InputError, MissingExtra, SettingsError
 from masis.integrations.dspy import labelled, part, programs
-from masis.integrations.dspy.programs import Measured, Program, Role
+from masis.integrations.dspy.programs import HeldOutScore, Program, Role
 from masis.integrations.local import PREFIX, local_names
 from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import demo_cases
 from masis.settings import Settings, load
 from masis.settings.reference import option_help
@@ -81,27 +81,27 @@ def exam(
         standing = exam_standing(settings)
         if standing.result is None:
             raise JobFailed(f"{_judging(settings)} {exam_line(standing)}.")
-        _show_result(standing.result, emit)
+        _show_exam_result(standing.result, emit)
         return
     expected = estimate_exam(settings)
     if expected.calls:
         say(f"{exam_costs(*expected)} Stopped with Ctrl-C, it stores nothing.")
         shared.confirm("Start the exam?", "Nothing was asked.", yes=yes)
     notice = "Stopping after the answers under way. Nothing will be stored."
-    with Interruption(notice) as stop, Progress("Exam") as progress:
+    with Interruption(notice) as stop, ProgressBar("Exam") as progress:
 
         def show_progress(done: int, total: int) -> None:
             progress.total = total
             progress.move(done, f"{done} of {total} answers")
 
-        result = take_exam(settings, on_progress=show_progress, stopped=stop.stopped)
+        result = take_exam(settings, on_progress=show_progress, stopped=stop.is_stopped)
     if result is None:
-        interrupted("Stopped. Nothing was stored.")
+        end_interrupted("Stopped. Nothing was stored.")
     results.add(result)
-    _show_result(result, emit)
+    _show_exam_result(result, emit)
 
 
-def _show_result(result: ExamResult, emit: Emit) -> None:
+def _show_exam_result(result: ExamResult, emit: Emit) -> None:
     emit(result, exam_lines(result))
     if not result.passed:
         raise JobFailed(f"{result.name} {exam_line(ExamStanding(result))}.")
@@ -128,12 +128,12 @@ def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) ->
     and what to do.
     """
     text = name.removeprefix(f"{PREFIX}:")
-    _download(text)
+    _download_model(text)
     from masis.integrations.local import model_files, scoring
 
     labels = scoring.check(text)
-    record = model_files.recorded(model_files.find(text))
-    emit({**plain(record), "tells": labels.words}, model_files.described(record, labels.words))
+    record = model_files.model_record(model_files.find(text))
+    emit({**plain(record), "tells": labels.words}, model_files.describe_model(record, labels.words))
     used = f"verifier={record.name}"
     say(
         f"Use it: masis audit cases.jsonl --model {used}   or in masis.toml: verifier ="
@@ -154,14 +154,14 @@ def list_models(emit: Emit = shared.EMIT) -> None:
 
     settings = shared.chosen_settings()
     number = 0
-    for found in model_files.downloaded():
+    for found in model_files.downloaded_models():
         try:
             labels = scoring.check(found.name.removeprefix(f"{PREFIX}:"))
         except (SettingsError, MissingExtra) as error:
             say(f"{found.name}: {error}")
             continue
         number += 1
-        record = model_files.recorded(found)
+        record = model_files.model_record(found)
         licence = record.licence or "licence not stated"
         passed = exam_line(exam_standing(exam_settings(settings, record.name)))
         line = (
@@ -174,7 +174,7 @@ def list_models(emit: Emit = shared.EMIT) -> None:
             {"model": examined, "exam": exam_line(standing)}, [f"{examined}  {exam_line(standing)}"]
         )
     say(
-        f"{counted(number, 'verifier model')} in the hub's cache. docs/models.md names some to"
+        f"{count_noun(number, 'verifier model')} in the hub's cache. docs/models.md names some to"
         " begin with."
     )
 
@@ -184,16 +184,16 @@ def download_missing(settings: Settings) -> None:
     it has come.
     """
     for text in local_names(settings.verifier):
-        _download(text)
+        _download_model(text)
 
 
-def _download(text: str) -> None:
+def _download_model(text: str) -> None:
     from masis.integrations.local import model_files
 
     if model_files.is_here(text):
         return
     say(f"{PREFIX}:{text} is downloaded once, into the cache of the Hugging Face hub.")
-    with Progress("Downloading") as progress:
+    with ProgressBar("Downloading") as progress:
 
         def show(step: model_files.Step) -> None:
             progress.total = step.total
@@ -261,9 +261,9 @@ def bench(
         say(f"{file} ...")
         try:
             if verifiers:
-                with Progress("Judging") as progress:
+                with ProgressBar("Judging") as progress:
 
-                    def show(done: int, total: int, progress: Progress = progress) -> None:
+                    def show(done: int, total: int, progress: ProgressBar = progress) -> None:
                         progress.total = total
                         progress.move(done, f"{done:,} of {total:,} claims")
 
@@ -286,7 +286,7 @@ def bench(
         except InputError as error:
             errors.add(error.at(file=error.file or str(file)))
     if errors.count:
-        raise JobFailed(f"{counted(errors.count, 'file')} could not be measured, named above.")
+        raise JobFailed(f"{count_noun(errors.count, 'file')} could not be measured, named above.")
 
 
 PROGRAMS = option_help("programs_folder")
@@ -366,10 +366,10 @@ def optimize(
     settings = load().settings
     folder = programs.folder(at or settings.programs_folder)
     if listing:
-        _list(folder, emit)
+        _list_programs(folder, emit)
         return
     if show:
-        program = programs.named(folder, show.removeprefix(f"{programs.PREFIX}:"))
+        program = programs.find_program(folder, show.removeprefix(f"{programs.PREFIX}:"))
         emit(program, _contents(program))
         return
     if not name or not model:
@@ -397,14 +397,14 @@ def optimize(
     for asked in filter(None, (model, teacher)):
         if not (probed := probe_model(asked, settings)).ok:
             raise JobFailed(f"{probed.message} Nothing was compiled.")
-    cases = _cases(source, db)
-    parts = labelled.split(cases, held_out, seed)
+    cases = _training_cases(source, db)
+    parts = labelled.split_by_question(cases, held_out, seed)
     say(
-        f"{counted(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of them"
+        f"{count_noun(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of them"
         f" with issues: {len(parts.train)} to learn from, {len(parts.held_out)} to measure on."
     )
     notice = "Stopping after the calls under way; nothing will be stored."
-    with Interruption(notice) as stop, Progress("Compiling") as progress:
+    with Interruption(notice) as stop, ProgressBar("Compiling") as progress:
 
         def watch(doing: str, spent: Usage) -> None:
             cost = "" if spent.cost_usd is None else f", {dollars(spent.cost_usd)}"
@@ -413,22 +413,22 @@ def optimize(
 
         try:
             made: Program = compiling.compiled(
-                compiling.Session(plan, settings, stop.stopped, watch), parts
+                compiling.Session(plan, settings, stop.is_stopped, watch), parts
             )
         except compiling.Stopped as stopped:
             message = f"Stopped: {stopped}. Nothing was stored."
             if stop.asked:
-                interrupted(message)
+                end_interrupted(message)
             say(message)
             raise JobFailed(
                 "The limit of --max-cost was reached before it was compiled."
             ) from stopped
-    for line in _result(made):
+    for line in _program_lines(made):
         say(line)
     if control:
         say("This was a control, with the labels of other answers: nothing is stored.")
         return
-    stored, file = programs.saved(folder, made)
+    stored, file = programs.save_program(folder, made)
     there = (
         ""
         if folder == programs.folder(settings.programs_folder)
@@ -441,7 +441,7 @@ def optimize(
     emit({"program": stored.string, "file": file}, [str(file)])
 
 
-def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
+def _training_cases(source: str, db: Path | None) -> list[labelled.LabelledAnswer]:
     if source == "demo":
         found = labelled.from_cases(demo_cases())
     elif source == "decisions":
@@ -460,7 +460,7 @@ def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
     return found
 
 
-def _result(made: Program) -> Iterator[str]:
+def _program_lines(made: Program) -> Iterator[str]:
     yield f"Before:  {_interval(made.before)}"
     yield f"After:   {_interval(made.after)}"
     yield f"Gained:  {_interval(made.gain, sign=True)}"
@@ -475,20 +475,20 @@ def _result(made: Program) -> Iterator[str]:
         yield "It did not improve."
     spent = f"{made.calls:,} calls, {made.tokens:,} tokens, {cost_text(made.cost_usd)}"
     measured = (
-        f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt"
+        f"Metric {made.metric}, on {count_noun(made.after.answers, 'answer')} that nothing was learnt"
         " from."
     )
-    yield f"{counted(made.demonstrations, 'demonstration')}; {spent}. {measured}"
+    yield f"{count_noun(made.demonstrations, 'demonstration')}; {spent}. {measured}"
 
 
-def _interval(measured: Measured, sign: bool = False) -> str:
+def _interval(measured: HeldOutScore, sign: bool = False) -> str:
     form = "+.3f" if sign else ".3f"
     interval = "" if measured.low is None else f" ({measured.low:{form}} to {measured.high:{form}})"
     return f"{measured.mean:{form}}{interval}"
 
 
-def _list(folder: Path, emit: Emit) -> None:
-    found = programs.listed(folder)
+def _list_programs(folder: Path, emit: Emit) -> None:
+    found = programs.list_programs(folder)
     if not found:
         say(
             f"There is no program in {folder}. masis optimize --on demo --model MODEL --name NAME"
@@ -510,7 +510,7 @@ def _list(folder: Path, emit: Emit) -> None:
         made, table(("program", "role", "model", "optimizer", "before", "after", "made", ""), rows)
     )
     if errors.count:
-        raise JobFailed(f"{counted(errors.count, 'file')} could not be read, named above.")
+        raise JobFailed(f"{count_noun(errors.count, 'file')} could not be read, named above.")
 
 
 def _contents(program: Program) -> Iterator[str]:

@@ -32,8 +32,8 @@ from masis.schema.review import CaseState
 from masis.schema.run import ReviewTier
 from masis.services import Workbench
 from masis.services.records import CaseFilter, Unguarded
-from masis.settings import ROLES, Loaded, Settings, database_path, default_reviewer, load
-from masis.settings import shown as shown_setting
+from masis.settings import ROLES, LoadedSettings, Settings, database_path, default_reviewer, load
+from masis.settings import safe_value as shown_setting
 from masis.settings.reference import option_help
 
 STDIO = Path("-")
@@ -152,7 +152,7 @@ SHEET = option(
 )
 
 
-class Reading(NamedTuple):
+class FileOptions(NamedTuple):
     """How a file is read: by a profile, by the keys that hold its fields, which sheet of a
     workbook.
     """
@@ -177,7 +177,7 @@ def chosen_reading(
         metavar="FIELD=KEY|FILE",
     ),
     sheet: str | None = SHEET,
-) -> Reading:
+) -> FileOptions:
     """Return the profile of ``--as`` or of a file that ``--map`` names, the field map of ``--map``,
     and the sheet.
     """
@@ -199,7 +199,7 @@ def chosen_reading(
     if len(files) > 1:
         raise click.UsageError("--as and --map FILE: give one of the two, once.")
     try:
-        return Reading(chosen_profile(files[0] if files else None), names, sheet)
+        return FileOptions(chosen_profile(files[0] if files else None), names, sheet)
     except InputError as error:
         named = "--map" if files[0].endswith(".toml") else "--as"
         raise click.UsageError(f"{named}: {error}") from error
@@ -209,7 +209,7 @@ READING = options(chosen_reading)
 
 
 @contextmanager
-def spooled(file: Path) -> Iterator[Path]:
+def spool_stdin(file: Path) -> Iterator[Path]:
     """Give the path of a file; what comes through stdin is put into a temporary one, so that it can
     be read twice.
     """
@@ -269,7 +269,7 @@ class Judges(NamedTuple):
     )
     assignments: Names = ASSIGNMENTS
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedSettings:
         """Return the settings with the origin of each value, and show each warning about them once
         a command.
 
@@ -305,7 +305,7 @@ JUDGES = options(Judges)
 LOG_FORMAT = option(option_help("log_format"))
 
 
-def _log(
+def _configure_log(
     log: Literal["error", "warning", "info", "debug"] = option(
         "What the log on stderr shows: failures and retries, with info also scores and calls as"
         " they come (or: error, debug). Texts are in it only with debug and --set log_texts=true.",
@@ -329,7 +329,7 @@ def _log(
     context.call_on_close(restore)
 
 
-LOG = options(_log)
+LOG = options(_configure_log)
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
 _ANY = "any"

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import click
 from tqdm import tqdm
 
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 
 if TYPE_CHECKING:
     from masis.settings import Settings
@@ -108,7 +108,7 @@ def table(
     With ``figures`` all columns but the first stand flush right.
     """
     cells = [
-        [shortened(" ".join(printable(cell).split()), _WIDEST) for cell in row]
+        [shorten(" ".join(printable(cell).split()), _WIDEST) for cell in row]
         for row in (header, *rows)
     ]
     if len(cells) == 1:
@@ -121,7 +121,7 @@ def table(
         ):
             widths[widths.index(max(widths))] -= 1
     for row in cells:
-        cut = [shortened(cell, width) for cell, width in zip(row, widths, strict=True)]
+        cut = [shorten(cell, width) for cell, width in zip(row, widths, strict=True)]
         yield "  ".join(
             cell.rjust(width) if figures and place else cell.ljust(width)
             for place, (cell, width) in enumerate(zip(cut, widths, strict=True))
@@ -158,11 +158,11 @@ class ErrorReport:
         """Exit with 1 where there was an error; ``rest`` says what became of everything else."""
         if self.count:
             raise click.ClickException(
-                f"{counted(self.count, 'error')}, named above. {rest}".rstrip()
+                f"{count_noun(self.count, 'error')}, named above. {rest}".rstrip()
             )
 
 
-class Progress:
+class ProgressBar:
     """Shows a bar in a terminal where the length is known, else a line every ten seconds; both on
     stderr.
 
@@ -226,7 +226,7 @@ class Interruption:
         self.asked = True
         say(self._notice)
 
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Return whether a person asked to stop."""
         return self.asked
 
@@ -240,7 +240,7 @@ class LogLines(logging.Handler):
 
 
 @contextmanager
-def measured(settings: Settings) -> Iterator[None]:
+def send_telemetry(settings: Settings) -> Iterator[None]:
     """Send telemetry as the settings say while entered; Ctrl-C ends it as well. Raises
     MissingExtra.
     """

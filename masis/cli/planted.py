@@ -9,9 +9,9 @@ import click
 
 from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, argument, command, option
-from masis.cli.output import Emit, Progress, say
+from masis.cli.output import Emit, ProgressBar, say
 from masis.schema.faults import FAULT_KINDS, FaultKind
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.planted import RecallReport
 from masis.services.records import CaseFilter
@@ -64,7 +64,7 @@ def add(
     filters = CaseFilter(
         text=text, datasets=(dataset,) if dataset else (), fields=(field,) if field else ()
     )
-    with Progress("Planting", count) as progress:
+    with ProgressBar("Planting", count) as progress:
         made = workbench.planted.plant(
             shared.operator(by),
             count,
@@ -78,11 +78,11 @@ def add(
         f"{FAULT[kind].lower()} {number:,}" for kind, number in made.planted.items()
     )
     say(
-        f"{counted(made.total, 'copy', 'copies')} planted{f' ({by_kind})' if by_kind else ''}, seed"
+        f"{count_noun(made.total, 'copy', 'copies')} planted{f' ({by_kind})' if by_kind else ''}, seed"
         f" {made.seed}."
     )
     for reason, answers in made.refused.items():
-        say(f"{counted(answers, 'answer')} left alone: {reason}.")
+        say(f"{count_noun(answers, 'answer')} left alone: {reason}.")
 
 
 @command("Take back the copies that nobody has decided.", group=planted)
@@ -95,7 +95,7 @@ def withdraw(
     """
     done = workbench.planted.withdraw(shared.operator(by))
     emit({"withdrawn": done})
-    say(f"{counted(done, 'copy', 'copies')} withdrawn.")
+    say(f"{count_noun(done, 'copy', 'copies')} withdrawn.")
 
 
 @command("Show who found how many planted faults.", group=planted)
@@ -109,7 +109,7 @@ def recall(
     masis planted recall --json | jq .audit.recall.total
     """
     person = shared.operator(by)
-    counts, found = workbench.planted.counts(person), workbench.planted.recall(person)
+    counts, found = workbench.planted.count_copies(person), workbench.planted.recall(person)
     record: dict[str, Any] = {
         "copies": counts._asdict(),
         "audit": found.audit,
@@ -126,13 +126,13 @@ def recall(
         ],
     }
     head = (
-        f"{counted(counts.open + counts.started, 'copy', 'copies')} waiting, {counts.decided:,}"
+        f"{count_noun(counts.open + counts.started, 'copy', 'copies')} waiting, {counts.decided:,}"
         f" decided, {counts.withdrawn:,} withdrawn."
     )
-    emit(record, [head, *_lines(found)])
+    emit(record, [head, *_planted_lines(found)])
 
 
-def _lines(found: RecallReport) -> Iterator[str]:
+def _planted_lines(found: RecallReport) -> Iterator[str]:
     if found.audit is not None:
         yield from _recall_lines("the audit", found.audit.recall)
     for each in found.reviewers:

@@ -19,12 +19,21 @@ from masis.cli.commands import (
     JobFailed,
     argument,
     command,
-    interrupted,
+    end_interrupted,
     option,
     options,
 )
 from masis.cli.options import Names
-from masis.cli.output import Emit, ErrorReport, Interruption, Progress, measured, plain, say, table
+from masis.cli.output import (
+    Emit,
+    ErrorReport,
+    Interruption,
+    ProgressBar,
+    plain,
+    say,
+    send_telemetry,
+    table,
+)
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.readers.lines import open_lines
 from masis.datasets.writers.files import whole_file
@@ -32,7 +41,7 @@ from masis.datasets.writers.screenings import write_screening_csv, write_screeni
 from masis.errors import InputError, UnknownRecord
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Recommendation, Screening, ScreeningEvent
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.critic import grader_for
 from masis.screening.grading.question import (
     PARTS,
@@ -84,7 +93,7 @@ class Reader:
         try:
             with (
                 nullcontext(sys.stdin.buffer) if piped else open_lines(file) as stream,
-                Progress(self._label, size) as progress,
+                ProgressBar(self._label, size) as progress,
             ):
                 for number, found in enumerate(
                     read_abstracts(stream, name="stdin" if piped else str(file)), 1
@@ -119,7 +128,7 @@ class Reader:
         """Yield abstracts while something is made of each, with progress; ends early once a person
         asks to stop.
         """
-        with Progress(label, len(abstracts)) as progress:
+        with ProgressBar(label, len(abstracts)) as progress:
             for number, abstract in enumerate(abstracts, 1):
                 if self.stop.asked:
                     return
@@ -127,11 +136,11 @@ class Reader:
                 progress.move(number, f"{number:,} of {len(abstracts):,} records")
 
 
-def _named(files: Iterable[Path]) -> str:
+def _file_names(files: Iterable[Path]) -> str:
     return ", ".join("stdin" if file == shared.STDIO else file.name for file in files)
 
 
-def _source(value: str | Path) -> Path | str:
+def _screening_source(value: str | Path) -> Path | str:
     """Return what is screened: a file of abstracts, ``-``, ``corpus:NAME`` of the database, or
     ``pubmed``.
     """
@@ -139,7 +148,7 @@ def _source(value: str | Path) -> Path | str:
     return value if stored else shared.existing_file(value)
 
 
-def _concept(name: Part) -> Any:
+def _concept_option(name: Part) -> Any:
     other = ", or '' for none" if name == "comparison" else ""
     return option(f"The {name}, in place of what is read of the question{other}.")
 
@@ -147,19 +156,19 @@ def _concept(name: Part) -> Any:
 RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000))
 
 
-class Asked(NamedTuple):
+class ScreeningRequest(NamedTuple):
     """What a screening is asked, and by which settings."""
 
     question: str
     settings: Settings
 
 
-def _asked(
+def _screening_request(
     question: str = option("What the evidence is to answer.", "--question", "-q", required=True),
-    population: str | None = _concept("population"),
-    intervention: str | None = _concept("intervention"),
-    comparison: str | None = _concept("comparison"),
-    outcome: str | None = _concept("outcome"),
+    population: str | None = _concept_option("population"),
+    intervention: str | None = _concept_option("intervention"),
+    comparison: str | None = _concept_option("comparison"),
+    outcome: str | None = _concept_option("outcome"),
     graders: Names = option(
         "Who grades: offline (the default: no key, no network) or a model. Repeated, they grade"
         " together.",
@@ -168,7 +177,7 @@ def _asked(
     ),
     retrieve: int | None = RETRIEVE,
     assignments: Names = option("Any other setting of screening.", "--set", metavar="KEY=VALUE"),
-) -> Asked:
+) -> ScreeningRequest:
     if not question.strip():
         raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
     named = {"screening_graders": ",".join(graders) or None, "screening_retrieve": retrieve}
@@ -178,21 +187,23 @@ def _asked(
     if stated := {part: text for part, text in concepts if text is not None}:
         lines = written_lines(concept_lines(settings.screening_concepts) | stated)
         try:
-            settings = settings.updated({"screening_concepts": lines})
+            settings = settings.with_values({"screening_concepts": lines})
         except ValueError as error:
             raise click.UsageError(
                 "the concepts are too long: at most 10,000 characters together."
             ) from error
-    return Asked(question, settings)
+    return ScreeningRequest(question, settings)
 
 
-ASKED = options(_asked)
+ASKED = options(_screening_request)
 
 
 @command()
 def screen(
-    sources: tuple[Path | str, ...] = argument(required=True, metavar="SOURCE...", type=_source),
-    asked: Asked = ASKED,
+    sources: tuple[Path | str, ...] = argument(
+        required=True, metavar="SOURCE...", type=_screening_source
+    ),
+    asked: ScreeningRequest = ASKED,
     everything: bool = option(
         "Grade every abstract in the first round: they are all there is.", "--all"
     ),
@@ -238,7 +249,7 @@ def screen(
     with reader.stop as stop:
         read = reader.all(files)
         corpus = (
-            records_corpus(_named(files), read)
+            records_corpus(_file_names(files), read)
             if files and db is not None and not everything
             else None
         )
@@ -254,12 +265,14 @@ def screen(
         elif files:
             of_files = reader.counted_off(read, "Preparing the search")
             searched.append(
-                InMemoryRetriever(of_files, name=f"{CORPUS}{corpus}" if corpus else _named(files))
+                InMemoryRetriever(
+                    of_files, name=f"{CORPUS}{corpus}" if corpus else _file_names(files)
+                )
             )
         if workbench is not None and stored and not everything:
             searched += workbench.screenings.sources(stored, asked.settings, control.cancellation)
         if stop.asked:
-            interrupted("Stopped before anything was graded.")
+            end_interrupted("Stopped before anything was graded.")
         if not read and not stored:
             raise JobFailed("There is no abstract to screen.")
 
@@ -283,11 +296,11 @@ def screen(
             cancelled=stopped,
             keep=finished.append,
         )
-        with measured(asked.settings), Progress("Grading") as progress:
+        with send_telemetry(asked.settings), ProgressBar("Grading") as progress:
             found = run_to_completion(
                 work, lambda event: _show_event(progress, event), ScreeningStart()
             )
-    _show_result(found)
+    _show_screening(found)
     by_id = {abstract.id: abstract for each in finished for abstract in each.abstracts}
     if workbench is not None:
         workbench.screenings.store_screening(
@@ -295,10 +308,10 @@ def screen(
         )
         say(f"Screening {found.id} is stored in {database_path(db)}.")
         if corpus is not None and not stop.asked:
-            _keep_records(workbench, corpus, read, _named(files))
-    _write(found, by_id, form, out)
+            _keep_records(workbench, corpus, read, _file_names(files))
+    _write_screening(found, by_id, form, out)
     if stop.asked:
-        interrupted("What was graded by then is written.")
+        end_interrupted("What was graded by then is written.")
     if found.outcome == "error":
         raise JobFailed(" ".join(found.reasons))
     reader.errors.end("The rest is screened.")
@@ -340,18 +353,18 @@ def further(
     workbench = shared.open_workbench(database_path(db))
     sources = None
     if files:
-        reader, name = Reader(), _named(files)
+        reader, name = Reader(), _file_names(files)
         with reader.stop:
             abstracts = reader.all(files)
         if reader.stop.asked:
-            interrupted("Stopped before anything was searched.")
+            end_interrupted("Stopped before anything was searched.")
         if not abstracts:
             raise JobFailed("There is no abstract to search.")
         corpus = records_corpus(name, abstracts)
         _keep_records(workbench, corpus, abstracts, name)
         sources = (f"{CORPUS}{corpus}",)
     try:
-        with Progress("Grading") as progress:
+        with ProgressBar("Grading") as progress:
             found = workbench.screenings.search_further(
                 shared.operator(),
                 screening,
@@ -362,13 +375,13 @@ def further(
         opened = workbench.screenings.open(found.id)
     except (UnknownRecord, InputError) as error:
         raise JobFailed(str(error)) from error
-    _show_result(opened.screening)
+    _show_screening(opened.screening)
     say(f"Screening {found.id} is stored in {database_path(db)}.")
-    _write(opened.screening, opened.abstracts, form, out)
+    _write_screening(opened.screening, opened.abstracts, form, out)
 
 
 def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], name: str) -> None:
-    with Progress("Storing the records", len(abstracts)) as progress:
+    with ProgressBar("Storing the records", len(abstracts)) as progress:
         stored = 0
 
         def on_batch(count: int) -> None:
@@ -385,7 +398,7 @@ def _keep_records(workbench: Workbench, corpus: str, abstracts: list[Abstract], 
     )
 
 
-def _show_event(progress: Progress, event: ScreeningEvent) -> None:
+def _show_event(progress: ProgressBar, event: ScreeningEvent) -> None:
     if event.kind == "graded":
         done, of = event.data["done"], event.data["of"]
         progress.move(done, f"round {event.round}: {done:,} of {of:,} graded")
@@ -393,7 +406,7 @@ def _show_event(progress: Progress, event: ScreeningEvent) -> None:
         say(event.message)
 
 
-def _show_result(found: Screening) -> None:
+def _show_screening(found: Screening) -> None:
     """Show the rounds as a table, the outcome and its reasons."""
     asked = question_of(found.question, found.settings)
     say("; ".join(f"{part}: {text or 'none'}" for part, text in concepts_as_text(asked).items()))
@@ -435,7 +448,9 @@ def _show_result(found: Screening) -> None:
         say(reason)
 
 
-def _write(found: Screening, abstracts: dict[str, Abstract], form: Form, out: Path) -> None:
+def _write_screening(
+    found: Screening, abstracts: dict[str, Abstract], form: Form, out: Path
+) -> None:
     with whole_file(out) as stream:
         if form == "json":
             stream.write(found.model_dump_json(indent=2).encode() + b"\n")
@@ -478,7 +493,7 @@ def corpus(
     if name is not None and sum((bool(files), query is not None, remove)) > 1:
         raise click.UsageError("Add files, search or remove: one at a time.")
     if name is not None and files:
-        _add(shared.open_workbench(database_path(db)), name, files, emit)
+        _add_to_corpus(shared.open_workbench(database_path(db)), name, files, emit)
         return
     workbench = shared.open_existing(db)
     if name is None:
@@ -492,7 +507,7 @@ def corpus(
         held = workbench.store.corpora.summary(name).abstracts
         workbench.corpora.remove(shared.operator(), name)
         emit({"removed": name, "abstracts": held})
-        say(f"Corpus {name!r} with {counted(held, 'abstract')} is removed.")
+        say(f"Corpus {name!r} with {count_noun(held, 'abstract')} is removed.")
     else:
         summary, imports = (
             workbench.store.corpora.summary(name),
@@ -500,22 +515,22 @@ def corpus(
         )
         lines = (
             f"{each.at}  {each.source}: {each.identified:,} identified, {each.added:,} added,"
-            f" {_refused(each)}"
+            f" {_refused_records(each)}"
             for each in imports
         )
         emit({**plain(summary), "imports": imports}, (_corpus_line(summary), *lines))
 
 
 def _corpus_line(found: CorpusSummary) -> str:
-    held = counted(found.abstracts, "abstract")
-    return f"{found.name}  {held}, {found.identified:,} identified, {_refused(found)}"
+    held = count_noun(found.abstracts, "abstract")
+    return f"{found.name}  {held}, {found.identified:,} identified, {_refused_records(found)}"
 
 
-def _refused(found: CorpusSummary | CorpusImport) -> str:
-    return f"{counted(found.duplicates, 'duplicate')}, {found.faulty:,} unreadable"
+def _refused_records(found: CorpusSummary | CorpusImport) -> str:
+    return f"{count_noun(found.duplicates, 'duplicate')}, {found.faulty:,} unreadable"
 
 
-def _add(workbench: Workbench, name: str, files: Iterable[Path], emit: Emit) -> None:
+def _add_to_corpus(workbench: Workbench, name: str, files: Iterable[Path], emit: Emit) -> None:
     reader = Reader(
         "Stopping; what has been read is stored. Press Ctrl-C again to stop at once.", "Importing"
     )
@@ -531,14 +546,14 @@ def _add(workbench: Workbench, name: str, files: Iterable[Path], emit: Emit) -> 
                 on_error=reader.errors.add,
             )
             say(
-                f"{file}: {counted(done.identified, 'record')}, {done.added:,} added,"
-                f" {_refused(done)}."
+                f"{file}: {count_noun(done.identified, 'record')}, {done.added:,} added,"
+                f" {_refused_records(done)}."
             )
     summary = workbench.store.corpora.summary(name)
     emit(summary)
-    say(f"Corpus {name!r} holds {counted(summary.abstracts, 'abstract')}.")
+    say(f"Corpus {name!r} holds {count_noun(summary.abstracts, 'abstract')}.")
     if stop.asked:
-        interrupted("The import was stopped: the same command again adds the rest.")
+        end_interrupted("The import was stopped: the same command again adds the rest.")
     reader.errors.end()
 
 
@@ -575,11 +590,11 @@ def labels(
     found = workbench.screenings.take_labels(shared.operator(), screening, read, every=every)
     reader.errors.add_all(each for each in records if isinstance(each, InputError))
     say(
-        f"{counted(found.changed, 'grade')} changed, {found.alike} as they were, {found.undecided}"
+        f"{count_noun(found.changed, 'grade')} changed, {found.alike} as they were, {found.undecided}"
         f" without a decision, {found.unknown} not in the screening."
     )
     opened = workbench.screenings.open(screening).screening
-    line = f"{opened.outcome.replace('_', ' ')}, {counted(len(opened.kept), 'abstract')} kept"
+    line = f"{opened.outcome.replace('_', ' ')}, {count_noun(len(opened.kept), 'abstract')} kept"
     emit({"outcome": opened.outcome, "kept": len(opened.kept), **plain(found)}, [line])
     reader.errors.end("")
 
@@ -622,7 +637,7 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
     none = ["No grade has been changed or agreed with yet: there is no drift to look for."]
     state, changes = ("on", "It changes") if memory.on else ("off", "Switched on, it would change")
     remembered = (
-        f"Acceptance memory ({state}): {counted(len(memory.entries), 'acceptance')}."
+        f"Acceptance memory ({state}): {count_noun(len(memory.entries), 'acceptance')}."
         f" {memory.shift.why} {changes} what is required by {memory.shift.by:+.3f}."
     )
     shown = [f"{each.who}: {each.what}. {each.drift.why}" for each in series]

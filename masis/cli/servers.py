@@ -18,11 +18,11 @@ from masis.api.roles import check_models
 from masis.cli import options as shared
 from masis.cli.commands import JobFailed, argument, command, option
 from masis.cli.options import Judges, Names
-from masis.cli.output import LogLines, Progress, measured, say
+from masis.cli.output import LogLines, ProgressBar, say, send_telemetry
 from masis.errors import SettingsError
 from masis.integrations import require
 from masis.schema.actor import ROLES
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import audit_settings, read_sources
 from masis.services.arrivals.ingestion import new_token as token_and_digest
@@ -61,7 +61,7 @@ def demo(
         for suffix in ("", "-wal", "-shm"):  # with the files that SQLite keeps beside it
             database.with_name(database.name + suffix).unlink(missing_ok=True)
     _prepare_demo(shared.open_workbench(database))
-    _open(database, port, browser=not no_browser)
+    _open_workbench(database, port, browser=not no_browser)
 
 
 @command()
@@ -118,7 +118,7 @@ def serve(
             f" {workbench.settings.backup_hours} hours."
         )
     try:
-        _open(database, port, reach, browser=browser)
+        _open_workbench(database, port, reach, browser=browser)
     finally:
         for automatic in filter(None, (retention, backups)):
             automatic.end()
@@ -128,7 +128,7 @@ def _prepare_demo(workbench: Workbench) -> None:
     """Fill the demo's database with what it lacks, and say so: seconds the first time, then
     nothing.
     """
-    with measured(workbench.settings), Progress("Auditing the demo cases") as progress:
+    with send_telemetry(workbench.settings), ProgressBar("Auditing the demo cases") as progress:
 
         def watched(audits: list[Planned]) -> Iterator[Planned]:
             progress.total = len(audits)
@@ -139,15 +139,17 @@ def _prepare_demo(workbench: Workbench) -> None:
         filled = fill_demo(workbench, shared.operator(), watched)
     if filled.decisions:
         say(
-            f"{counted(filled.decisions, 'decision')} of simulated reviewers added, marked as"
+            f"{count_noun(filled.decisions, 'decision')} of simulated reviewers added, marked as"
             " simulated."
         )
     say(
-        f"{counted(filled.audits, 'audit')} of demo cases made now. Database: {workbench.database}."
+        f"{count_noun(filled.audits, 'audit')} of demo cases made now. Database: {workbench.database}."
     )
 
 
-def _open(database: Path, port: int | None, reach: Reach | None = None, *, browser: bool) -> None:
+def _open_workbench(
+    database: Path, port: int | None, reach: Reach | None = None, *, browser: bool
+) -> None:
     from masis.ui.shell.reach import ONLY_HERE
 
     # Streamlit takes a second to import, and --help must not wait for it
@@ -242,7 +244,7 @@ def ingest(
         # what came before and was not audited; an unknown price is reported here
         jobs.audit_arrived(auditing)
     calls = webhook.start(workbench)
-    say(f"Database: {workbench.database}. {counted(len(found), 'source')}: {', '.join(found)}.")
+    say(f"Database: {workbench.database}. {count_noun(len(found), 'source')}: {', '.join(found)}.")
     say(f"Taking cases at http://{address}:{port}/v1/cases. Stop it with Ctrl-C.")
     judging = (
         ", ".join(sorted(set(auditing.models().values())))
@@ -333,7 +335,7 @@ def mcp(
             each for each in logging.getLogger("masis").handlers if isinstance(each, LogLines)
         ]
     context = click.get_current_context()
-    context.with_resource(measured(settings))
+    context.with_resource(send_telemetry(settings))
     try:
         listener = transports.listening(host, port) if transport == "http" else None
     except OSError as error:

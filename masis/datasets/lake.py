@@ -72,7 +72,7 @@ docs/scale.md says what each holds; null where there is no such thing.
 """
 
 
-class Origin(TypedDict):
+class RecordOrigin(TypedDict):
     """Where a case came from: its file, and its row or line from 1, counted from
     ``source_offset``.
     """
@@ -126,7 +126,7 @@ _OF_RUN = (
 """Columns that are called as the fields of a run."""
 
 
-def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict[str, Any]:
+def audited_row(case: Case, run: Run, origin: RecordOrigin, *, tries: int = 1) -> dict[str, Any]:
     """Return the row of an audited case, with ``outcome``."""
     original = run.original
     figures = run_metrics.of_run(run)
@@ -176,7 +176,7 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
 
 
 def failed_row(
-    found: Case | str | None, error: str, origin: Origin, *, tries: int = 1
+    found: Case | str | None, error: str, origin: RecordOrigin, *, tries: int = 1
 ) -> dict[str, Any]:
     """Return the row of a case that could not be audited, or of a row of the input that holds no
     case.
@@ -277,7 +277,7 @@ def _outcome_folders(files: Any, folder: str) -> list[str]:
     return [each.path for each in found if each.type == fs.FileType.Directory]
 
 
-def _of_case(case: Case, origin: Origin) -> dict[str, Any]:
+def _of_case(case: Case, origin: RecordOrigin) -> dict[str, Any]:
     dataset = case.metadata.get("dataset")
     return {
         "case_id": case.id,

@@ -83,7 +83,7 @@ def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> L
     """
     outcomes, sums = Counter[str](), dict[tuple[str, str | None], Sums]()
     values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
-    for rows in _batches(open_lake(place), measure_filter):
+    for rows in _measure_frames(open_lake(place), measure_filter):
         outcomes.update(rows["outcome"])
         audited = _as_stored(rows[rows["run_id"].notna()])
         by_day = audited.groupby(["day", "model"], dropna=False)[list(SUMMED)]
@@ -105,7 +105,7 @@ def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> L
     )
 
 
-def _batches(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.DataFrame]:
+def _measure_frames(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.DataFrame]:
     """Yield the rows of a lake that match, with the ``model`` of the role."""
     import pyarrow
     from pyarrow import dataset

@@ -17,7 +17,7 @@ from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import (
     SEPARATORS,
-    Column,
+    SourceColumn,
     cited_by_place,
     columns_of,
     likely_columns,
@@ -63,7 +63,7 @@ def read_cases(
     cases: list[Case] = []
     errors: list[InputError] = []
     for row in read_any(
-        _rows_of(source, map or {}), chosen_profile(profile), map, name=called, sheet=sheet
+        _rows_or_path(source, map or {}), chosen_profile(profile), map, name=called, sheet=sheet
     ):
         errors.extend(row.problems)
         if row.case is not None:
@@ -96,7 +96,7 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
 
     Raises InputError where there is no row that can be read.
     """
-    formats, row = formats_of(_rows_of(source, {}), sheet=sheet)
+    formats, row = formats_of(_rows_or_path(source, {}), sheet=sheet)
     if formats:
         return Suggestion(formats[0], _inside_evidence(row, builtin()[formats[0]]), None, row)
     columns = columns_of(row)
@@ -126,20 +126,22 @@ def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     return Suggestion("", names, profile, row)
 
 
-def _rows_of(source: Any, names: FieldMap) -> Any:
+def _rows_or_path(source: Any, names: FieldMap) -> Any:
     return Path(source) if isinstance(source, str | os.PathLike) else rows_of(source, names)
 
 
 _NAME_OF_ID = re.compile(r"(?i:(?:^|[\s_.-])(?:id|nr|no|key|number))$|(?<=[a-z])I[dD]$")
 
 
-def _id_column(source: Any, sheet: str | None, columns: Iterable[Column], names: FieldMap) -> str:
+def _id_column(
+    source: Any, sheet: str | None, columns: Iterable[SourceColumn], names: FieldMap
+) -> str:
     """Return the column whose name ends as one of ids does and which differs in each of the first
     rows; "" for none.
     """
     if isinstance(source, Iterator) or hasattr(source, "read"):
         return ""  # its rows can't be read twice
-    first = islice(source_rows(_rows_of(source, {}), sheet=sheet), ROWS_COMPARED)
+    first = islice(source_rows(_rows_or_path(source, {}), sheet=sheet), ROWS_COMPARED)
     rows = [row.value for row in first if isinstance(row.value, dict)]
     free = [
         each.names[0]

@@ -134,7 +134,7 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_nested(self, value: Any) -> Any:
         """``{"a.0.b": 1}`` as ``{"a": [{"b": 1}]}``, as OpenTelemetry flattens attributes."""
-        return _nested(value) if isinstance(value, dict) else value
+        return _unflatten(value) if isinstance(value, dict) else value
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_attributes(self, value: Any) -> Any:
@@ -159,7 +159,7 @@ def _otlp_value(value: Any) -> Any:
     return held
 
 
-def _nested(flat: dict[str, Any]) -> Any:
+def _unflatten(flat: dict[str, Any]) -> Any:
     tree: dict[str, Any] = {}
     for key, value in flat.items():
         at, parts = tree, key.split(".")[:32]
@@ -168,7 +168,7 @@ def _nested(flat: dict[str, Any]) -> Any:
             if not isinstance(below, dict):
                 below = at[part] = {"": below}
             at = below
-        held, inner = at.get(parts[-1]), _nested(value) if isinstance(value, dict) else value
+        held, inner = at.get(parts[-1]), _unflatten(value) if isinstance(value, dict) else value
         if isinstance(held, dict):
             held |= inner if isinstance(inner, dict) else {"": inner}
         else:
@@ -188,14 +188,14 @@ _OPTIONS = jmespath.Options(custom_functions=_Functions())
 
 
 @lru_cache(maxsize=1024)
-def _compiled(path: str) -> Any:
+def _compile_path(path: str) -> Any:
     return jmespath.compile(path)
 
 
 def path_error(path: str) -> str | None:
     """Return why a text is no JMESPath expression; None where it is one."""
     try:
-        _compiled(path)
+        _compile_path(path)
     except JMESPathError as error:
         return str(error).splitlines()[0]
     return None
@@ -210,7 +210,7 @@ def value_at(row: Any, paths: tuple[str, ...]) -> Any:
     """
     for path in paths:
         try:
-            value = _compiled(path).search(row, options=_OPTIONS)
+            value = _compile_path(path).search(row, options=_OPTIONS)
         except JMESPathError as error:
             raise InputError(
                 f"the path {path} can't be followed in {kind_of(row)}"

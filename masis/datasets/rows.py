@@ -81,7 +81,7 @@ _DATA = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", *WORKBOOKS)
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
-class Row(NamedTuple):
+class DataRow(NamedTuple):
     """One row: its number from 1, the bytes of the file read so far, what it holds or what is wrong
     with it.
 
@@ -95,7 +95,7 @@ class Row(NamedTuple):
     table: bool = False
 
 
-class _Limited(io.RawIOBase):
+class _LimitedStream(io.RawIOBase):
     """A stream that refuses to give more bytes than allowed."""
 
     def __init__(self, stream: IO[bytes], most: int) -> None:
@@ -128,7 +128,7 @@ def read_rows(
     *,
     name: str | None = None,
     sheet: str | None = None,
-) -> Iterator[Row]:
+) -> Iterator[DataRow]:
     """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes,
     which is not packed.
 
@@ -141,17 +141,17 @@ def read_rows(
             source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))
         )
         try:
-            yield from _rows(buffered, name or "stdin", rows_at)
+            yield from _stream_rows(buffered, name or "stdin", rows_at)
         finally:
             if isinstance(buffered, io.BufferedReader) and buffered is not source:
                 buffered.detach()  # else it would close what is the caller's
         return
     if source.is_dir():
-        for path in _readable(
+        for path in _readable_names(
             [each.relative_to(source).as_posix() for each in source.rglob("*") if each.is_file()]
         ):
             with (source / path).open("rb") as file:
-                for row in _rows(file, path, rows_at, sheet):
+                for row in _stream_rows(file, path, rows_at, sheet):
                     yield row._replace(member=path)
         return
     called = Path(name or source.name).name
@@ -161,15 +161,17 @@ def read_rows(
         most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_TIMES * size))
         file.seek(0)
         if magic.startswith(b"PK\x03\x04"):
-            yield from _zipped(file, called, rows_at, most, sheet)
+            yield from _zip_rows(file, called, rows_at, most, sheet)
         elif magic.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=file) as unpacked:
-                for row in _rows(
-                    _limited(cast("IO[bytes]", unpacked), most), called.removesuffix(".gz"), rows_at
+                for row in _stream_rows(
+                    _limit_stream(cast("IO[bytes]", unpacked), most),
+                    called.removesuffix(".gz"),
+                    rows_at,
                 ):
                     yield row._replace(end=file.tell())
         else:
-            yield from _rows(file, called, rows_at)
+            yield from _stream_rows(file, called, rows_at)
 
 
 def _is_hidden(path: str) -> bool:
@@ -179,7 +181,7 @@ def _is_hidden(path: str) -> bool:
     return any(part.startswith((".", "~$")) or part == "__MACOSX" for part in path.split("/"))
 
 
-def _readable(names: list[str]) -> list[str]:
+def _readable_names(names: list[str]) -> list[str]:
     """Return the files of a folder or an archive that are read. Raises InputError where there are
     too many, or none.
     """
@@ -201,13 +203,13 @@ def _readable(names: list[str]) -> list[str]:
     return found
 
 
-def _limited(stream: IO[bytes], most: int) -> BinaryIO:
-    return cast("BinaryIO", io.BufferedReader(_Limited(stream, most), 1 << 20))
+def _limit_stream(stream: IO[bytes], most: int) -> BinaryIO:
+    return cast("BinaryIO", io.BufferedReader(_LimitedStream(stream, most), 1 << 20))
 
 
-def _zipped(
+def _zip_rows(
     file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int, sheet: str | None
-) -> Iterator[Row]:
+) -> Iterator[DataRow]:
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
@@ -222,9 +224,9 @@ def _zipped(
             if sum(member.file_size for member in members.values()) > most:
                 raise _too_much()
             file.seek(0)
-            yield from _document(file, f"{name.removesuffix('.docx')}.docx")
+            yield from _document_row(file, f"{name.removesuffix('.docx')}.docx")
             return
-        readable = _readable(list(members))
+        readable = _readable_names(list(members))
         if sum(members[each].file_size for each in readable) > most:
             raise _too_much()
         for each in readable:
@@ -235,11 +237,13 @@ def _zipped(
                     f"{each} can't be unpacked ({error})", hint="Unpack it first."
                 ) from error
             with stream:
-                for row in _rows(_limited(stream, members[each].file_size), each, rows_at, sheet):
+                for row in _stream_rows(
+                    _limit_stream(stream, members[each].file_size), each, rows_at, sheet
+                ):
                     yield row._replace(member=each, end=file.tell())
 
 
-def _workbook(file: BinaryIO, sheet: str | None) -> Iterator[Row]:
+def _workbook(file: BinaryIO, sheet: str | None) -> Iterator[DataRow]:
     if not file.seekable():
         content = file.read(MOST_WORKBOOK_BYTES + 1)
         if len(content) > MOST_WORKBOOK_BYTES:
@@ -248,12 +252,12 @@ def _workbook(file: BinaryIO, sheet: str | None) -> Iterator[Row]:
     yield from _of_table(read_workbook(file, sheet))
 
 
-def _of_table(rows: Iterator[TableRow]) -> Iterator[Row]:
+def _of_table(rows: Iterator[TableRow]) -> Iterator[DataRow]:
     return (
         (
-            Row(row.line, row.end, row.cells)
+            DataRow(row.line, row.end, row.cells)
             if isinstance(row.cells, InputError)
-            else Row(row.line, row.end, _with_missing_cells_empty(row.cells), table=True)
+            else DataRow(row.line, row.end, _with_missing_cells_empty(row.cells), table=True)
         )
         for row in rows
     )
@@ -272,13 +276,13 @@ def _with_missing_cells_empty(cells: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rows(
+def _stream_rows(
     stream: BinaryIO, name: str, rows_at: tuple[str, ...], sheet: str | None = None
-) -> Iterator[Row]:
+) -> Iterator[DataRow]:
     suffix = Path(name.lower()).suffix
     start = cast("io.BufferedReader", stream).peek(1 << 16)[: 1 << 16]
     if suffix in DOCUMENTS:
-        yield from _document(stream, name)
+        yield from _document_row(stream, name)
         return
     if start.startswith(b"PAR1"):
         yield from _parquet(stream)
@@ -293,22 +297,22 @@ def _rows(
     if suffix in (".csv", ".tsv") or (not json_by_name and text[:1] not in (b"{", b"[", b"")):
         yield from _of_table(read_table(stream, start, "\t" if suffix == ".tsv" else None))
     elif text.startswith(b"["):
-        yield from _list(stream)
-    elif _spread(text):
-        yield from _object(stream, rows_at)
+        yield from _json_list(stream)
+    elif _spans_lines(text):
+        yield from _json_object(stream, rows_at)
     else:
         yield from _json_lines(stream, rows_at)
 
 
-def _document(stream: BinaryIO, name: str) -> Iterator[Row]:
+def _document_row(stream: BinaryIO, name: str) -> Iterator[DataRow]:
     content = stream.read(MOST_DOCUMENT_BYTES)
     try:
-        yield Row(1, len(content), read_document(content, name))
+        yield DataRow(1, len(content), read_document(content, name))
     except InputError as error:
-        yield Row(1, len(content), error)
+        yield DataRow(1, len(content), error)
 
 
-def _spread(text: bytes) -> bool:
+def _spans_lines(text: bytes) -> bool:
     """Return whether an object goes on behind its first line."""
     first, line_break, _ = text.partition(b"\n")
     if not line_break:
@@ -317,28 +321,28 @@ def _spread(text: bytes) -> bool:
     return first.startswith(b"{") and not first.endswith(b"}") and first[-1:] in (b"{", b"[", b",")
 
 
-def _json_lines(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
-    rows = _lines(stream)
+def _json_lines(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[DataRow]:
+    rows = _json_line_rows(stream)
     before = list(islice(rows, 2))
     inner = None
     # an object on the only line may hold the rows
     if len(before) == 1 and isinstance(before[0].value, dict):
         inner = _inner_rows(before[0].value, rows_at)
-    yield from chain(before, rows) if inner is None else _numbered(inner, before[0].end)
+    yield from chain(before, rows) if inner is None else _number_rows(inner, before[0].end)
 
 
-def _lines(stream: BinaryIO) -> Iterator[Row]:
+def _json_line_rows(stream: BinaryIO) -> Iterator[DataRow]:
     for number, content, end in read_lines(stream, max_bytes=MAX_LINE_BYTES):
         try:
             if content is None:
                 hint = "Put each case on a line of its own, or split the case."
                 raise InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", hint=hint)
-            yield Row(number, end, parse_object(content))
+            yield DataRow(number, end, parse_object(content))
         except InputError as error:
-            yield Row(number, end, error)
+            yield DataRow(number, end, error)
 
 
-def _list(stream: BinaryIO) -> Iterator[Row]:
+def _json_list(stream: BinaryIO) -> Iterator[DataRow]:
     """Yield the items of one JSON list, of which one is in memory at a time."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, number, read, ended = "", 0, 0, 0, False
@@ -398,7 +402,7 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
         raise InputError("goes on behind its JSON list", hint="Put everything into one list.")
 
 
-def _object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
+def _json_object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[DataRow]:
     content = stream.read(MOST_DOCUMENT_BYTES + 1)
     if len(content) > MOST_DOCUMENT_BYTES:
         hint = "Convert it to JSON Lines: jq -c '.[]' FILE > NEW."
@@ -416,7 +420,7 @@ def _object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
             ) from error
         raise
     inner = _inner_rows(whole, rows_at)
-    yield from _numbered([whole] if inner is None else inner, len(content))
+    yield from _number_rows([whole] if inner is None else inner, len(content))
 
 
 def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | None:
@@ -436,7 +440,7 @@ def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | 
         if key == "results" and isinstance(value, dict) and isinstance(value.get("results"), list):
             inner: list[Any] = value["results"]
             return inner
-    if not rows_at and (columns := _columns(whole)):
+    if not rows_at and (columns := _table_columns(whole)):
         length = max(map(len, columns.values()))
         return [
             {name: column[place] for name, column in columns.items()} for place in range(length)
@@ -450,7 +454,7 @@ def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | 
     )
 
 
-def _columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
+def _table_columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
     """Return the columns of an object that is a table: lists of one length, or objects with the
     keys 0, 1, 2...
     """
@@ -466,23 +470,23 @@ def _columns(whole: dict[str, Any]) -> dict[str, list[Any]] | None:
     return columns if len(columns) > 1 and len(lengths) == 1 and lengths != {0} else None
 
 
-def _numbered(values: list[Any], end: int) -> Iterator[Row]:
+def _number_rows(values: list[Any], end: int) -> Iterator[DataRow]:
     for number, value in enumerate(values, 1):
         yield row_of(number, end * number // len(values), value)
 
 
-def row_of(number: int, end: int, value: Any) -> Row:
+def row_of(number: int, end: int, value: Any) -> DataRow:
     """Return a value as a row, which it is where it is an object."""
     if isinstance(value, dict | InputError):
-        return Row(number, end, value)
-    return Row(
+        return DataRow(number, end, value)
+    return DataRow(
         number,
         end,
         InputError(f"is {kind_of(value)}, must be an object", hint="Make each row an object."),
     )
 
 
-def _parquet(stream: BinaryIO) -> Iterator[Row]:
+def _parquet(stream: BinaryIO) -> Iterator[DataRow]:
     import pyarrow  # streamlit brings it; loaded only for such a file
     import pyarrow.parquet as parquet
 
@@ -493,7 +497,7 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
         for batch in file.iter_batches(batch_size=256):
             for value in batch.to_pylist():
                 number += 1
-                yield Row(number, size * number // file.metadata.num_rows, plain(value))
+                yield DataRow(number, size * number // file.metadata.num_rows, plain(value))
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(
             f"is no Parquet that can be read ({str(error)[:120]})", hint="Write it again."

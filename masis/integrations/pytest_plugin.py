@@ -103,16 +103,16 @@ def grounded(request: pytest.FixtureRequest, masis_settings: Settings) -> Callab
     """
     from masis.pipeline import grounding
 
-    usual = _bounds(request)
+    usual = _marker_bounds(request)
 
     def check(
         answer: str, evidence: Any, *, question: str | None = None, **bounds: Any
     ) -> Grounding:
-        chosen = _with(usual, bounds)
+        chosen = _with_changes(usual, bounds)
         found = grounding(
             answer, evidence, question=question, bounds=chosen, settings=masis_settings
         )
-        _report(request, found)
+        _append_report(request, found)
         return found
 
     return check
@@ -137,7 +137,7 @@ def assert_grounded(grounded: Callable[..., Grounding]) -> Callable[..., Groundi
     return check
 
 
-def _bounds(request: pytest.FixtureRequest) -> Bounds:
+def _marker_bounds(request: pytest.FixtureRequest) -> Bounds:
     """The bounds of the configuration file, under those of the markers around the test, the nearest
     last.
     """
@@ -157,10 +157,10 @@ def _bounds(request: pytest.FixtureRequest) -> Bounds:
                 f"grounded({mark.args[0]!r}): name the bound, as in grounded(min_support=0.7)"
             )
         bounds |= mark.kwargs
-    return _with(Bounds(), bounds)
+    return _with_changes(Bounds(), bounds)
 
 
-def _with(bounds: Bounds, changes: dict[str, Any]) -> Bounds:
+def _with_changes(bounds: Bounds, changes: dict[str, Any]) -> Bounds:
     from dataclasses import replace
 
     from masis.errors import InputError
@@ -175,7 +175,7 @@ def _with(bounds: Bounds, changes: dict[str, Any]) -> Bounds:
         raise pytest.UsageError(f"grounded: {error}") from None
 
 
-def _report(request: pytest.FixtureRequest, found: Grounding) -> None:
+def _append_report(request: pytest.FixtureRequest, found: Grounding) -> None:
     report = request.config.getoption("--masis-report")
     if report:
         line = json.dumps({"test": request.node.nodeid, **found.record()}, ensure_ascii=False)

@@ -32,7 +32,7 @@ JUDGES = ("critic", "evaluator")
 """
 
 
-class Known(NamedTuple):
+class KnownProvider(NamedTuple):
     """A provider that needs no table of its own."""
 
     kind: Wire
@@ -45,7 +45,7 @@ class Known(NamedTuple):
 
 
 KNOWN = {
-    "openai": Known(
+    "openai": KnownProvider(
         "openai",
         "https://api.openai.com/v1",
         "OPENAI_API_KEY",
@@ -54,7 +54,7 @@ KNOWN = {
         "gpt-4o-mini",
         "https://platform.openai.com/api-keys",
     ),
-    "anthropic": Known(
+    "anthropic": KnownProvider(
         "anthropic",
         "https://api.anthropic.com",
         "ANTHROPIC_API_KEY",
@@ -63,10 +63,10 @@ KNOWN = {
         "claude-haiku-5-5",
         "https://console.anthropic.com/settings/keys",
     ),
-    "ollama": Known("openai", "http://127.0.0.1:11434/v1"),
-    "lmstudio": Known("openai", "http://127.0.0.1:1234/v1"),
-    "vllm": Known("openai", "http://127.0.0.1:8000/v1"),
-    "llamacpp": Known("openai", "http://127.0.0.1:8080/v1"),
+    "ollama": KnownProvider("openai", "http://127.0.0.1:11434/v1"),
+    "lmstudio": KnownProvider("openai", "http://127.0.0.1:1234/v1"),
+    "vllm": KnownProvider("openai", "http://127.0.0.1:8000/v1"),
+    "llamacpp": KnownProvider("openai", "http://127.0.0.1:8080/v1"),
 }
 
 
@@ -95,7 +95,7 @@ class Endpoint:
     """Whether it may serve few calls side by side: how many is found out, from one on."""
 
 
-class ModelName(NamedTuple):
+class ModelParts(NamedTuple):
     """A model string in its parts."""
 
     provider: str
@@ -105,7 +105,7 @@ class ModelName(NamedTuple):
         return f"{self.provider}:{self.model}"
 
 
-def model_name(string: str, role: str, settings: Settings) -> ModelName:
+def model_name(string: str, role: str, settings: Settings) -> ModelParts:
     """What a model string means for a role. Raises SettingsError naming the nearest right one."""
     provider, colon, model = (part.strip() for part in string.partition(":"))
     known, own = KNOWN.get(provider), settings.providers.get(provider)
@@ -114,18 +114,18 @@ def model_name(string: str, role: str, settings: Settings) -> ModelName:
             f"{role}: {string!r}: offline has no models to choose from. Write offline alone."
         )
     if known is None and own is None:
-        raise SettingsError(f"{role}: {_unknown(string, settings)}")
+        raise SettingsError(f"{role}: {_unknown_provider(string, settings)}")
     if not colon and known is not None and known.strong:
-        return ModelName(provider, known.strong if role in JUDGES else known.plain)
+        return ModelParts(provider, known.strong if role in JUDGES else known.plain)
     if not model:
         raise SettingsError(
             f"{role}: {string!r} names no model. Write {provider}:NAME with a name the server"
             " knows."
         )
-    return ModelName(provider, model)
+    return ModelParts(provider, model)
 
 
-def _unknown(string: str, settings: Settings) -> str:
+def _unknown_provider(string: str, settings: Settings) -> str:
     names = [OFFLINE, *KNOWN, *settings.providers]
     if may_be_a_key(string):
         return (
@@ -170,7 +170,7 @@ def endpoint(
     found = Endpoint(
         name=provider,
         kind=own.kind or (known.kind if known else "openai"),
-        address=_checked(address, provider),
+        address=_check_address(address, provider),
         key=key,
         key_name=key_name,
         concurrency=own.concurrency or CONCURRENCY,
@@ -210,7 +210,7 @@ def is_local(host: str) -> bool:
     return at.is_loopback or at.is_private or at.is_link_local
 
 
-def _checked(address: str, provider: str) -> str:
+def _check_address(address: str, provider: str) -> str:
     try:
         parts = urlsplit(address)
         named = (
@@ -234,7 +234,7 @@ def _checked(address: str, provider: str) -> str:
 # Which models a person may choose from without typing: those that could be asked now.
 
 
-def offered(settings: Settings) -> tuple[str, ...]:
+def offered_models(settings: Settings) -> tuple[str, ...]:
     """Offline, the defaults of each vendor whose key is here, and every model that the settings
     name.
     """

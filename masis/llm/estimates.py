@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from masis.audit.escalation import Spared
+from masis.audit.escalation import Savings
 from masis.llm import prices, registry
 from masis.llm.client import schemas
-from masis.llm.providers.base import Tokens
+from masis.llm.providers.base import TokenUsage
 from masis.llm.role_plugins import plugged_in
 from masis.llm.roles import replies
 from masis.llm.roles.prompting import FRAME, load
@@ -45,21 +45,21 @@ _SHAPES: dict[str, type[BaseModel]] = {
 """What each prompt asks for: a schema goes with every call."""
 
 
-class Estimate(NamedTuple):
+class CostEstimate(NamedTuple):
     """Calls and tokens (sent and received); ``cost_usd`` is None where a price is not known."""
 
     calls: int = 0
     tokens: int = 0
     cost_usd: float | None = 0.0
 
-    def plus(self, other: Estimate) -> Estimate:
+    def plus(self, other: CostEstimate) -> CostEstimate:
         """Both together."""
         known = self.cost_usd is not None and other.cost_usd is not None
         cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
-        return Estimate(self.calls + other.calls, self.tokens + other.tokens, cost)
+        return CostEstimate(self.calls + other.calls, self.tokens + other.tokens, cost)
 
 
-class _Asked(NamedTuple):
+class _EstimatedCalls(NamedTuple):
     """Calls of one kind in one iteration: how many, with which prompt, what each sends besides,
     what it gets.
     """
@@ -71,13 +71,13 @@ class _Asked(NamedTuple):
     received: float
 
 
-def estimate(case: Case, settings: Settings) -> Estimate:
+def estimate(case: Case, settings: Settings) -> CostEstimate:
     """What auditing this case takes at most, offline roles left out. Raises SettingsError as
     ``registry.resolve``.
     """
     settings = settings.at_depth()
     if case.unanswered is not None and not settings.draft_unanswered:
-        return Estimate()
+        return CostEstimate()
     iterations = settings.max_iterations
     shared = sum(len(chunk.text) + 120 for chunk in case.evidence) + len(case.query)
     drafted = not (case.answer or "").strip()
@@ -86,14 +86,14 @@ def estimate(case: Case, settings: Settings) -> Estimate:
         asked._replace(
             times=asked.times * (iterations - 1 if asked.role == "reviser" else iterations)
         )
-        for asked in _iteration(shared, answer, settings)
+        for asked in _calls_of_iteration(shared, answer, settings)
     ]
     if drafted:
-        calls.append(_Asked("drafter", "drafter", 1, shared, answer / CHARACTERS_A_TOKEN))
-    return reduce(Estimate.plus, (_priced(asked, settings) for asked in calls))
+        calls.append(_EstimatedCalls("drafter", "drafter", 1, shared, answer / CHARACTERS_A_TOKEN))
+    return reduce(CostEstimate.plus, (_price_calls(asked, settings) for asked in calls))
 
 
-def _iteration(shared: int, answer: int, settings: Settings) -> list[_Asked]:
+def _calls_of_iteration(shared: int, answer: int, settings: Settings) -> list[_EstimatedCalls]:
     claims = max(1, math.ceil(answer / CHARACTERS_A_CLAIM)) if settings.check_factual else 0
     batches = math.ceil(claims / settings.claims_batch)
     judged, written = shared + answer, answer / CHARACTERS_A_TOKEN
@@ -107,17 +107,17 @@ def _iteration(shared: int, answer: int, settings: Settings) -> list[_Asked]:
     judges = 0 if settings.evaluate == "never" else settings.judge_samples
     second = batches if settings.depth == "thorough" and alone else 0
     return [
-        _Asked("verifier", "claims", int(at_once), judged, claims * (CLAIM_TOKENS + VERDICT_TOKENS)),
-        _Asked("verifier", "claims_extract", extracted, answer, claims * CLAIM_TOKENS),
-        _Asked("verifier", "claims_verify", second + (0 if at_once else batches), checked, verdicts),
-        _Asked("verifier", "completeness", 0 if at_once else complete, judged, REPLY_TOKENS["completeness"]),
-        _Asked("critic", "critic", critics, judged, REPLY_TOKENS["critic"]),
-        _Asked("evaluator", "evaluator", judges, judged, REPLY_TOKENS["evaluator"]),
-        _Asked("reviser", "reviser", 1, judged + 1_500, written + 300),
+        _EstimatedCalls("verifier", "claims", int(at_once), judged, claims * (CLAIM_TOKENS + VERDICT_TOKENS)),
+        _EstimatedCalls("verifier", "claims_extract", extracted, answer, claims * CLAIM_TOKENS),
+        _EstimatedCalls("verifier", "claims_verify", second + (0 if at_once else batches), checked, verdicts),
+        _EstimatedCalls("verifier", "completeness", 0 if at_once else complete, judged, REPLY_TOKENS["completeness"]),
+        _EstimatedCalls("critic", "critic", critics, judged, REPLY_TOKENS["critic"]),
+        _EstimatedCalls("evaluator", "evaluator", judges, judged, REPLY_TOKENS["evaluator"]),
+        _EstimatedCalls("reviser", "reviser", 1, judged + 1_500, written + 300),
     ]  # fmt: skip
 
 
-def spared(
+def estimate_savings(
     query: str,
     answer: str,
     evidence: Sequence[Evidence],
@@ -125,7 +125,7 @@ def spared(
     asked: int,
     completeness: bool,
     settings: Settings,
-) -> Spared:
+) -> Savings:
     """The calls made for the claims that the second verifier was asked for, and those that it alone
     would have made.
 
@@ -135,27 +135,29 @@ def spared(
     shared = sum(len(chunk.text) + 120 for chunk in evidence) + len(query)
     sent = shared + len(answer) / max(1, batches)
     if claims <= settings.claims_batch:  # it alone would have found and judged them in one call
-        return Spared(
+        return Savings(
             made,
             1 - made,
-            _priced(_Asked("verifier", "claims", 1 - made, sent, 0), settings).cost_usd,
+            _price_calls(
+                _EstimatedCalls("verifier", "claims", 1 - made, sent, 0), settings
+            ).cost_usd,
         )
     saved = [
-        _Asked(
+        _EstimatedCalls(
             "verifier",
             "claims_extract",
             int(settings.check_factual),
             len(answer),
             claims * CLAIM_TOKENS,
         ),
-        _Asked(
+        _EstimatedCalls(
             "verifier",
             "claims_verify",
             batches - made,
             sent,
             VERDICT_TOKENS * settings.claims_batch,
         ),
-        _Asked(
+        _EstimatedCalls(
             "verifier",
             "completeness",
             int(completeness),
@@ -163,14 +165,14 @@ def spared(
             REPLY_TOKENS["completeness"],
         ),
     ]
-    whole = reduce(Estimate.plus, (_priced(each, settings) for each in saved))
-    return Spared(made, whole.calls, whole.cost_usd)
+    whole = reduce(CostEstimate.plus, (_price_calls(each, settings) for each in saved))
+    return Savings(made, whole.calls, whole.cost_usd)
 
 
-def _priced(asked: _Asked, settings: Settings) -> Estimate:
+def _price_calls(asked: _EstimatedCalls, settings: Settings) -> CostEstimate:
     string = getattr(settings, asked.role)
     if string == OFFLINE or not asked.times:
-        return Estimate()
+        return CostEstimate()
     if staged := registry.stages(string, asked.role):
         string = staged[1]
     model, found = (
@@ -178,24 +180,24 @@ def _priced(asked: _Asked, settings: Settings) -> Estimate:
         plugged_in(string, asked.role, settings),
     )
     if model == OFFLINE:
-        return Estimate()
-    instructions = found.characters if found else _instructions(asked.prompt)
+        return CostEstimate()
+    instructions = found.characters if found else _instruction_tokens(asked.prompt)
     sent = round((asked.sent + instructions) / CHARACTERS_A_TOKEN) * asked.times
     received = round(asked.received) * asked.times
-    tokens = Tokens(prompt=sent, completion=received)
-    return Estimate(
+    tokens = TokenUsage(prompt=sent, completion=received)
+    return CostEstimate(
         asked.times, sent + received, prices.cost(tokens, prices.price(model, settings.prices))
     )
 
 
 @cache
-def _instructions(prompt: str) -> int:
+def _instruction_tokens(prompt: str) -> int:
     file, shape = load(prompt), _SHAPES.get(prompt)
     schema = len(schemas.of(shape).text) if shape else 0
     return len(load(FRAME).before) + len(file.before) + len(file.after) + schema
 
 
-def unpriced(settings: Settings) -> tuple[str, ...]:
+def unpriced_models(settings: Settings) -> tuple[str, ...]:
     """The models of the settings whose price is not known."""
     models = {
         registry.asked_model(string, role, settings) for role, string in settings.models().items()

@@ -10,14 +10,14 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 
-from masis.llm.providers.base import Tokens
+from masis.llm.providers.base import TokenUsage
 from masis.schema.providers import Price
 
 _DATED = re.compile(r"[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|latest)\Z")
 
 
 @functools.cache
-def listed() -> Mapping[str, Price]:
+def price_list() -> Mapping[str, Price]:
     """The prices that come with this version, by model string."""
     text = resources.files("masis.llm").joinpath("prices.toml").read_text(encoding="utf-8")
     return {
@@ -33,11 +33,11 @@ def price(model: str, own: Mapping[str, Price]) -> Price | None:
     """
     names = (model, _DATED.sub("", model))
     return next(
-        (prices[name] for prices in (own, listed()) for name in names if name in prices), None
+        (prices[name] for prices in (own, price_list()) for name in names if name in prices), None
     )
 
 
-def cost(tokens: Tokens, at: Price | None) -> float | None:
+def cost(tokens: TokenUsage, at: Price | None) -> float | None:
     """US dollars for these tokens; None where no price is known."""
     if at is None:
         return None

@@ -30,7 +30,7 @@ from masis.llm.providers.base import TryFailed
 from masis.schema.base import Record
 from masis.schema.calls import DEMO_REPLIES, Replayed, ReplySource
 from masis.schema.explain import path_of
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.version import app_root
 
 SHIPPED = app_root() / "data" / "replies" / "replies.jsonl"
@@ -47,7 +47,7 @@ OUTCOMES: dict[str, Outcome] = {name: name for name in get_args(Outcome) if name
 Name = Annotated[str, Field(min_length=1, max_length=5_000)]
 
 
-class Asked(Record):
+class RequestKey(Record):
     """What a reply is to: role, version of the prompt, model, digest of what was asked, sample and
     attempt.
 
@@ -67,7 +67,7 @@ class Asked(Record):
     def key(self) -> str:
         """The digest of all of it: what a cache goes by."""
         return hashlib.sha256(
-            self.model_dump_json(include=set(Asked.model_fields)).encode()
+            self.model_dump_json(include=set(RequestKey.model_fields)).encode()
         ).hexdigest()
 
     @property
@@ -78,7 +78,7 @@ class Asked(Record):
         return self.role, self.prompt.partition("/")[0], self.asked, self.sample, self.attempt
 
 
-class RecordedReply(Asked):
+class RecordedReply(RequestKey):
     """A reply as the model gave it, and when (ISO 8601, UTC)."""
 
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,20}Z$")]
@@ -96,7 +96,7 @@ class Replies(Protocol):
 
     source: ReplySource
 
-    def find(self, asked: Asked) -> RecordedReply | None:
+    def find(self, asked: RequestKey) -> RecordedReply | None:
         """Return the reply to this; None where the model is to be asked. Raises TryFailed where it
         must not be.
         """
@@ -130,14 +130,14 @@ class ReplayFile:
             of_role = self._models.setdefault(reply.role, {})
             of_role[reply.model] = max(reply.date[:10], of_role.get(reply.model, ""))
 
-    def find(self, asked: Asked) -> RecordedReply:
+    def find(self, asked: RequestKey) -> RecordedReply:
         """Return the reply to this. Raises TryFailed where the file has none: nobody
         else is asked.
         """
         known = self._replies.get(asked.place)
         if known:
             return known.get(asked.prompt) or next(reversed(known.values()))
-        held = f"{self.path} holds {counted(self.count, 'reply', 'replies')}"
+        held = f"{self.path} holds {count_noun(self.count, 'reply', 'replies')}"
         if asked.role not in self._models:
             held += (
                 f", none of them of the {asked.role} (only:"
@@ -154,7 +154,7 @@ class ReplayFile:
     def keep(self, replies: Sequence[RecordedReply]) -> None:
         """Store nothing: the file is somebody else's."""
 
-    def named(self, role: str) -> Replayed:
+    def source_name(self, role: str) -> Replayed:
         """Return how a run names them: with the models that gave the replies of the role, and the
         last date.
 
@@ -166,9 +166,12 @@ class ReplayFile:
         found = self._models.get(role, every)
         return Replayed(self.path, shown_name(" + ".join(found)), max(found.values(), default=""))
 
-    def described(self) -> str:
+    def description(self) -> str:
         """Say what the file holds: how many replies, of which models, in which roles."""
-        held, of = counted(self.count, "recorded reply", "recorded replies"), self.named("")
+        held, of = (
+            count_noun(self.count, "recorded reply", "recorded replies"),
+            self.source_name(""),
+        )
         return (
             f"{self.path} holds {held} of {of.model or 'nobody'}, {of.date or 'ever'}"
             f" ({', '.join(self._models)})"
@@ -190,7 +193,7 @@ def replay_file(path: str, role: str) -> ReplayFile:
             raise InputError(
                 f"has more than {LARGEST_FILE:,} bytes", hint="Replay it in parts.", file=path
             )
-        return _read(path, file, found.st_mtime_ns, found.st_size)
+        return _open_replay(path, file, found.st_mtime_ns, found.st_size)
     except InputError as error:
         raise SettingsError(f"{role}: {error}") from None
     except (OSError, ValueError) as error:  # ValueError: a name with a null byte
@@ -201,12 +204,12 @@ def replay_file(path: str, role: str) -> ReplayFile:
 
 
 @functools.lru_cache(maxsize=4)
-def _read(path: str, file: Path, _changed: int, _size: int) -> ReplayFile:
+def _open_replay(path: str, file: Path, _changed: int, _size: int) -> ReplayFile:
     with file.open("rb") as lines:
-        return ReplayFile(path, _parsed(path, lines))
+        return ReplayFile(path, _recorded_replies(path, lines))
 
 
-def _parsed(path: str, lines: Iterable[bytes]) -> Iterator[RecordedReply]:
+def _recorded_replies(path: str, lines: Iterable[bytes]) -> Iterator[RecordedReply]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue

@@ -14,7 +14,7 @@ from typing import NamedTuple, NoReturn
 from pydantic import BaseModel
 
 from masis.audit.control.run_control import RunBudget, RunControl
-from masis.audit.output_validation import chosen
+from masis.audit.output_validation import validator_named
 from masis.errors import BadReply, MissingExtra, ProviderFailed, SettingsError
 from masis.llm import prices
 from masis.llm.client.limits import Limiter, limiter
@@ -25,11 +25,11 @@ from masis.llm.endpoints import Endpoint, endpoint, model_name
 from masis.llm.providers.base import Call, Provider, TryFailed
 from masis.llm.recordings import Replies, check_record, record, replay_file
 from masis.llm.role_plugins import fillable, plugged_in
-from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.prompting import RolePrompt
 from masis.schema.calls import Replayed, ReplyMode
 from masis.settings import OFFLINE, Settings
 
-PROBE = Prompt(
+PROBE = RolePrompt(
     "You help to test a connection.",
     "The test is a simple one.",
     'Reply with {"ready": true}.',
@@ -44,7 +44,7 @@ class Ready(BaseModel):
     ready: bool
 
 
-class Probed(NamedTuple):
+class ProbeResult(NamedTuple):
     """What the test of a connection found; ``mode`` is how replies can be asked for, None where
     there were none.
     """
@@ -102,7 +102,7 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
     if staged := stages(string, role):
         return f"{staged[0]}{STAGES}{resolve(staged[1], role, settings)}"
     if recorded := Replayed.of(string):
-        return str(replay_file(recorded.file, role).named(role))
+        return str(replay_file(recorded.file, role).source_name(role))
     if found := plugged_in(string, role, settings):
         found.check()
         if not found.asks:
@@ -168,13 +168,13 @@ def asker(
         Model,
         role=role,
         control=control,
-        rescue=chosen(settings.output_validator).rescued,
+        rescue=validator_named(settings.output_validator).repair,
         record=partial(record, settings.record) if settings.record else None,
         log_texts=settings.log_texts,
     )
     if recorded := Replayed.of(string):
         file = replay_file(recorded.file, role)
-        name = file.named(role)
+        name = file.source_name(role)
         strict = ServerCapabilities(_Nobody.modes)
         return make(
             name=str(name),
@@ -200,33 +200,33 @@ def asker(
     )
 
 
-def probe(string: str, settings: Settings | None = None, role: str = "critic") -> Probed:
+def probe(string: str, settings: Settings | None = None, role: str = "critic") -> ProbeResult:
     """Ask the model for a word; what came of it and what to do. Never raises for what a person can
     put right.
     """
     if string == OFFLINE:
-        return Probed(True, "No language model, so there is no connection to test.")
+        return ProbeResult(True, "No language model, so there is no connection to test.")
     settings = (settings or Settings()).model_copy(update={"max_retries": 1, "record": ""})
     control = RunControl(RunBudget(call_s=settings.call_deadline_s))
     try:
         if recorded := Replayed.of(string):
-            return Probed(
-                True, f"{replay_file(recorded.file, role).described()}; no model is called."
+            return ProbeResult(
+                True, f"{replay_file(recorded.file, role).description()}; no model is called."
             )
         model = asker(string, role, control, settings)
         model.ask(PROBE, Ready, max_tokens=PROBE_TOKENS)
     except (SettingsError, MissingExtra) as error:
-        return Probed(False, str(error))
+        return ProbeResult(False, str(error))
     except BadReply as error:
-        return Probed(False, _unfit(model.name, error))
+        return ProbeResult(False, _unfit(model.name, error))
     except ProviderFailed as error:
-        return Probed(False, str(error))
+        return ProbeResult(False, str(error))
     last = control.calls.since()[-1]
     form = "in the form asked for"
     if last.mode != model.provider.modes[0]:
         form = f"but takes no strict schema: replies are asked for by {MODES_IN_WORDS[last.mode]}"
     who = _who_answered(model.model, last.answered_by)
-    return Probed(True, f"{model.name} answers, {form}.{who}", last.mode)
+    return ProbeResult(True, f"{model.name} answers, {form}.{who}", last.mode)
 
 
 def _who_answered(asked: str, answered: str | None) -> str:
@@ -258,11 +258,11 @@ def _unfit(name: str, error: BadReply) -> str:
 def _provider(reached: Endpoint) -> Provider:
     with _lock:
         if reached not in _providers:
-            _providers[reached] = _made(reached)
+            _providers[reached] = _make_provider(reached)
         return _providers[reached]
 
 
-def _made(reached: Endpoint) -> Provider:
+def _make_provider(reached: Endpoint) -> Provider:
     name = "anthropic" if reached.kind == "anthropic" else "openai_compatible"
     try:
         module = importlib.import_module(f"masis.llm.providers.{name}")

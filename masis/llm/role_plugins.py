@@ -83,7 +83,7 @@ def fillable(string: str) -> tuple[str, ...]:
     return tuple(role for role in GROUPS if ":" in string and prefix in _entry_points(role))
 
 
-def offered(role: str, settings: Settings) -> tuple[str, ...]:
+def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
     """All names that the role could be filled by."""
     found: list[str] = []
     for point in _entry_points(role).values():

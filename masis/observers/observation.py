@@ -120,12 +120,12 @@ class Observation:
     def emit(self, event: Event) -> None:
         """Hand an event to every listener."""
         for listener in self._listeners:
-            _guarded(partial(listener.on_event, event))
+            _call_guarded(partial(listener.on_event, event))
 
     def end(self, error: BaseException | None = None) -> None:
         """Tell every listener how it ended, the last registered first."""
         for listener in reversed(self._listeners):
-            _guarded(partial(listener.on_end, self.result, error))
+            _call_guarded(partial(listener.on_end, self.result, error))
 
 
 _observers: tuple[Observer, ...] = ()
@@ -149,7 +149,7 @@ def observe(start: Start) -> Iterator[Observation]:
     if not _observers:
         yield Observation()
         return
-    started = [_guarded(partial(observer.on_start, start)) for observer in _observers]
+    started = [_call_guarded(partial(observer.on_start, start)) for observer in _observers]
     observation = Observation(tuple(listener for listener in started if listener is not None))
     try:
         yield observation
@@ -188,7 +188,7 @@ def run_to_completion(
                 on_event(event)
 
 
-def _guarded(call: Callable[[], T]) -> T | None:
+def _call_guarded(call: Callable[[], T]) -> T | None:
     """Call an observer; an error of it becomes a line in the log."""
     try:
         return call()

@@ -168,9 +168,9 @@ def audited(
         wait,
     )
     return (
-        _wrapped(function, rules)
+        _wrap_function(function, rules)
         if function is not None
-        else lambda decorated: _wrapped(decorated, rules)
+        else lambda decorated: _wrap_function(decorated, rules)
     )
 
 
@@ -193,7 +193,7 @@ def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
         )
 
 
-def _wrapped(function: Any, rules: _Rules) -> Any:
+def _wrap_function(function: Any, rules: _Rules) -> Any:
     rules = _for(function, rules)
     if inspect.isasyncgenfunction(function):
         return _of_async_generator(function, rules)
@@ -204,13 +204,13 @@ def _wrapped(function: Any, rules: _Rules) -> Any:
         @functools.wraps(function)
         async def answering_async(*args: Any, **kwargs: Any) -> Any:
             returned = await function(*args, **kwargs)
-            return await _in_thread(lambda: _after(returned, rules, args, kwargs), rules)
+            return await _in_thread(lambda: _value_to_return(returned, rules, args, kwargs), rules)
 
         return answering_async
 
     @functools.wraps(function)
     def answering(*args: Any, **kwargs: Any) -> Any:
-        return _after(function(*args, **kwargs), rules, args, kwargs)
+        return _value_to_return(function(*args, **kwargs), rules, args, kwargs)
 
     return answering
 
@@ -222,7 +222,7 @@ def _of_generator(function: Any, rules: _Rules) -> Any:
         for piece in function(*args, **kwargs):
             pieces.append(piece)
             yield piece
-        _after(_joined(pieces), rules, args, kwargs)
+        _value_to_return(_join_pieces(pieces), rules, args, kwargs)
 
     return streaming
 
@@ -234,12 +234,12 @@ def _of_async_generator(function: Any, rules: _Rules) -> Any:
         async for piece in function(*args, **kwargs):
             pieces.append(piece)
             yield piece
-        await _in_thread(lambda: _after(_joined(pieces), rules, args, kwargs), rules)
+        await _in_thread(lambda: _value_to_return(_join_pieces(pieces), rules, args, kwargs), rules)
 
     return streaming_async
 
 
-def _joined(pieces: list[Any]) -> Any:
+def _join_pieces(pieces: list[Any]) -> Any:
     return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else pieces
 
 
@@ -261,11 +261,13 @@ def _for(function: Any, rules: _Rules) -> _Rules:
             raise InputError(
                 f"has no parameter {name!r}",
                 hint=f"It has: {', '.join(names) or 'none'}.",
-                field=_name(function),
+                field=_function_name(function),
             )
     if not names:
         raise InputError(
-            "takes no question", hint="Give it one, as its first parameter.", field=_name(function)
+            "takes no question",
+            hint="Give it one, as its first parameter.",
+            field=_function_name(function),
         )
     streams = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     if streams and rules.on_flag == "revise":
@@ -278,38 +280,40 @@ def _for(function: Any, rules: _Rules) -> _Rules:
     evidence = rules.evidence or next((name for name in EVIDENCE if name in names), None)
     if streams and evidence is None:
         hint = "Name the parameter that holds its evidence: audited(evidence=...)."
-        raise InputError("streams its answer", hint=hint, field=_name(function))
+        raise InputError("streams its answer", hint=hint, field=_function_name(function))
     return _Rules(
         **{**vars(rules), "question": question, "evidence": evidence, "signature": signature}
     )
 
 
-def _name(function: Any) -> str:
+def _function_name(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _after(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _value_to_return(
+    returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     """What the caller gets for what the function gave."""
     if not rules.wait:
-        start_in_thread(lambda: _audited(returned, rules, args, kwargs), "audited")
+        start_in_thread(lambda: _audit_safely(returned, rules, args, kwargs), "audited")
         return returned
-    found = _audited(returned, rules, args, kwargs)
+    found = _audit_safely(returned, rules, args, kwargs)
     if found is None or not found.flagged or rules.on_flag == "record":
         return returned
     if rules.on_flag == "raise":
         reasons = " ".join(reason.message for reason in found.reasons)
         raise AnswerRejected(f"The answer was rejected: {reasons}", audit=found)
-    return returned if found.revised is None else _with(returned, rules, found.revised)
+    return returned if found.revised is None else _with_revision(returned, rules, found.revised)
 
 
-def _audited(
+def _audit_safely(
     returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Audited | None:
     """Return the audit, passed to ``on_result``; None where it failed, which is logged and
     reported, never raised.
     """
     try:
-        found = _audit(returned, rules, args, kwargs)
+        found = _audit_returned(returned, rules, args, kwargs)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is reported, and the answer is returned)
         log.warning("an answer could not be audited: %s: %s", type(error).__name__, error)
         _notify(rules.on_error, error)
@@ -327,11 +331,13 @@ def _notify(listener: Callable[[Any], object] | None, what: object) -> None:
         log.exception("the callback for an audit failed")
 
 
-def _audit(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Audited:
+def _audit_returned(
+    returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Audited:
     bound = rules.signature.bind(*args, **kwargs)
     bound.apply_defaults()
     asked = str(bound.arguments[rules.question or ""])
-    text, own = _parts(returned, rules)
+    text, own = _text_and_evidence(returned, rules)
     found = own if rules.evidence is None else bound.arguments[rules.evidence]
     chunks = evidence_of([found] if isinstance(found, str) else found)
     content = check_case(Case(id="-", query=asked, answer=text, evidence=chunks))
@@ -353,7 +359,7 @@ def _audit(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str
     )
 
 
-def _parts(returned: Any, rules: _Rules) -> tuple[str, Any]:
+def _text_and_evidence(returned: Any, rules: _Rules) -> tuple[str, Any]:
     """The text of what a function gave, and the evidence that came with it."""
     own = None
     if isinstance(returned, tuple) and len(returned) == 2 and rules.evidence is None:
@@ -383,14 +389,14 @@ def _parts(returned: Any, rules: _Rules) -> tuple[str, Any]:
     return returned, own
 
 
-def _with(returned: Any, rules: _Rules, revised: str) -> Any:
+def _with_revision(returned: Any, rules: _Rules, revised: str) -> Any:
     """What the function gave, with the revision in place of its text; as it was where there is no
     place for it.
     """
     if isinstance(returned, str):
         return revised
     if isinstance(returned, tuple) and len(returned) == 2 and rules.evidence is None:
-        return _with(returned[0], rules, revised), returned[1]
+        return _with_revision(returned[0], rules, revised), returned[1]
     if isinstance(returned, Mapping):
         keys = (rules.answer,) if rules.answer else ANSWERS
         key = next((key for key in keys if isinstance(returned.get(key), str)), None)

@@ -12,7 +12,14 @@ from typing import Any
 
 from masis.errors import InputError
 from masis.schema.case import Evidence
-from masis.schema.documents import KINDS, ReadDocument, first_of, number_of, read_document, scored
+from masis.schema.documents import (
+    KINDS,
+    ReadDocument,
+    document_score,
+    first_of,
+    number_of,
+    read_document,
+)
 from masis.schema.drafts import SourceDocument
 
 
@@ -25,16 +32,16 @@ def documents(found: Any) -> tuple[SourceDocument, ...]:
     """
     taken: dict[str, SourceDocument] = {}
     nameless: set[str] = set()
-    for place, read in enumerate(_reads(found), 1):
+    for place, read in enumerate(_read_documents(found), 1):
         if read.id is None and read.content in nameless:
             continue
-        own_name = read.id or _free(f"chunk_{place}", taken)
+        own_name = read.id or _free_id(f"chunk_{place}", taken)
         if own_name in taken and taken[own_name].content == read.content:
-            taken[own_name] = _better(taken[own_name], read.score)
+            taken[own_name] = _with_better_score(taken[own_name], read.score)
             continue
         if read.id is None:
             nameless.add(read.content)
-        name = _free(own_name, taken)
+        name = _free_id(own_name, taken)
         taken[name] = SourceDocument(
             id=name,
             content=read.content,
@@ -50,7 +57,7 @@ def evidence(found: Any) -> tuple[Evidence, ...]:
     return tuple(each.as_evidence() for each in documents(found))
 
 
-def _reads(found: Any) -> Iterator[ReadDocument]:
+def _read_documents(found: Any) -> Iterator[ReadDocument]:
     if isinstance(found, Mapping):
         for key in ("documents", "results", "source_documents", "context"):
             if isinstance(found.get(key), list | tuple):
@@ -63,32 +70,32 @@ def _reads(found: Any) -> Iterator[ReadDocument]:
             field="documents",
         )
     for place, each in enumerate(found):
-        yield _read(each, place)
+        yield _read_one_document(each, place)
 
 
-def _read(document: Any, place: int, score: float | None = None) -> ReadDocument:
+def _read_one_document(document: Any, place: int, score: float | None = None) -> ReadDocument:
     if isinstance(document, SourceDocument):
         score = first_of(document.relevance_score, score)
         return ReadDocument(document.id, document.content, document.type, document.path, score, {})
     if isinstance(document, Evidence):
         extra = document.model_extra or {}
-        kind, score = str(extra.get("type") or ""), scored(extra, score)
+        kind, score = str(extra.get("type") or ""), document_score(extra, score)
         return ReadDocument(document.id, document.text, kind, document.source, score, {})
     if (
         isinstance(document, tuple)
         and len(document) == 2
         and isinstance(document[0], SourceDocument | Evidence)
     ):
-        return _read(document[0], place, number_of(document[1]))
+        return _read_one_document(document[0], place, number_of(document[1]))
     return read_document(document, place, score=score)
 
 
-def _better(before: SourceDocument, score: float | None) -> SourceDocument:
+def _with_better_score(before: SourceDocument, score: float | None) -> SourceDocument:
     scores = [each for each in (before.relevance_score, score) if each is not None]
     return before.model_copy(update={"relevance_score": max(scores) if scores else None})
 
 
-def _free(name: str, taken: Mapping[str, SourceDocument]) -> str:
+def _free_id(name: str, taken: Mapping[str, SourceDocument]) -> str:
     free, number = name, 1
     while free in taken:
         number += 1

@@ -176,12 +176,12 @@ def message_of(found: Grounding) -> str:
         lines += [
             "",
             f"{place}. {issue.what}{support}{cites}",
-            f"   sentence: {_shown(issue.sentence)}",
+            f"   sentence: {_terminal_line(issue.sentence)}",
         ]
         if issue.evidence:
-            lines.append(f"   evidence: [{issue.source}] {_shown(issue.evidence)}")
+            lines.append(f"   evidence: [{issue.source}] {_terminal_line(issue.evidence)}")
         if issue.why:
-            lines.append(f"   why:      {_shown(issue.why)}")
+            lines.append(f"   why:      {_terminal_line(issue.why)}")
     if number > SHOWN_MOST:
         lines += ["", f"... and {number - SHOWN_MOST} more."]
     return "\n".join(lines)
@@ -250,7 +250,7 @@ def _what_fails(check: ClaimCheck, bounds: Bounds) -> str | None:
     return None if excused else check.verdict
 
 
-def _shown(text: str) -> str:
+def _terminal_line(text: str) -> str:
     """Return one line of a text from outside, safe for a terminal."""
     plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return plain if len(plain) <= QUOTED_MOST else plain[: QUOTED_MOST - 3] + "..."

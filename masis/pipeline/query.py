@@ -52,7 +52,9 @@ def query_with_critique(
     """
     try:
         # it waits for nothing
-        _answered(query, retriever, options, settings, roles, draft, _Asked.now).send(None)
+        _answer_query(query, retriever, options, settings, roles, draft, _NextQuestion.now).send(
+            None
+        )
     except StopIteration as done:
         result: PipelineResult = done.value
         return result
@@ -73,10 +75,12 @@ async def query_with_critique_async(
 
     What can't be runs on a thread of its own. Cancelling the task stops the critique.
     """
-    return await _answered(query, retriever, options, settings, roles, draft, _Asked.later)
+    return await _answer_query(
+        query, retriever, options, settings, roles, draft, _NextQuestion.later
+    )
 
 
-class _Asked(NamedTuple):
+class _NextQuestion(NamedTuple):
     """What is asked next, and of whom: ``ask`` of who can only be waited for, ``ask_async`` of who
     can be awaited.
 
@@ -108,18 +112,18 @@ class _Asked(NamedTuple):
                 start_in_thread(lambda: self._answer(self.ask), "pipeline")
             )
         if inspect.isawaitable(found):
-            with self._reported():
+            with self._report_failure():
                 found = await found
         return found
 
     def _answer(self, ask: Callable[[], Any]) -> Any:
-        with self._reported():
+        with self._report_failure():
             found = ask()
             # a generator may fail as well
             return list(found) if isinstance(found, Iterator) else found
 
     @contextmanager
-    def _reported(self) -> Iterator[None]:
+    def _report_failure(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:
@@ -128,14 +132,14 @@ class _Asked(NamedTuple):
             raise self.failure(f"{type(error).__name__}: {error}") from error
 
 
-async def _answered(
+async def _answer_query(
     query: str,
     retriever: Retriever,
     options: Options,
     settings: Settings | None,
     roles: Roles | None,
     draft: DraftWriter | None,
-    ask: Callable[[_Asked], Coroutine[Any, Any, Any]],
+    ask: Callable[[_NextQuestion], Coroutine[Any, Any, Any]],
 ) -> PipelineResult:
     """Return the result, letting ``ask`` ask for each part of it; all is checked before anything is
     asked.
@@ -161,10 +165,10 @@ async def _answered(
         return (roles or build_roles(settings)).drafter.draft(query, evidence(found))
 
     awaited = write if inspect.iscoroutinefunction(draft) else None
-    writing = _Asked(
+    writing = _NextQuestion(
         "draft", write, awaited, lambda why: StepError(f"The draft could not be written: {why}")
     )
-    text = _text(await ask(writing))
+    text = _draft_text(await ask(writing))
     result = result.model_copy(update={"draft": text})
     enabled = settings.draft_critique if chosen.enable_critique is None else chosen.enable_critique
     if not enabled:
@@ -172,7 +176,7 @@ async def _answered(
     if len(text.strip()) < settings.draft_min_length:
         why = f"The draft is shorter than {settings.draft_min_length} characters."
         return result.model_copy(update={"not_critiqued": why})
-    critiquing = _Asked(
+    critiquing = _NextQuestion(
         "draft",
         lambda: critique_draft(query, text, found, chosen.critique_options, settings, roles),
         lambda: critique_draft_async(query, text, found, chosen.critique_options, settings, roles),
@@ -181,7 +185,7 @@ async def _answered(
     return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or text})
 
 
-def _search(retriever: Retriever, query: str) -> _Asked:
+def _search(retriever: Retriever, query: str) -> _NextQuestion:
     """Return how a retriever is asked: it is known by its methods. Raises InputError for what can't
     be asked.
     """
@@ -205,7 +209,7 @@ def _search(retriever: Retriever, query: str) -> _Asked:
             ),
             field="retriever",
         )
-    return _Asked(
+    return _NextQuestion(
         "retriever",
         lambda: (ask or ask_async)(query),  # type: ignore[misc]
         (lambda: ask_async(query)) if ask_async is not None else None,
@@ -213,7 +217,7 @@ def _search(retriever: Retriever, query: str) -> _Asked:
     )
 
 
-def _text(made: Any) -> str:
+def _draft_text(made: Any) -> str:
     """Return the text of a draft: itself, our own drafter's, or a message's (``content``, ``text``,
     ``response``).
     """

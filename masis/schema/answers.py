@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from masis.schema.explain import name_elsewhere
 from masis.schema.literals import parse_value
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 LONGEST_MESSAGE = 500
 """Characters that are kept of what a system said instead of an answer."""
@@ -53,7 +53,7 @@ class Separated(NamedTuple):
     thoughts: str
     removed: tuple[tuple[int, int], ...] = ()
 
-    def moved(self, start: int, end: int) -> tuple[int, int] | None:
+    def move(self, start: int, end: int) -> tuple[int, int] | None:
         """Return where a stretch of the text stands in the answer; None where it lies in what was
         taken out.
         """
@@ -65,7 +65,7 @@ class Separated(NamedTuple):
         return None if inside or (at[0] == at[1] and start != end) else (at[0], at[1])
 
 
-class _Thought(NamedTuple):
+class _ThoughtSpan(NamedTuple):
     """A stretch to take out, and the words within its marks."""
 
     start: int
@@ -113,7 +113,7 @@ def separate_thoughts(text: str) -> Separated:
     )
 
 
-def _in_tags(text: str) -> Iterator[_Thought]:
+def _in_tags(text: str) -> Iterator[_ThoughtSpan]:
     tags = _tags_outside_code(text)
     closings = [number for number, tag in enumerate(tags) if _closes(tag)]
     at, end = 0, 0  # the next tag, and where the last block ended
@@ -126,7 +126,7 @@ def _in_tags(text: str) -> Iterator[_Thought]:
             if at == 1 and _ends_a_block(text, tag):
                 end = looked = tag.end()
                 blank = True
-                yield _Thought(0, end, text[: tag.start()])
+                yield _ThoughtSpan(0, end, text[: tag.start()])
             continue
         if not (blank or _BEFORE_A_BLOCK.search(text[max(end, tag.start() - 40) : tag.start()])):
             continue
@@ -134,9 +134,9 @@ def _in_tags(text: str) -> Iterator[_Thought]:
         if following < len(closings):
             closing = tags[closings[following]]
             at, end, looked = closings[following] + 1, closing.end(), closing.end()
-            yield _Thought(tag.start(), end, text[tag.end() : closing.start()])
+            yield _ThoughtSpan(tag.start(), end, text[tag.end() : closing.start()])
         elif blank:
-            yield _Thought(tag.start(), len(text), text[tag.end() :])
+            yield _ThoughtSpan(tag.start(), len(text), text[tag.end() :])
             return
 
 
@@ -163,19 +163,19 @@ def _closes(tag: re.Match[str]) -> bool:
     return bool(tag["close"] or tag["close2"] or tag["close3"])
 
 
-def _in_channels(text: str) -> Iterator[_Thought]:
+def _in_channels(text: str) -> Iterator[_ThoughtSpan]:
     heads = list(_CHANNEL.finditer(text))
     if not heads and (bare := _BARE_CHANNELS.match(text)):
-        yield _Thought(0, bare.end(), bare["thought"])
+        yield _ThoughtSpan(0, bare.end(), bare["thought"])
     for number, head in enumerate(heads):
         until = heads[number + 1].start() if number + 1 < len(heads) else len(text)
         ended = _CHANNEL_END.search(text, head.end(), until)
         end = ended.start() if ended else until
         if head["name"] == "final":
-            yield _Thought(head.start(), head.end(), "")
-            yield _Thought(end, until, "")
+            yield _ThoughtSpan(head.start(), head.end(), "")
+            yield _ThoughtSpan(end, until, "")
         else:
-            yield _Thought(head.start(), until, text[head.end() : end])
+            yield _ThoughtSpan(head.start(), until, text[head.end() : end])
 
 
 # Thoughts as parts of a message, or beside its content
@@ -205,7 +205,7 @@ def thoughts_in(message: Any) -> str:
     """
     if not isinstance(message, Mapping):
         return ""
-    beside = [_words(message.get(key)) for key in THOUGHT_KEYS]
+    beside = [_content_text(message.get(key)) for key in THOUGHT_KEYS]
     content = message.get("content", message.get("parts"))
     parts = (
         [part for part in content if is_thought(part)] if isinstance(content, list | tuple) else []
@@ -217,16 +217,16 @@ def thoughts_in(message: Any) -> str:
 def thought_of(part: Mapping[str, Any]) -> str:
     """Return the words of a part that is a thought; "" where they are encrypted."""
     keys = ("thinking", "text", "reasoning", "content", "summary")
-    return next(filter(None, (_words(part.get(key)) for key in keys)), "")
+    return next(filter(None, (_content_text(part.get(key)) for key in keys)), "")
 
 
-def _words(value: Any) -> str:
+def _content_text(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, Mapping):
-        return _words(value.get("text"))
+        return _content_text(value.get("text"))
     if isinstance(value, list | tuple):
-        return "\n".join(filter(None, map(_words, value)))
+        return "\n".join(filter(None, map(_content_text, value)))
     return ""
 
 
@@ -345,7 +345,7 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
     if isinstance(answer, str) and answer.strip():
         return _failed_call(answer)
     if isinstance(answer, Mapping) and any(
-        _words(answer.get(key)) for key in ("text", "content", "output")
+        _content_text(answer.get(key)) for key in ("text", "content", "output")
     ):
         return None
     named = name_elsewhere("answer", map(str, record))
@@ -361,7 +361,7 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
         if said:
             return {
                 "code": code,
-                "message": shortened(next(filter(None, said), ""), LONGEST_MESSAGE),
+                "message": shorten(next(filter(None, said), ""), LONGEST_MESSAGE),
             }
     return None
 
@@ -390,7 +390,7 @@ def _failed_call(text: str) -> dict[str, str] | None:
     return (
         None
         if message is None
-        else {"code": "failed", "message": shortened(message.strip(), LONGEST_MESSAGE)}
+        else {"code": "failed", "message": shorten(message.strip(), LONGEST_MESSAGE)}
     )
 
 
@@ -419,11 +419,14 @@ def _signs_of(held: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
             yield "refused" if _FILTERED.search(message) else "failed", message
     yield from ((code, "") for key, code in _FLAGS.items() if held.get(key) is True)
     if held.get("level") == "ERROR":  # Langfuse
-        yield "failed", _words(held.get("statusMessage", held.get("status_message")))
+        yield "failed", _content_text(held.get("statusMessage", held.get("status_message")))
     for key in _REASON_KEYS:
         reason = held.get(key)
         if isinstance(reason, Mapping) and reason.get("code") in _STATUS_OF_A_SPAN:
-            yield "failed", _words(reason.get("message")) or "the span has the status of an error"
+            yield (
+                "failed",
+                _content_text(reason.get("message")) or "the span has the status of an error",
+            )
         if isinstance(reason, str) and (code := _REASONS.get(reason.lower())):
             yield code, f"{key}: {reason}"
         elif key in _STATUS_KEYS and type(reason) is int and 400 <= reason < 600:

@@ -12,7 +12,7 @@ from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Severity
 from masis.schema.display import OneLine
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
 """How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number
@@ -106,8 +106,8 @@ class CitationAudit(OneLine, Record):
     def __repr__(self) -> str:
         """Return the counts on one line; of a long answer the records would fill pages."""
         invalid, uncited = ", ".join(self.invalid_citations[:10]), len(self.uncited_claims)
-        counts = f"{counted(len(self.citations), 'reference')}, invalid: {invalid or 'none'}"
-        return f"<CitationAudit: {counts}, {counted(uncited, 'sentence')} without a citation>"
+        counts = f"{count_noun(len(self.citations), 'reference')}, invalid: {invalid or 'none'}"
+        return f"<CitationAudit: {counts}, {count_noun(uncited, 'sentence')} without a citation>"
 
 
 class Quote(Record):
@@ -234,7 +234,7 @@ class ClaimCheck(OneLine, Record):
 
     def __repr__(self) -> str:
         of = f" by {', '.join(self.sources[:5])}" if self.sources else ""
-        return f"<ClaimCheck: {self.verdict}{of}: {shortened(self.claim.text, 80)!r}>"
+        return f"<ClaimCheck: {self.verdict}{of}: {shorten(self.claim.text, 80)!r}>"
 
     @property
     def verified(self) -> bool:
@@ -430,7 +430,7 @@ ChangeKind = Literal[
 ]
 
 
-class Change(Record):
+class AnswerChange(Record):
     """One edit of a revision: ``before`` is empty for an addition, ``after`` for a removal."""
 
     kind: ChangeKind
@@ -457,7 +457,7 @@ class Revision(Record):
     updated_confidence: Share | None
     issues_addressed: tuple[str, ...] = ()
     preserved_content: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[AnswerChange, ...] = ()
     rejected: tuple[RejectedIssue, ...] = ()
     judged_by: JudgedBy
 

@@ -76,7 +76,7 @@ class InputRecord(OpenRecord):
 
         def __init__(self, /, **data: Any) -> None:
             try:
-                data = type(self)._understood(data)
+                data = type(self)._normalize_fields(data)
                 super().__init__(**data)
                 self._verify()
             except ValidationError as error:
@@ -88,7 +88,7 @@ class InputRecord(OpenRecord):
         __init__.__pydantic_base_init__ = True
 
     @classmethod
-    def _understood(cls, data: dict[str, Any]) -> Mapping[str, Any]:
+    def _normalize_fields(cls, data: dict[str, Any]) -> Mapping[str, Any]:
         """Return the fields as given, other forms of them brought into the record's own. Raises
         InputError.
         """

@@ -96,7 +96,7 @@ def evidence_of(chunks: Iterable[Any], field: str = "evidence") -> tuple[Evidenc
     found: list[Evidence] = []
     texts: dict[str, str] = {}
     for number, given in enumerate(chunks, 1):
-        chunk = _chunk(given, number, field)
+        chunk = _to_evidence(given, number, field)
         if chunk.id in texts and not isinstance(given, Evidence | Mapping):
             if texts[chunk.id] == chunk.text:
                 continue
@@ -117,7 +117,7 @@ _A_CHUNK = (
 )
 
 
-def _chunk(given: Any, number: int, field: str) -> Evidence:
+def _to_evidence(given: Any, number: int, field: str) -> Evidence:
     if isinstance(given, Evidence):
         return given
     if isinstance(given, str):
@@ -194,7 +194,7 @@ class FindingLabel(OpenRecord):
     text: str | None = None
 
 
-class Labels(OpenRecord):
+class GoldLabels(OpenRecord):
     """Gold labels; what else a label holds is kept."""
 
     citations: tuple[CitationLabel, ...] = ()
@@ -283,7 +283,7 @@ class Case(InputRecord):
     evidence: tuple[Evidence, ...] = Field(min_length=1)
     reasoning_steps: tuple[StrictStr, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
-    labels: Labels | None = None
+    labels: GoldLabels | None = None
     citations: tuple[GivenCitation, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
     messages: tuple[Message, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
     screening: CaseScreening | JsonValue = Field(default=None, union_mode="left_to_right")
@@ -292,8 +292,8 @@ class Case(InputRecord):
     no_answer: NoAnswer | JsonValue = Field(default=None, union_mode="left_to_right")
 
     @classmethod
-    def _understood(cls, data: dict[str, Any]) -> dict[str, Any]:
-        return _completed(readable(data))
+    def _normalize_fields(cls, data: dict[str, Any]) -> dict[str, Any]:
+        return _complete_case(readable(data))
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
@@ -310,7 +310,7 @@ class Case(InputRecord):
         try:
             limits.check_nesting(obj)
             case = super().model_validate(
-                cls._understood({str(key): value for key, value in obj.items()}), **options
+                cls._normalize_fields({str(key): value for key, value in obj.items()}), **options
             )
             case._verify()
         except ValidationError as error:
@@ -471,9 +471,9 @@ def check_case(case: Case) -> Case:
     return case
 
 
-def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
+def _read_case_record(record: Mapping[str, Any], names: FieldMap | None) -> Case:
     limits.check_nesting(record)
-    data = _completed(readable(record, names))
+    data = _complete_case(readable(record, names))
     try:
         case = Case.from_stored(data)
     except ValidationError as error:
@@ -482,7 +482,7 @@ def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
     return case
 
 
-def _completed(data: dict[str, Any]) -> dict[str, Any]:
+def _complete_case(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with evidence as chunks, thoughts apart, and an id of the content where
     there is none.
     """
@@ -493,10 +493,10 @@ def _completed(data: dict[str, Any]) -> dict[str, Any]:
     # what is in our form already is validated with the case, in one go
     if given is not None and not as_ours:
         data = {**data, "evidence": evidence_of(given)}
-    return _answered(data if "id" in data else {"id": content_id(data), **data})
+    return _separate_thoughts(data if "id" in data else {"id": content_id(data), **data})
 
 
-def _answered(data: dict[str, Any]) -> dict[str, Any]:
+def _separate_thoughts(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with the answer alone under ``answer``: what was thought, and why there is
     none, beside it.
     """
@@ -538,16 +538,18 @@ def _without_thoughts(data: dict[str, Any], found: Separated) -> dict[str, Any]:
         more |= {"answer": None, "no_answer": no_answer_in({**data, "answer": None}) or why}
     if isinstance(data.get("citations"), list | tuple):
         more["citations"] = [
-            moved for each in data["citations"] if (moved := _moved(each, found)) is not None
+            moved for each in data["citations"] if (moved := _move_place(each, found)) is not None
         ]
     labels = data.get("labels")
     if isinstance(labels, Mapping) and isinstance(labels.get("claims"), list | tuple):
-        claims = [moved for each in labels["claims"] if (moved := _moved(each, found)) is not None]
+        claims = [
+            moved for each in labels["claims"] if (moved := _move_place(each, found)) is not None
+        ]
         more["labels"] = {**labels, "claims": claims}
     return {**data, **more}
 
 
-def _moved(placed: Any, found: Separated) -> Any:
+def _move_place(placed: Any, found: Separated) -> Any:
     """Return a record with ``start`` and ``end`` in the answer at its new place; None where that is
     gone.
     """
@@ -557,7 +559,7 @@ def _moved(placed: Any, found: Separated) -> Any:
     start, end = held.get("start"), held.get("end")
     if type(start) is not int or type(end) is not int:
         return placed
-    place = found.moved(start, end)
+    place = found.move(start, end)
     return None if place is None else {**held, "start": place[0], "end": place[1]}
 
 
@@ -571,7 +573,7 @@ def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> C
     is_record = isinstance(given, Mapping) and all(isinstance(key, str) for key in given)
     if is_record or isinstance(given, Case):
         try:
-            return check_case(given if isinstance(given, Case) else _read(given, names))
+            return check_case(given if isinstance(given, Case) else _read_case_record(given, names))
         except InputError as error:
             place = ".".join(part for part in (field, error.field) if part)
             raise InputError(

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from masis.schema.explain import name_elsewhere
 from masis.schema.literals import parse_value
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 LONG_TEXT = 60
 """Characters from which a text that nothing reads is taken for a part of the case: a note or a
@@ -35,7 +35,7 @@ JOINT = " + "
 """What joins the names of several columns in a field map: each holds a chunk of the evidence."""
 
 
-class Column(NamedTuple):
+class SourceColumn(NamedTuple):
     """One column: its names from the outermost object inwards, and the beginning of what it holds
     in the first row.
     """
@@ -77,17 +77,19 @@ class Column(NamedTuple):
         )
 
 
-def columns_of(row: Mapping[str, Any]) -> tuple[Column, ...]:
+def columns_of(row: Mapping[str, Any]) -> tuple[SourceColumn, ...]:
     """Return the columns that a row offers, those inside of objects too."""
-    return tuple(islice(_columns(row, (), 0), MOST_COLUMNS))
+    return tuple(islice(_columns_of_row(row, (), 0), MOST_COLUMNS))
 
 
-def _columns(row: Mapping[str, Any], above: tuple[str, ...], inside_text: int) -> Iterator[Column]:
+def _columns_of_row(
+    row: Mapping[str, Any], above: tuple[str, ...], inside_text: int
+) -> Iterator[SourceColumn]:
     for key, value in row.items():
         names = (*above, str(key))
         inner = object_in(value)
         if inner and len(names) < MOST_LEVELS and not (inside_text and isinstance(value, str)):
-            yield from _columns(
+            yield from _columns_of_row(
                 inner, names, inside_text or (len(names) if isinstance(value, str) else 0)
             )
         elif value is not None:
@@ -101,20 +103,20 @@ def object_in(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _column(names: tuple[str, ...], value: Any) -> Column:
+def _column(names: tuple[str, ...], value: Any) -> SourceColumn:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    sample = shortened(" ".join(text[: 4 * EXCERPT].split()), EXCERPT)
+    sample = shorten(" ".join(text[: 4 * EXCERPT].split()), EXCERPT)
     read = parse_value(value)
     if isinstance(read, str):
-        return Column(
-            names, sample, kind="text", length=len(read.strip()), form=_form(read.strip())
+        return SourceColumn(
+            names, sample, kind="text", length=len(read.strip()), form=_text_form(read.strip())
         )
     if not isinstance(read, list) or not read:
-        return Column(names, sample)
+        return SourceColumn(names, sample)
     if all(isinstance(item, str) for item in read):
         if all(map(_IDENTIFIER.fullmatch, read)):
-            return Column(names, sample)
-        return Column(names, sample, kind="texts", length=sum(map(len, read)))
+            return SourceColumn(names, sample)
+        return SourceColumn(names, sample, kind="texts", length=sum(map(len, read)))
     objects = [item for item in read if isinstance(item, dict)]
     items = tuple(dict.fromkeys(str(key) for item in objects[:20] for key in item))[:MOST_COLUMNS]
     texts = [
@@ -127,7 +129,7 @@ def _column(names: tuple[str, ...], value: Any) -> Column:
         _says_something(text) for text in _texts_of(objects)
     )
     if not texts or not said:
-        return Column(names, sample, items)
+        return SourceColumn(names, sample, items)
     length, longest, named = (
         sum(length for length, _ in texts),
         max(texts)[1],
@@ -135,7 +137,7 @@ def _column(names: tuple[str, ...], value: Any) -> Column:
     )
     ids = [str(item.get(named)) for item in objects]  # chunks of one document may all have its id
     item_id = named if named and len(set(ids)) == len(ids) else ""
-    return Column(names, sample, items, "objects", length, longest, item_id=item_id)
+    return SourceColumn(names, sample, items, "objects", length, longest, item_id=item_id)
 
 
 _IDENTIFIER = re.compile(r"https?://\S*|[^\s\d]{0,40}\d\S*")
@@ -157,7 +159,7 @@ _MARKER = re.compile(r"\[(\d{1,3}(?:\s*[,;-]\s*\d{1,3})*)\](?!\()")
 _NUMBERED = re.compile(r"^[ \t]{0,8}\[(\d{1,6})\][ \t:]*", re.MULTILINE)
 
 
-def _form(text: str) -> Literal["", "question", "cited", "numbered", "sentence"]:
+def _text_form(text: str) -> Literal["", "question", "cited", "numbered", "sentence"]:
     if text.endswith(("?", "\uff1f")):
         return "question"
     if isinstance(chunks_in(text), list):
@@ -308,17 +310,17 @@ def _certain(parts: list[str], highest: int) -> bool:
 
 
 def likely_columns(
-    columns: Iterable[Column],
+    columns: Iterable[SourceColumn],
     fields: Iterable[str] = ("query", "answer", "evidence", "reference", "id"),
-) -> dict[str, Column]:
+) -> dict[str, SourceColumn]:
     """Return which column probably holds which of the ``fields``: by names, then by content, none
     for two fields.
     """
     asked = list(fields)
     left = sorted(columns, key=lambda column: len(column.names))
-    chosen: dict[str, Column] = {}
+    chosen: dict[str, SourceColumn] = {}
 
-    def take(field: str, found: Column | None) -> None:
+    def take(field: str, found: SourceColumn | None) -> None:
         if found is not None and field in asked and field not in chosen:
             chosen[field] = found
             left.remove(found)
@@ -360,7 +362,9 @@ def likely_columns(
 _NUMBER_AT_END = re.compile(r"[\s_.#-]*(?:\d{1,3}|(?<![A-Za-z])[A-Za-z])$")
 
 
-def evidence_columns(chosen: Mapping[str, Column], columns: Iterable[Column]) -> list[Column]:
+def evidence_columns(
+    chosen: Mapping[str, SourceColumn], columns: Iterable[SourceColumn]
+) -> list[SourceColumn]:
     """Return the chosen column of evidence with those that differ from it in a number or letter at
     the end.
     """
@@ -373,17 +377,19 @@ def evidence_columns(chosen: Mapping[str, Column], columns: Iterable[Column]) ->
     return [each for each in free if _NUMBER_AT_END.sub("", each.shown) == stem]
 
 
-def _of_form(columns: Iterable[Column], *forms: str) -> list[Column]:
+def _of_form(columns: Iterable[SourceColumn], *forms: str) -> list[SourceColumn]:
     return [column for column in columns if column.form in forms]
 
 
-def _could_be(field: str, column: Column) -> bool:
+def _could_be(field: str, column: SourceColumn) -> bool:
     if field in ("query", "answer"):
         return column.kind == "text" and column.length > 0
     return field != "evidence" or (column.kind != "other" and column.length > 0)
 
 
-def likely_map(chosen: Mapping[str, Column], columns: Iterable[Column]) -> dict[str, str]:
+def likely_map(
+    chosen: Mapping[str, SourceColumn], columns: Iterable[SourceColumn]
+) -> dict[str, str]:
     """Return chosen columns as a field map, with the names of text and id inside of the evidence.
 
     Of the ``columns`` of the row those numbered like the evidence hold more of it.
@@ -395,7 +401,7 @@ def likely_map(chosen: Mapping[str, Column], columns: Iterable[Column]) -> dict[
     return {field: key for field, key in names.items() if key and key != field.rpartition(".")[2]}
 
 
-def text_key(evidence: Column) -> str:
+def text_key(evidence: SourceColumn) -> str:
     """Return the name of the text inside of the items of an evidence; "" where they are
     no objects.
     """

@@ -15,11 +15,11 @@ class OneLine:
         return repr(self)
 
 
-class Displayed(OneLine):
+class HtmlDisplay(OneLine):
     """A record that a notebook shows as HTML; as its plain text where no view is registered."""
 
     html_view: ClassVar[Callable[[Any], str] | None] = None
 
     def _repr_html_(self) -> str | None:
-        view = Displayed.html_view
+        view = HtmlDisplay.html_view
         return view(self) if view else None

@@ -63,8 +63,10 @@ def _of_mapping(document: Mapping[Any, Any], field: str, score: float | None) ->
     about = {**nested, **document}
     content = next((about[key] for key in TEXT_KEYS if isinstance(about.get(key), str)), None)
     if content is None:
-        raise _unread(f"a mapping without {' or '.join(map(repr, TEXT_KEYS[:2]))}", field)
-    return _read(_id(about), content, about, score, nested)
+        raise _unreadable_document(
+            f"a mapping without {' or '.join(map(repr, TEXT_KEYS[:2]))}", field
+        )
+    return _read_by_keys(_document_id(about), content, about, score, nested)
 
 
 def _of_object(document: Any, field: str, score: float | None) -> ReadDocument:
@@ -80,13 +82,15 @@ def _of_object(document: Any, field: str, score: float | None) -> ReadDocument:
             (own for key in TEXT_KEYS if isinstance(own := getattr(document, key, None), str)), None
         )
     if content is None:
-        raise _unread("None" if document is None else f"a {type(document).__name__}", field)
+        raise _unreadable_document(
+            "None" if document is None else f"a {type(document).__name__}", field
+        )
     named = {key: getattr(document, key, None) for key in ("id", "node_id", "id_")}
     own_id = next((str(value) for value in named.values() if value not in (None, "")), None)
-    return _read(own_id or _id(about), content, about, score, about)
+    return _read_by_keys(own_id or _document_id(about), content, about, score, about)
 
 
-def _read(
+def _read_by_keys(
     name: str | None,
     content: str,
     about: Mapping[Any, Any],
@@ -97,13 +101,13 @@ def _read(
         (str(about[key]) for key in PATH_KEYS if isinstance(about.get(key), str) and about[key]),
         None,
     )
-    kept = {str(key): value for key, value in metadata.items() if _plain(value)}
+    kept = {str(key): value for key, value in metadata.items() if _is_plain_json(value)}
     return ReadDocument(
-        name, content, str(about.get("type") or ""), path, scored(about, score), kept
+        name, content, str(about.get("type") or ""), path, document_score(about, score), kept
     )
 
 
-def _plain(value: Any) -> bool:
+def _is_plain_json(value: Any) -> bool:
     """Return whether JSON holds a value as it is; libraries put dates and objects of their own into
     metadata.
     """
@@ -113,15 +117,15 @@ def _plain(value: Any) -> bool:
         return False
 
 
-def _unread(what: str, field: str) -> InputError:
+def _unreadable_document(what: str, field: str) -> InputError:
     return InputError(f"is {what}", hint=f"Give {KINDS}.", field=field)
 
 
-def _id(about: Mapping[Any, Any]) -> str | None:
+def _document_id(about: Mapping[Any, Any]) -> str | None:
     return next((str(about[key]) for key in ID_KEYS if about.get(key) not in (None, "")), None)
 
 
-def scored(about: Mapping[Any, Any], score: float | None) -> float | None:
+def document_score(about: Mapping[Any, Any], score: float | None) -> float | None:
     """Return the score given, else the one that a document holds."""
     own = next(
         (number for key in SCORE_KEYS if (number := number_of(about.get(key))) is not None), None

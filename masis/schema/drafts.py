@@ -19,7 +19,7 @@ from masis.schema.base import Share
 from masis.schema.case import Evidence
 from masis.schema.display import OneLine
 from masis.schema.run import ReviewReason
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 
 DraftIssueType = Literal["hallucination", "unsupported", "incomplete", "contradiction", "outdated"]
 DraftSeverity = Literal["low", "medium", "high"]
@@ -124,7 +124,7 @@ class CritiqueResult(OneLine, CamelRecord):
         """Return what matters on one line; the records and texts would fill pages."""
         state = "valid" if self.is_valid else "not valid"
         revised = "" if self.revised_draft is None else ", with a revision"
-        return f"<CritiqueResult: {state}, {counted(len(self.issues), 'issue')}{revised}>"
+        return f"<CritiqueResult: {state}, {count_noun(len(self.issues), 'issue')}{revised}>"
 
 
 class DraftMetrics(CamelRecord):

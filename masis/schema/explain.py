@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from masis.errors import InputError
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 _NAMES_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     field: tuple(names.split())
@@ -105,7 +105,7 @@ def kind_of(value: Any) -> str:
 
 def join(path: str, key: str) -> str:
     """Return the path of a key of the object at ``path``."""
-    shown = shortened(key, 80)
+    shown = shorten(key, 80)
     return f"{path}.{shown}" if path else shown
 
 
@@ -158,7 +158,7 @@ def _explain_one(detail: ErrorDetails) -> InputError:
     field, got, context = path_of(detail["loc"]), kind_of(detail["input"]), detail.get("ctx", {})
     match detail["type"]:
         case "missing":
-            return _missing(field, detail["input"])
+            return _missing_field(field, detail["input"])
         case "string_type":
             problem, hint = f"is {got}, must be text", _hint_for_text(got)
         case "string_too_short":
@@ -174,7 +174,7 @@ def _explain_one(detail: ErrorDetails) -> InputError:
             problem = f"is {got}, must be an object"
             hint = _EVIDENCE_SHAPE if field.startswith("evidence[") else 'Write it as {"key": ...}.'
         case "literal_error":
-            problem = f"is {_shown(detail['input'])}, which is none of the words allowed"
+            problem = f"is {_shown_value(detail['input'])}, which is none of the words allowed"
             hint = f"Use one of {context['expected']}."
         case "null_byte":
             problem, hint = (
@@ -190,7 +190,7 @@ def _explain_one(detail: ErrorDetails) -> InputError:
             hint, field = "Give each chunk an id of its own.", f"evidence[{context['second']}].id"
         case _:
             message = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
-            problem, hint = f"is {_shown(detail['input'])}: {message}", "Correct it."
+            problem, hint = f"is {_shown_value(detail['input'])}: {message}", "Correct it."
     return InputError(problem, hint=hint, field=field or None)
 
 
@@ -206,10 +206,10 @@ def _plain_form(key: str) -> str:
     return (bare or key).lower().replace("-", "_").replace(" ", "_")
 
 
-def _missing(field: str, around: Any) -> InputError:
+def _missing_field(field: str, around: Any) -> InputError:
     name = field.rsplit(".", 1)[-1]
     fits = (
-        [key for key, value in around.items() if _can_be(name, value)]
+        [key for key, value in around.items() if _would_fit(name, value)]
         if isinstance(around, Mapping)
         else []
     )
@@ -224,7 +224,7 @@ def _missing(field: str, around: Any) -> InputError:
     return InputError("is missing", hint=_HINTS_FOR_MISSING.get(field, "Add it."), field=field)
 
 
-def _can_be(name: str, value: Any) -> bool:
+def _would_fit(name: str, value: Any) -> bool:
     """Return whether a value under another name would do for the field: a hint must lead to a case
     that can be read.
     """
@@ -246,7 +246,7 @@ def _hint_for_text(got: str) -> str:
     )
 
 
-def _shown(value: Any) -> str:
+def _shown_value(value: Any) -> str:
     if not isinstance(value, str | int | float):
         return kind_of(value)
-    return shortened(repr(value), 60)
+    return shorten(repr(value), 60)

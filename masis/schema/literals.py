@@ -31,7 +31,7 @@ def parse_value(value: Any) -> Any:
     value as it is.
     """
     try:
-        return _read(value) if isinstance(value, str) else value
+        return _read_nested(value) if isinstance(value, str) else value
     except UnreadableLiteral:
         return value
 
@@ -50,7 +50,7 @@ def why_unreadable(text: str) -> str | None:
     if not looks_like_a_list(text):
         return None
     try:
-        _read(text)
+        _read_nested(text)
     except UnreadableLiteral as error:
         return str(error)
     return None
@@ -117,7 +117,7 @@ class _Opaque(NamedTuple):
     written: str
 
 
-class _Token(NamedTuple):
+class _LiteralToken(NamedTuple):
     kind: str
     text: str
     start: int
@@ -137,7 +137,7 @@ _JSON = json.JSONDecoder(parse_constant=lambda _: None)
 """Reads NaN as null: nothing is there. Made once, which takes as long as reading a short list."""
 
 
-def _read(text: str) -> Any:
+def _read_nested(text: str) -> Any:
     if len(text) > MOST_NESTED_TEXT:
         return text
     opening = text.lstrip()[:1]
@@ -150,11 +150,11 @@ def _read(text: str) -> Any:
         return text
     if _is_for_python(text):
         try:
-            read = _plain(ast.literal_eval(text.strip()))
+            read = _unwrap_opaque(ast.literal_eval(text.strip()))
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            read = _Reader(text).whole()
+            read = _LiteralReader(text).whole()
     else:
-        read = _Reader(text).whole()
+        read = _LiteralReader(text).whole()
     return read if isinstance(read, list | dict) else text
 
 
@@ -179,7 +179,7 @@ def _is_for_python(text: str) -> bool:
     return "\\" not in text or _ODD_ESCAPE.search(text) is None
 
 
-class _Reader:
+class _LiteralReader:
     """One text, read from left to right."""
 
     def __init__(self, text: str) -> None:
@@ -188,32 +188,32 @@ class _Reader:
 
     def whole(self) -> Any:
         if self._text.lstrip().startswith("page_content="):  # as str(document) of LangChain has it
-            return _plain(_document(self._arguments(end="", level=1).keys))
+            return _unwrap_opaque(_printed_document(self._arguments(end="", level=1).keys))
         value = self._value(1)
         if self._next.kind != "end":
-            raise self._unexpected()
-        return _plain(value)
+            raise self._unexpected_token()
+        return _unwrap_opaque(value)
 
-    def _token(self) -> _Token:
+    def _token(self) -> _LiteralToken:
         match = _TOKEN.match(self._text, self._at)
         if match is None:
             rest = self._text[self._at :].lstrip()
-            return _Token("other" if rest else "end", rest[:1], len(self._text) - len(rest))
+            return _LiteralToken("other" if rest else "end", rest[:1], len(self._text) - len(rest))
         self._at = match.end()
         kind = str(match.lastgroup)
-        return _Token(kind, match[kind], match.start(kind))
+        return _LiteralToken(kind, match[kind], match.start(kind))
 
-    def _take(self, sign: str = "") -> _Token:
+    def _take(self, sign: str = "") -> _LiteralToken:
         token = self._next
         if sign and token.text != sign:
-            raise self._unexpected()
+            raise self._unexpected_token()
         self._next = self._token()
         return token
 
     def _is(self, sign: str) -> bool:
         return self._next.kind == "sign" and self._next.text == sign
 
-    def _unexpected(self) -> UnreadableLiteral:
+    def _unexpected_token(self) -> UnreadableLiteral:
         token = self._next
         if token.kind == "cut":
             return UnreadableLiteral(f"items were left out at character {token.start + 1} (...)")
@@ -234,14 +234,14 @@ class _Reader:
         if token.kind == "string":
             return _string(self._take().text)
         if token.kind == "number":
-            return _number(self._take().text)
+            return _parse_number(self._take().text)
         if token.kind == "object":
             return _Opaque(self._take().text)
         if token.kind == "name":
             return self._name(level, names)
         if token.kind == "sign" and token.text in "[({":
             return self._bracket(level)
-        raise self._unexpected()
+        raise self._unexpected_token()
 
     def _name(self, level: int, names: bool) -> Any:
         token = self._take()
@@ -268,7 +268,11 @@ class _Reader:
                 if pairs and all(isinstance(each, list) and len(each) == 2 for each in value)
                 else value
             )
-        if _DOCUMENT.search(name) and given.keys and (found := _document(given.keys)) is not None:
+        if (
+            _DOCUMENT.search(name)
+            and given.keys
+            and (found := _printed_document(given.keys)) is not None
+        ):
             return found
         if given.keys and not given.values:
             return given.keys
@@ -329,7 +333,7 @@ class _Reader:
                 self._take(":")
                 key = value.written if isinstance(value, _Opaque) else value
                 if isinstance(key, list | dict):
-                    raise self._unexpected()
+                    raise self._unexpected_token()
                 held = [self._value(level)]
                 while self._next.kind == "string" and isinstance(held[-1], str):
                     held.append(self._value(level))  # a long text, wrapped by pprint
@@ -344,10 +348,12 @@ class _Reader:
         has_commas = bool(runs)
         runs.append(run)
         for each in runs:
-            values += self._run(each, closing, has_commas, wrapped)
+            values += self._read_items(each, closing, has_commas, wrapped)
         return _Items(values, keys, has_commas)
 
-    def _run(self, run: list[Any], closing: str, has_commas: bool, wrapped: bool) -> list[Any]:
+    def _read_items(
+        self, run: list[Any], closing: str, has_commas: bool, wrapped: bool
+    ) -> list[Any]:
         """Return the items that stand without a comma between them.
 
         numpy separates the items of an array by blanks and uses no comma; Python, and pprint with a
@@ -381,17 +387,17 @@ def _string(token: str) -> str:
     width = 3 if body[:3] in ("'''", '"""') and len(body) >= 6 else 1
     body = body[width:-width]
     if "r" not in prefix and token[start] in "\"'":
-        body = _ESCAPE.sub(_unescaped, body)
+        body = _ESCAPE.sub(_unescape_literal, body)
     return body.encode("latin-1", "replace").decode("utf-8", "replace") if "b" in prefix else body
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape_literal(found: re.Match[str]) -> str:
     if (char := found[1]) is not None:
         return _ESCAPED.get(char, char)
     return chr(int(found[2], 8)) if found[2] else chr(int(found[3] or found[4] or found[5], 16))
 
 
-def _number(token: str) -> int | float | _Opaque:
+def _parse_number(token: str) -> int | float | _Opaque:
     plain = token.replace("_", "")
     if len(plain) > 400:  # the interpreter refuses thousands of digits
         return _Opaque(token)
@@ -401,7 +407,7 @@ def _number(token: str) -> int | float | _Opaque:
         return float(plain)
 
 
-def _document(fields: dict[str, Any]) -> dict[str, Any] | None:
+def _printed_document(fields: dict[str, Any]) -> dict[str, Any] | None:
     """Return a document that a library printed as a chunk; None where it has no text."""
     about = {key: value for key, value in fields.items() if value is not None}
     node = about.get("node")
@@ -412,7 +418,7 @@ def _document(fields: dict[str, Any]) -> dict[str, Any] | None:
         about["text"] = resource["text"]
     about.setdefault("id", about.get("id_", about.get("node_id")))
     try:
-        read = read_document(_plain(about), 0)
+        read = read_document(_unwrap_opaque(about), 0)
     except InputError:
         return None
     found = {"id": read.id, "text": read.content, "source": read.path, "score": read.score}
@@ -420,13 +426,13 @@ def _document(fields: dict[str, Any]) -> dict[str, Any] | None:
     return kept | ({"metadata": dict(read.metadata)} if read.metadata else {})
 
 
-def _plain(value: Any) -> Any:
+def _unwrap_opaque(value: Any) -> Any:
     if isinstance(value, _Opaque):
         return value.written
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _unwrap_opaque(item) for key, item in value.items()}
     if isinstance(value, set):  # whose items have lost their order
         raise ValueError
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_unwrap_opaque(item) for item in value]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

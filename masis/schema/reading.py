@@ -34,7 +34,7 @@ from masis.schema.columns import (
 from masis.schema.documents import ID_KEYS, TEXT_KEYS
 from masis.schema.explain import kind_of, name_elsewhere
 from masis.schema.literals import parse_value, why_unreadable
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 FieldMap = Mapping[str, str | None]
 """Which key of a record holds a field: ``{"answer": "response", "query": "inputs.question"}``.
@@ -73,7 +73,7 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
 
     """
     names = names or {}
-    data = of_conversation(mapped(record, names) if names else dict(record))
+    data = of_conversation(apply_field_map(record, names) if names else dict(record))
     if "id" in data:
         data["id"] = id_text(data["id"])
     if isinstance(text := data.get("evidence"), str):
@@ -99,7 +99,7 @@ def checked_names(names: FieldMap) -> dict[str, str | None]:
         if field not in MAPPED:
             near = name_elsewhere("answer", [str(field)]) and ' Did you mean {"answer": ...}?'
             raise InputError(
-                f"{shortened(str(field), 40)!r} is no field of a case",
+                f"{shorten(str(field), 40)!r} is no field of a case",
                 hint=f"Map one of: {', '.join((*FIELDS[:4], *CHUNK_FIELDS, SPLIT))}.{near or ''}",
                 field="map",
             )
@@ -110,7 +110,7 @@ def checked_names(names: FieldMap) -> dict[str, str | None]:
     return {field: key or None for field, key in names.items()}
 
 
-def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
+def apply_field_map(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
     """Return the record with its values under the fields that ``names`` says; the keys that were
     moved are gone.
     """
@@ -124,7 +124,7 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
         if not is_empty(data.get(field)) and data[field] != value:
             hint = f"Take {field} out of the map, or out of the record."
             raise InputError(f"is there, and the map names {key!r} for it", hint=hint, field=field)
-        data[field] = _shaped(field, value)
+        data[field] = _shape_value(field, value)
     kept = {key for key in names if "." not in key}
     keys = (key for field, key in names.items() if key and field != SPLIT)
     for moved in {part for key in keys for part in columns_in(record, key)} - kept:
@@ -200,7 +200,7 @@ def id_text(value: Any) -> Any:
     return str(int(value)) if isinstance(value, int) or value.is_integer() else repr(value)
 
 
-def _shaped(field: str, value: Any) -> Any:
+def _shape_value(field: str, value: Any) -> Any:
     """Return a mapped value in the form of its field: one object is a list of evidence."""
     return [value] if field == "evidence" and isinstance(value, Mapping) else value
 
@@ -322,11 +322,11 @@ def _part_text(part: Any) -> str:
 def content_id(data: Mapping[str, Any]) -> str:
     """Return an id for a case without one: a digest of its question, answer and evidence."""
     held = [data.get("query"), data.get("answer"), data.get("evidence")]
-    content = json.dumps(held, ensure_ascii=False, sort_keys=True, default=_plain)
+    content = json.dumps(held, ensure_ascii=False, sort_keys=True, default=_dump_or_str)
     return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
 
 
-def _plain(value: Any) -> Any:
+def _dump_or_str(value: Any) -> Any:
     return value.model_dump(exclude_unset=True) if hasattr(value, "model_dump") else str(value)
 
 
@@ -348,23 +348,23 @@ def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMa
         # None: only an id was found
         first = next((field for field in _WATCHED if field in found), None)
         if first is not None:
-            raise _unread(first, found, data, names)
+            raise _unread_field(first, found, data, names)
     for number, chunk in enumerate(
         data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()
     ):
         if isinstance(chunk, dict) and isinstance(text := chunk.get("text"), str) and text.strip():
             continue  # nearly all
         if isinstance(chunk, Mapping) and (key := _unread_text(chunk)) is not None:
-            raise _unread(f"evidence[{number}].text", {"evidence.text": key}, chunk, names)
+            raise _unread_field(f"evidence[{number}].text", {"evidence.text": key}, chunk, names)
 
 
-def _unread(
+def _unread_field(
     field: str, found: Mapping[str, str], data: Mapping[str, Any], names: FieldMap
 ) -> InputError:
     key = found.get(field, found.get("evidence.text", ""))
     whole = {name: path for name, path in names.items() if path} | dict(found)
     options = " ".join(
-        f"--map {shlex.quote(f'{name}={shortened(path, 200)}')}" for name, path in whole.items()
+        f"--map {shlex.quote(f'{name}={shorten(path, 200)}')}" for name, path in whole.items()
     )
     drafted = ""
     if "answer" in found:
@@ -373,7 +373,7 @@ def _unread(
         )
     state = "is missing" if data.get(field.rpartition(".")[2]) is None else "is empty"
     return InputError(
-        f"{state}, and {json.dumps(shortened(key, 60), ensure_ascii=False)} may hold it",
+        f"{state}, and {json.dumps(shorten(key, 60), ensure_ascii=False)} may hold it",
         hint=(
             f"Map it: {options}, in Python map={json.dumps(whole, ensure_ascii=False)}; or rename"
             f" it.{drafted}"
@@ -389,7 +389,7 @@ def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> 
     asked = [*missing, "id"] if id_too else missing
     long = (path for key, value in unread.items() for path in _long_texts(value, key, 3))
     first = next(long, None)
-    hinted = first is not None or any(_named(field, unread) for field in missing)
+    hinted = first is not None or any(_has_known_name(field, unread) for field in missing)
     if not hinted and not {"query", "evidence"} <= set(missing):
         return {}
     columns = columns_of(unread)
@@ -404,7 +404,7 @@ def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> 
             paths = (
                 path
                 for path in chain(() if first is None else (first,), long)
-                if not _inside(path, taken)
+                if not _is_inside(path, taken)
             )
             if (path := next(paths, None)) is not None:
                 found[field] = path.partition("[")[0] if field == "evidence" else path
@@ -412,7 +412,7 @@ def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> 
     return found
 
 
-def _inside(path: str, taken: Iterable[str]) -> bool:
+def _is_inside(path: str, taken: Iterable[str]) -> bool:
     ends = (".", "[")
     return any(
         path == each
@@ -422,7 +422,7 @@ def _inside(path: str, taken: Iterable[str]) -> bool:
     )
 
 
-def _named(field: str, unread: Mapping[str, Any]) -> bool:
+def _has_known_name(field: str, unread: Mapping[str, Any]) -> bool:
     """Return whether a key, or one inside of an object, is a known other name of a field and holds
     what it could.
     """
@@ -431,13 +431,17 @@ def _named(field: str, unread: Mapping[str, Any]) -> bool:
         *(inner for value in unread.values() if (inner := object_in(value)) is not None),
     ]
     fits = (
-        [str(name) for name, held in islice(each.items(), _MOST_LOOKED_AT) if _can_be(field, held)]
+        [
+            str(name)
+            for name, held in islice(each.items(), _MOST_LOOKED_AT)
+            if _could_hold(field, held)
+        ]
         for each in levels
     )
     return any(name_elsewhere(field, keys) for keys in fits)
 
 
-def _can_be(field: str, value: Any) -> bool:
+def _could_hold(field: str, value: Any) -> bool:
     if is_empty(value):
         return False
     if field == "evidence":

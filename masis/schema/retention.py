@@ -67,7 +67,7 @@ class RetentionRule(Record):
         )
 
 
-class Parts(Record):
+class PartCounts(Record):
     """How many of which parts; those of a kind that there is none of are 0."""
 
     iterations: int = 0
@@ -86,7 +86,7 @@ class Removal(Record):
     id: str
     digest: str
     bytes: int
-    parts: Parts
+    parts: PartCounts
 
 
 class Amount(Record):
@@ -97,7 +97,7 @@ class Amount(Record):
     runs: int = 0
     screenings: int = 0
     bytes: int = 0
-    parts: Parts = Parts()
+    parts: PartCounts = PartCounts()
 
 
 class Purge(Amount):
@@ -120,7 +120,7 @@ class Candidate(Record):
     state: str
     ended_at: str
     bytes: int
-    parts: Parts
+    parts: PartCounts
     waits: bool = False
 
 

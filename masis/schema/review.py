@@ -14,7 +14,7 @@ from masis.schema.case import Severity
 from masis.schema.display import OneLine
 from masis.schema.run import Run
 from masis.schema.team import CasePolicy
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 Verdict = Literal["approve", "override", "reject", "escalate"]
 EntryKind = Literal[
@@ -104,7 +104,7 @@ class TargetLabel(Record):
     severity: Severity | None = None
 
     @model_validator(mode="after")
-    def _placed(self) -> TargetLabel:
+    def _check_place(self) -> TargetLabel:
         if self.target == "answer":
             if self.severity is None:
                 raise ValueError(
@@ -226,7 +226,7 @@ class LogEntry(OneLine, ChainedEntry):
     def __repr__(self) -> str:
         if (given := self.decision) is None:
             return f"<LogEntry {self.id}, {self.at}: redacted>"
-        why = f": {shortened(given.reason, 80)}" if given.reason else ""
+        why = f": {shorten(given.reason, 80)}" if given.reason else ""
         what = given.verdict or given.kind
         return (
             f"<LogEntry {self.id}, {self.at}: {what} on {given.case_id[:80]!r} by"

@@ -24,8 +24,8 @@ from masis.schema.audit import (
 )
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
-from masis.schema.display import Displayed, OneLine
-from masis.schema.wording import counted
+from masis.schema.display import HtmlDisplay, OneLine
+from masis.schema.wording import count_noun
 
 TerminationReason = Literal[
     "no_issues", "convergence", "max_iterations", "error", "cancelled", "no_answer"
@@ -132,7 +132,7 @@ class AcceptanceCheck(Record):
     detail: str
 
 
-class Acceptance(Record):
+class AcceptanceRecord(Record):
     """What the acceptance rule made of a run: the version of the rule, and every check with its
     result.
 
@@ -183,7 +183,7 @@ class Iteration(OneLine, Record):
 
     def __repr__(self) -> str:
         quality = "unscored" if self.quality_score is None else f"quality {self.quality_score:.2f}"
-        counts = f"{counted(len(self.claims), 'claim')}, {counted(len(self.issues), 'issue')}"
+        counts = f"{count_noun(len(self.claims), 'claim')}, {count_noun(len(self.issues), 'issue')}"
         return f"<Iteration {self.iteration_number}: {quality}, {counts}>"
 
 
@@ -229,7 +229,7 @@ class LocalModel(Record):
     languages: tuple[str, ...] | None = None
 
 
-class Versions(Record):
+class RunVersions(Record):
     """What judged: the application, the rubric (rules and constants), the offline roles' rules,
     each role's prompts.
 
@@ -250,7 +250,7 @@ class Versions(Record):
         return {"app": self.app, "rubric": self.rubric, **rules, **prompts, **files}
 
 
-class Run(Displayed, Record):
+class Run(HtmlDisplay, Record):
     """One audit of one case (CRITIC-LOOP-OUTPUT).
 
     ``best`` is an index into ``iterations``, None where not one was finished;
@@ -267,7 +267,7 @@ class Run(Displayed, Record):
     finished_at: str
     models: dict[str, str]
     settings: dict[str, Any]
-    versions: Versions
+    versions: RunVersions
     draft: Draft | None = None
     iterations: tuple[Iteration, ...]
     best: int | None
@@ -279,7 +279,7 @@ class Run(Displayed, Record):
     termination_reason: TerminationReason
     needs_review: bool
     review_reasons: tuple[ReviewReason, ...]
-    acceptance: Acceptance
+    acceptance: AcceptanceRecord
     spot_check: bool = False
     warnings: tuple[RunWarning, ...] = ()
     unscored: Unscored | None = None
@@ -292,8 +292,8 @@ class Run(Displayed, Record):
         """
         quality = "unscored" if self.quality is None else f"quality {self.quality:.2f}"
         revised = "" if self.revised_quality is None else f", revised {self.revised_quality:.2f}"
-        issues = counted(len(self.original.issues), "issue") if self.original else "not audited"
-        iterations = counted(self.total_iterations, "iteration")
+        issues = count_noun(len(self.original.issues), "issue") if self.original else "not audited"
+        iterations = count_noun(self.total_iterations, "iteration")
         ended = self.termination_reason.replace("_", " ")
         state = "needs review" if self.needs_review else "auto-accepted"
         why = f": {self.review_reasons[0].message.rstrip('.')}" if self.review_reasons else ""

@@ -15,7 +15,7 @@ from masis.schema.audit import JudgedBy
 from masis.schema.base import InputRecord, Record, Share, Unscored
 from masis.schema.calls import Usage
 from masis.schema.case import ScreeningOutcome
-from masis.schema.display import Displayed
+from masis.schema.display import HtmlDisplay
 from masis.schema.review import ChainedEntry
 from masis.schema.storable import refuse_unstorable
 
@@ -194,7 +194,7 @@ class Abstract(InputRecord):
         return data
 
 
-class Words(Record):
+class AbstractWords(Record):
     """Words of an abstract that a grade rests on: ``abstract.text[start:end] == text``, or of its
     title.
     """
@@ -219,7 +219,7 @@ class SampleSize(Record):
     end: int = Field(ge=0)
 
 
-class Reason(Record):
+class GradeReason(Record):
     """Why a field has its value, in a sentence, and the words of the abstract it rests on.
 
     ``given`` is the reason that a person gave, without the name that stands before it in ``text``;
@@ -227,7 +227,7 @@ class Reason(Record):
     """
 
     text: str
-    words: tuple[Words, ...] = ()
+    words: tuple[AbstractWords, ...] = ()
     given: str = ""
 
 
@@ -271,7 +271,7 @@ class Grade(Record):
     registrations: tuple[str, ...] = ()
     recommendation: Recommendation
     rule: Rule
-    reasons: dict[OverrideField, Reason] = Field(default_factory=dict)
+    reasons: dict[OverrideField, GradeReason] = Field(default_factory=dict)
     judged_by: JudgedBy
     opinions: tuple[Opinion, ...] = ()
     agreement: Share | None = None
@@ -303,7 +303,7 @@ class Override(Record):
         return self
 
 
-class Agreement(Record):
+class GradeAgreement(Record):
     """A person's word that the critic's grade of an abstract is right as it is: an entry, as an
     override is one.
 
@@ -332,7 +332,7 @@ class Query(Record):
     since: int | None = None
 
 
-class Tally(Record):
+class VoteTally(Record):
     """The votes of a round: every relevant abstract found so far has one; an unscored one asks for
     more.
 
@@ -373,7 +373,7 @@ class Ruling(Record):
 
     required_average: Share
     average: Share | None
-    tally: Tally
+    tally: VoteTally
     consensus: Sufficiency
     decision: Sufficiency
     why: str
@@ -461,7 +461,7 @@ class Thresholds(Record):
             }
         )
 
-    def required(self, number: int) -> float:
+    def average_required_in(self, number: int) -> float:
         """The average the kept abstracts of a round must reach; the last one stays."""
         return self.required_average[min(number, len(self.required_average) - 1)]
 
@@ -479,7 +479,7 @@ class ScreeningVersions(Record):
 Outcome = ScreeningOutcome
 
 
-class Screening(Displayed, Record):
+class Screening(HtmlDisplay, Record):
     """One question screened: every round, the latest grade of each abstract, what is kept and why
     it stopped.
     """
@@ -524,7 +524,7 @@ class Screening(Displayed, Record):
         return next((grade for grade in self.grades if grade.abstract_id == abstract_id), None)
 
 
-class Acceptance(Record):
+class AcceptedStudy(Record):
     """One accepted (kept) study as the memory holds it: which design, at what quality, in which
     round.
 
@@ -593,7 +593,7 @@ class ScreeningDecision(Record):
     reviewer: str = Field(min_length=1, max_length=200)
     screening_id: str | None
     override: Override | None = None
-    agreement: Agreement | None = None
+    agreement: GradeAgreement | None = None
     reason: str = ""
     machine_shown: tuple[str, ...] = ()
     token: str | None = None

@@ -82,7 +82,7 @@ class QueuePolicy(TeamRecord):
             version=max(1, self.version), reviewers=self.reviewers, rule=self.rule, agree=agree
         )
 
-    def wanted(self, case_id: str) -> int:
+    def decisions_needed(self, case_id: str) -> int:
         """Return how many people decide a case."""
         policy = self.for_case(case_id)
         return policy.reviewers if policy else 1

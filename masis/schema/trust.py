@@ -102,7 +102,7 @@ class Guarantee(Record):
     saved: int
     pool: int
 
-    def covers(self, auditor: str, rule: str, review: dict[str, Any]) -> bool:
+    def is_about(self, auditor: str, rule: str, review: dict[str, Any]) -> bool:
         """Return whether the guarantee is about runs of this auditor, judged by this rule with
         these settings.
         """

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def count_noun(count: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun: ``1 case``, ``2,000 cases``, ``2 entries`` (with ``many``)."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def counted_upto(count: int, more: bool, one: str, many: str | None = None) -> str:
     """Return the same of a count that stopped where there are ``more``: ``3,000+ cases``."""
-    return counted(count, one, many).replace(" ", "+ ", 1) if more else counted(count, one, many)
+    return (
+        count_noun(count, one, many).replace(" ", "+ ", 1) if more else count_noun(count, one, many)
+    )
 
 
-def shortened(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """Return a text of at most so many characters; where it was cut, it ends with a sign that it
     goes on.
     """
@@ -65,7 +67,7 @@ def words_marked(words: Sequence[str]) -> str:
     million”``.
     """
     named = [
-        f"“{shortened(' '.join(each.split()), LONGEST_MARKED)}”" for each in dict.fromkeys(words)
+        f"“{shorten(' '.join(each.split()), LONGEST_MARKED)}”" for each in dict.fromkeys(words)
     ]
     if len(named) > MOST_NAMED:
         named[MOST_NAMED - 1 :] = [f"{len(named) - MOST_NAMED + 1} more places"]

@@ -125,7 +125,7 @@ def screen_abstracts(
 
     """
     return run_to_completion(
-        _whole(question, abstracts, settings or Settings()), on_event, ScreeningStart()
+        _screening_steps(question, abstracts, settings or Settings()), on_event, ScreeningStart()
     )
 
 
@@ -149,14 +149,16 @@ async def screen_abstracts_async(
             loop.call_soon_threadsafe(on_event, event)
 
     try:
-        work = _whole(question, abstracts, settings, cancelled=stop.is_set, control=control)
+        work = _screening_steps(
+            question, abstracts, settings, cancelled=stop.is_set, control=control
+        )
         return await asyncio.to_thread(run_to_completion, work, emit, ScreeningStart())
     finally:
         stop.set()
         control.cancellation.cancel()
 
 
-def _whole(
+def _screening_steps(
     question: str,
     abstracts: Iterable[Abstract | Mapping[str, Any]],
     settings: Settings,
@@ -168,7 +170,7 @@ def _whole(
         raise InputError(
             "the question is empty", hint="Ask what the evidence is to answer.", field="question"
         )
-    given = _distinct(abstracts)
+    given = _distinct_abstracts(abstracts)
     return screen(
         question,
         (FixedSetRetriever(given),),
@@ -181,13 +183,13 @@ def _whole(
     )
 
 
-def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstract, ...]:
+def _distinct_abstracts(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstract, ...]:
     """Return the abstracts; the same one twice is one, another one under the same id an error."""
     previous: dict[str, Abstract] = {}
     for number, each in enumerate(abstracts):
         place = f"abstracts[{number}]"
         try:
-            abstract = _abstract(each)
+            abstract = _as_abstract(each)
         except InputError as error:
             field = ".".join(filter(None, [place, error.field]))
             raise InputError(error.problem, hint=error.hint, field=field) from error
@@ -200,7 +202,7 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
     return tuple(previous.values())
 
 
-def _abstract(given: Abstract | Mapping[str, Any]) -> Abstract:
+def _as_abstract(given: Abstract | Mapping[str, Any]) -> Abstract:
     """Return the abstract; a mapping may call its text ``abstract``, and need not have an id."""
     if isinstance(given, Abstract):
         return given

@@ -17,7 +17,7 @@ from typing import Literal
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, Outcome, Screening
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import round_loop
@@ -29,7 +29,7 @@ CORPUS = "demo"
 """The name of the corpus of demo abstracts."""
 
 
-class Expected(Record):
+class ExpectedOutcome(Record):
     """What the critic should conclude: the outcome, and after how many rounds (``least`` to
     ``most``).
     """
@@ -48,7 +48,7 @@ class DemoQuestion(Record):
     question: str
     kind: Literal["strong", "borderline", "mixed", "weak", "insufficient"]
     retrieve: int
-    expected: Expected
+    expected: ExpectedOutcome
     why: str
 
 
@@ -106,7 +106,7 @@ def main(ids: Sequence[str] = ()) -> int:
         sys.stdout.write(
             f"{question.id} ({question.kind}): {question.question}\n "
             f" {screening.outcome.replace('_', ' ').capitalize()} after"
-            f" {counted(len(screening.rounds), 'round')}, {len(screening.kept)} kept. {how}:"
+            f" {count_noun(len(screening.rounds), 'round')}, {len(screening.kept)} kept. {how}:"
             f" {question.why}\n"
         )
     return int(not all(as_expected(*each) for each in found))

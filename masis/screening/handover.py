@@ -30,7 +30,7 @@ def case_from_screening(
     The same kept set with the same outcome and directions gives the same case. Raises InputError
     where nothing is kept, or nothing of it has a text.
     """
-    readable = _readable(screening.grades, abstracts)
+    readable = _readable_grades(screening.grades, abstracts)
     if not readable:
         kept = any(
             grade.recommendation == "keep" and grade.abstract_id in abstracts
@@ -65,20 +65,24 @@ def evidence_from_kept(
     """Return the kept abstracts that have a text, as evidence, the best first; with a question,
     what each found.
     """
-    best = _readable(grades, abstracts)
+    best = _readable_grades(grades, abstracts)
     found = [
         finding_of(question, grade, abstracts[grade.abstract_id]) if question else None
         for grade in best
     ]
     conflict = synthesis_of([each for each in found if each is not None]).agree is False
     return tuple(
-        _evidence(number, grade, abstracts[grade.abstract_id], what, conflict)
+        _study_evidence(number, grade, abstracts[grade.abstract_id], what, conflict)
         for number, (grade, what) in enumerate(zip(best, found, strict=True), 1)
     )
 
 
-def _readable(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
-    return [grade for grade in best_kept(grades, abstracts) if _text(abstracts[grade.abstract_id])]
+def _readable_grades(grades: Iterable[Grade], abstracts: Mapping[str, Abstract]) -> list[Grade]:
+    return [
+        grade
+        for grade in best_kept(grades, abstracts)
+        if _abstract_text(abstracts[grade.abstract_id])
+    ]
 
 
 def _case_id(screening: Screening, kept: list[Grade]) -> str:
@@ -92,14 +96,14 @@ def _case_id(screening: Screening, kept: list[Grade]) -> str:
     return f"screening-{screening.id[:8]}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
-def _text(abstract: Abstract) -> str:
+def _abstract_text(abstract: Abstract) -> str:
     return abstract.text if abstract.text.strip() else abstract.title.strip()
 
 
-def _evidence(
+def _study_evidence(
     number: int, grade: Grade, abstract: Abstract, found: Finding | None, conflict: bool
 ) -> Evidence:
-    text = _text(abstract)
+    text = _abstract_text(abstract)
     words = None if found is None else found.words
     fields = {
         "title": abstract.title or None,
@@ -119,7 +123,7 @@ def _evidence(
         {
             "id": f"abstract_{number}",
             "text": text,
-            "source": _source(abstract),
+            "source": _record_source(abstract),
             "abstract_id": abstract.id,
             "sentences": [{"start": span.start, "end": span.end} for span in split_sentences(text)],
             **{name: value for name, value in fields.items() if value is not None},
@@ -127,7 +131,7 @@ def _evidence(
     )
 
 
-def _source(abstract: Abstract) -> str:
+def _record_source(abstract: Abstract) -> str:
     """Return an address a reader can go to where one is known, else what names the record."""
     if abstract.doi:
         doi = abstract.doi.removeprefix("https://doi.org/").removeprefix("doi:").strip()

@@ -75,11 +75,11 @@ class AuditService:
         self._store, self._settings, self._access = store, settings, access
         self._guarantees = Guarantees(store)
 
-    def needed(self, case: Case, settings: Settings | None = None) -> bool:
+    def is_needed(self, case: Case, settings: Settings | None = None) -> bool:
         """Return whether no finished run has audited this content with these settings."""
         return self._find(case, "finished", settings) is None
 
-    def finished(self, case: Case, settings: Settings | None = None) -> Run | None:
+    def newest_finished(self, case: Case, settings: Settings | None = None) -> Run | None:
         """Return the newest finished run of this content with these settings."""
         run_id = self._find(case, "finished", settings)
         return self._store.runs.get(run_id) if run_id else None
@@ -120,7 +120,7 @@ class AuditService:
         settings, runs = pin_versions(settings or self._settings), self._store.runs
         roles = build_roles(settings, self._store.replies_of(case.id) if settings.cache else None)
         if interrupted := self._find(case, "interrupted", settings):
-            run_id, progress = interrupted, self._resumed(interrupted)
+            run_id, progress = interrupted, self._resume(interrupted)
         else:
             run_id, progress = run_id or loop.new_run_id(), None
             runs.start(
@@ -171,13 +171,13 @@ class AuditService:
         kept = [number for number, it in enumerate(run.iterations, 1) if stored.get(number) is it]
         return self._finish(run, case, kept)
 
-    def _resumed(self, run_id: str) -> loop.Progress:
+    def _resume(self, run_id: str) -> loop.AuditProgress:
         """Take an interrupted run up, and return what it goes on from, with the warnings of what it
         had finished.
         """
         progress = self._store.runs.resume(run_id)
         warnings = _warnings_kept(self._store.runs.events(run_id), progress)
-        return loop.Progress(
+        return loop.AuditProgress(
             progress.draft, progress.iterations, progress.last_event, warnings, progress.steps
         )
 
@@ -210,7 +210,7 @@ class AuditService:
         reason.
         """
         with self._store.transaction():
-            run = self._guarantees.scored(run, case)
+            run = self._guarantees.score_run(run, case)
             self._store.runs.finish(run, stored)
             if not (run.needs_review or run.spot_check):
                 self._store.decisions.append(acceptance_entry(run))

@@ -28,7 +28,9 @@ class BackgroundTask:
 
     def __init__(self) -> None:
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._guarded, daemon=True, name=type(self).__name__)
+        self._thread = threading.Thread(
+            target=self._run_guarded, daemon=True, name=type(self).__name__
+        )
 
     def start(self) -> Self:
         """Begin; returns itself. Call it once, when whatever ``work`` reads is set."""
@@ -67,7 +69,7 @@ class BackgroundTask:
         """Wait until it is over, or so long."""
         self._thread.join(seconds)
 
-    def _guarded(self) -> None:
+    def _run_guarded(self) -> None:
         try:
             self.work()
         except MasisError as error:
@@ -121,7 +123,7 @@ AFTER_FAILURE_S = 5.0
 """How long what failed waits at least before it is tried again: each try is a line in the log."""
 
 
-class Repeated(BackgroundTask):
+class RepeatedTask(BackgroundTask):
     """Work at once and then again and again, until ``end``. What fails is logged and
     tried again.
     """

@@ -13,11 +13,11 @@ from masis.schema.review import CaseState, LogEntry, Standing
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services.access import OPEN, Access, Service
 from masis.services.audits import POLICY
 from masis.services.records import (
-    Added,
+    AddResult,
     CaseFilter,
     CasePage,
     CaseSummary,
@@ -55,8 +55,8 @@ class CaseView(NamedTuple):
     planted: PlantedFault | None = None
 
     def __repr__(self) -> str:
-        entries = counted(len(self.history), "log entry", "log entries")
-        runs = counted(len(self.runs), "run")
+        entries = count_noun(len(self.history), "log entry", "log entries")
+        runs = count_noun(len(self.runs), "run")
         return f"<CaseView of {self.case.id[:80]!r}: {self.state}, {runs}, {entries}; {self.run}>"
 
     @property
@@ -193,12 +193,12 @@ def newer_version(store: Store, case_id: str) -> str | None:
 
 def versions_of(store: Store, case_id: str) -> tuple[str, ...]:
     """Return the ids of all versions of a case, the first one first. Raises UnknownRecord."""
-    before = _chain(case_id, lambda each: earlier_version(store, store.cases.get(each)))
-    behind = _chain(case_id, lambda each: newer_version(store, each))
+    before = _version_chain(case_id, lambda each: earlier_version(store, store.cases.get(each)))
+    behind = _version_chain(case_id, lambda each: newer_version(store, each))
     return (*reversed(list(before)), case_id, *behind)
 
 
-def _chain(case_id: str, following: Callable[[str], str | None]) -> Iterator[str]:
+def _version_chain(case_id: str, following: Callable[[str], str | None]) -> Iterator[str]:
     seen = {case_id}
     while (other := following(case_id)) is not None and other not in seen:
         seen.add(other)
@@ -221,7 +221,7 @@ class CaseService(Service):
 
     def add(
         self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None
-    ) -> Added:
+    ) -> AddResult:
         """Store cases; one that is stored with other content is a conflict, and the others are
         stored all the same.
         """
@@ -237,7 +237,7 @@ class CaseService(Service):
         """Return one case with its newest finished run and its log. Raises UnknownRecord."""
         runs = self._store.runs.for_case(case_id)
         summary = self._store.cases.summary(case_id, viewer)
-        copy = self._store.planted.revealed(case_id) if summary.state == "planted" else None
+        copy = self._store.planted.find_revealed(case_id) if summary.state == "planted" else None
         finished = next((run.id for run in runs if run.readable), None)
         return CaseView(
             case=self._store.cases.get(case_id),
@@ -282,7 +282,7 @@ class CaseService(Service):
         case_filter = case_filter.model_copy(update={"viewer": actor.name})
         if not self.hides_machine_from(actor) and not self._store.team.in_force(SamplePlan).version:
             return self.find(case_filter)
-        page = self.find(self.blinded(actor, case_filter))
+        page = self.find(self.blind_filter(actor, case_filter))
         rows = (
             _without_machine(row) if machine_hidden(self._store, actor, row.id) else row
             for row in page.rows
@@ -307,7 +307,7 @@ class CaseService(Service):
         """
         return self.hides_machine_from(actor) and not actor.may("oversee")
 
-    def blinded(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
+    def blind_filter(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter without what shows the machine's verdict, where that is hidden from
         this reviewer.
         """
@@ -335,7 +335,7 @@ class CaseService(Service):
         reviewer may see it.
         """
         found = self._store.cases.standings(
-            self.blinded(actor, case_filter.model_copy(update={"viewer": actor.name}))
+            self.blind_filter(actor, case_filter.model_copy(update={"viewer": actor.name}))
         )
         return (_found_as_one(found[0]), 0) if self.hides_machine_from(actor) else found
 
@@ -357,7 +357,7 @@ class CaseService(Service):
         reviewer may see it.
         """
         case_filter = case_filter.model_copy(update={"viewer": actor.name, field: ()})
-        found = self.values(self.blinded(actor, case_filter), field)
+        found = self.values(self.blind_filter(actor, case_filter), field)
         if not self.hides_machine_from(actor):
             return found
         found.pop(POLICY.name, None)

@@ -14,14 +14,22 @@ from typing import BinaryIO, NamedTuple
 
 from masis.datasets.exports.export import (
     DECISIONS,
-    Exported,
+    ExportResult,
     Selection,
     Watcher,
     write_export,
     write_file,
 )
 from masis.datasets.exports.formats import FORMATS
-from masis.datasets.exports.versions import KINDS, Change, Kind, changes, file_name, freeze, rebuild
+from masis.datasets.exports.versions import (
+    KINDS,
+    Kind,
+    VersionChange,
+    changes,
+    file_name,
+    freeze,
+    rebuild,
+)
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
@@ -46,7 +54,7 @@ class ExportService(Service):
         encoding: str = "jsonl",
         name: str = "-",
         on_case: Callable[[int], None] | None = None,
-    ) -> Exported:
+    ) -> ExportResult:
         """Write the cases that match to a stream, in one of ``FORMATS`` but ``hf``. Raises
         InputError, NotAllowed.
         """
@@ -70,7 +78,7 @@ class ExportService(Service):
         *,
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
-    ) -> Exported:
+    ) -> ExportResult:
         """Write them to a file (a folder for ``hf``), whole and with a manifest. Raises InputError
         and NotAllowed.
         """
@@ -114,11 +122,11 @@ class ExportService(Service):
         return write_log_csv(self._store, out, log_filter)
 
 
-class Comparison(NamedTuple):
+class DatasetComparison(NamedTuple):
     """What differs between two versions: how many cases by kind, and the first of them."""
 
     counts: dict[Kind, int]
-    cases: tuple[Change, ...]
+    cases: tuple[VersionChange, ...]
     total: int
 
 
@@ -153,21 +161,21 @@ class DatasetService(Service):
             on_case=on_case,
         )
 
-    def compare(self, first: str, second: str, most: int = 100) -> Comparison:
+    def compare(self, first: str, second: str, most: int = 100) -> DatasetComparison:
         """Count what differs between two versions, and name the first ``most`` cases. Raises
         UnknownRecord.
         """
-        counts, found, total = Counter[Kind](), list[Change](), 0
+        counts, found, total = Counter[Kind](), list[VersionChange](), 0
         for change in changes(self._store, first, second):
             counts.update(change.kinds)
             total += 1
             if total <= most:
                 found.append(change)
-        return Comparison({kind: counts[kind] for kind in KINDS}, tuple(found), total)
+        return DatasetComparison({kind: counts[kind] for kind in KINDS}, tuple(found), total)
 
     def write(
         self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
-    ) -> Exported:
+    ) -> ExportResult:
         """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were
         frozen, or nothing.
 
@@ -176,7 +184,7 @@ class DatasetService(Service):
         self._access.require(actor, "export")
         return rebuild(self._store, name, path, on_case=on_case)
 
-    def zipped(self, actor: Actor, name: str) -> io.BytesIO:
+    def zip(self, actor: Actor, name: str) -> io.BytesIO:
         """Return a version and its manifest as a zip file. Raises as ``write`` does."""
         self._access.require(actor, "export")
         version, out = self._store.datasets.get(name), io.BytesIO()

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.review import Decision, Verdict
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 
 # The reasons a reviewer can give with one key, so that decisions can be counted by reason.
 #
@@ -27,7 +27,7 @@ REASON_CODE = "reason_code"
 are for people, and may be worded anew."""
 
 
-class Reason(NamedTuple):
+class ReviewReasonChoice(NamedTuple):
     """One reason; ``rules`` are the findings of an audit that speak for it."""
 
     code: str
@@ -38,55 +38,57 @@ class Reason(NamedTuple):
 
 _FAULT: tuple[Verdict, ...] = ("override", "reject")
 
-REASONS: tuple[Reason, ...] = (
-    Reason(
+REASONS: tuple[ReviewReasonChoice, ...] = (
+    ReviewReasonChoice(
         "fabricated_citation",
         "Cites evidence that does not exist",
         _FAULT,
         ("fabricated_reference",),
     ),
-    Reason(
+    ReviewReasonChoice(
         "wrong_citation",
         "Cites the wrong evidence",
         _FAULT,
         ("misattributed_reference", "redundant_reference"),
     ),
-    Reason("contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)),
-    Reason(
+    ReviewReasonChoice(
+        "contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)
+    ),
+    ReviewReasonChoice(
         "unsupported",
         "Says more than the evidence",
         _FAULT,
         ("unsupported_claim", "partly_supported_claim"),
     ),
-    Reason("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
-    Reason(
+    ReviewReasonChoice("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
+    ReviewReasonChoice(
         "incomplete",
         "A point that matters is missing",
         _FAULT,
         ("missing_information", "dropped_content"),
     ),
-    Reason("misses_the_question", "Does not answer the question", _FAULT),
-    Reason("unclear", "Unclear or badly argued", _FAULT),
-    Reason("findings_wrong", "The issues raised are wrong", ("approve",)),
-    Reason("findings_harmless", "The issues raised are harmless", ("approve",)),
-    Reason("checked", "Checked against the evidence", ("approve",)),
-    Reason("needs_evidence", "Needs more evidence", ("escalate",)),
-    Reason("needs_specialist", "Needs someone who knows the field", ("escalate",)),
-    Reason("at_risk", "Legal or safety risk", ("escalate",), ("critic_safety",)),
-    Reason("sources_conflict", "The sources conflict", ("escalate",)),
-    Reason("question_unclear", "The question is unclear", ("escalate",)),
-    Reason(OTHER, "Other", ("approve", *_FAULT, "escalate")),
+    ReviewReasonChoice("misses_the_question", "Does not answer the question", _FAULT),
+    ReviewReasonChoice("unclear", "Unclear or badly argued", _FAULT),
+    ReviewReasonChoice("findings_wrong", "The issues raised are wrong", ("approve",)),
+    ReviewReasonChoice("findings_harmless", "The issues raised are harmless", ("approve",)),
+    ReviewReasonChoice("checked", "Checked against the evidence", ("approve",)),
+    ReviewReasonChoice("needs_evidence", "Needs more evidence", ("escalate",)),
+    ReviewReasonChoice("needs_specialist", "Needs someone who knows the field", ("escalate",)),
+    ReviewReasonChoice("at_risk", "Legal or safety risk", ("escalate",), ("critic_safety",)),
+    ReviewReasonChoice("sources_conflict", "The sources conflict", ("escalate",)),
+    ReviewReasonChoice("question_unclear", "The question is unclear", ("escalate",)),
+    ReviewReasonChoice(OTHER, "Other", ("approve", *_FAULT, "escalate")),
 )
 
 _BY_CODE = {reason.code: reason for reason in REASONS}
 
 
-def reasons_for(verdict: Verdict) -> tuple[Reason, ...]:
+def reasons_for(verdict: Verdict) -> tuple[ReviewReasonChoice, ...]:
     """The reasons that can be given with a verdict; ``other`` is the last."""
     return tuple(reason for reason in REASONS if verdict in reason.verdicts)
 
 
-def suggested(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]:
+def suggest_reasons(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]:
     """The codes of the reasons that findings of these rules speak for."""
     return tuple(
         reason.code
@@ -155,7 +157,7 @@ ISSUES_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Problem:
+class DecisionProblem:
     """Why a decision isn't valid: a code, the field of the decision, what is wrong and
     what to do.
     """
@@ -205,7 +207,7 @@ def seen_issues(issues: Iterable[Issue]) -> dict[str, Any]:
     return {ISSUES_SEEN: seen} if seen else {}
 
 
-def problems(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
+def problems(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
     """Return what keeps a decision or an adjudication from being valid, in the order of
     the form.
     """
@@ -216,35 +218,37 @@ def problems(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
     ]
 
 
-def _problems_of_correction(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
+def _problems_of_correction(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
     corrected = decision.corrected_answer
     if decision.verdict != "override":
         if corrected is None:
             return []
         unused = "a corrected answer is only used to override"
         return [
-            Problem("correction_unused", "corrected_answer", unused, "Leave it out, or override.")
+            DecisionProblem(
+                "correction_unused", "corrected_answer", unused, "Leave it out, or override."
+            )
         ]
     if corrected is None or not corrected.strip():
         hint = "Correct the answer, or approve it as it is."
         return [
-            Problem(
+            DecisionProblem(
                 "correction_missing", "corrected_answer", "the corrected answer is missing", hint
             )
         ]
     if answer.text is not None and is_unchanged(corrected, answer.text):
         nothing = "the corrected answer changes nothing in the answer"
         hint = "Change it, or approve the answer."
-        return [Problem("correction_changes_nothing", "corrected_answer", nothing, hint)]
+        return [DecisionProblem("correction_changes_nothing", "corrected_answer", nothing, hint)]
     return []
 
 
-def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
+def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
     if decision.reason.strip():
         return []
     if decision.extra.get(REASON_CODE) == OTHER:
         hint = "Write it in your own words, or choose another."
-        return [Problem("own_words_missing", "reason", "the reason has no words", hint)]
+        return [DecisionProblem("own_words_missing", "reason", "the reason has no words", hint)]
     if decision.kind == "adjudication":
         why = answer.final_needs_reason
     else:
@@ -252,10 +256,10 @@ def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Probl
     if not why:
         return []
     hint = "Choose one, or give it in your own words."
-    return [Problem("reason_missing", "reason", f"a reason is missing: {why}", hint)]
+    return [DecisionProblem("reason_missing", "reason", f"a reason is missing: {why}", hint)]
 
 
-def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
+def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
     """An approval names the serious issues that it leaves open, so that nobody approves them
     unseen.
     """
@@ -266,5 +270,9 @@ def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[Pro
     if not unseen:
         return []
     named = "; ".join(issue.description.rstrip(".") for issue in unseen[:ISSUES_NAMED])
-    would = f"would approve an answer with {counted(len(unseen), 'serious issue')} open: {named}"
-    return [Problem("serious_issues_open", "verdict", would, "Read them, then acknowledge them.")]
+    would = f"would approve an answer with {count_noun(len(unseen), 'serious issue')} open: {named}"
+    return [
+        DecisionProblem(
+            "serious_issues_open", "verdict", would, "Read them, then acknowledge them."
+        )
+    ]

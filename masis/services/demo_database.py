@@ -91,7 +91,7 @@ def recorded_settings(settings: Settings) -> Settings:
     return settings.model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{DEMO_REPLIES}"))
 
 
-class Filled(NamedTuple):
+class FillResult(NamedTuple):
     """What was added to a demo's database: audits of demo cases, and simulated decisions."""
 
     audits: int
@@ -100,7 +100,7 @@ class Filled(NamedTuple):
 
 def fill_demo(
     workbench: Workbench, actor: Actor, watched: Callable[[list[Planned]], Iterable[Planned]] = iter
-) -> Filled:
+) -> FillResult:
     """Add what a demo's database lacks: seconds the first time, then nothing. No model is called.
 
     ``watched`` passes on the audits to make, one after the other, and may show how far they have
@@ -108,7 +108,9 @@ def fill_demo(
     """
     workbench.cases.add(actor, demo_cases())
     workbench.corpora.add_demo(actor)
-    audits = [each for each in _planned(workbench.settings) if workbench.audits.needed(*each)]
+    audits = [
+        each for each in _planned_audits(workbench.settings) if workbench.audits.is_needed(*each)
+    ]
     for case, settings in watched(audits):
         workbench.audits.audit(actor, case, settings=settings)
     _screen(workbench, actor)
@@ -124,10 +126,10 @@ def fill_demo(
                 " decided. No person has labelled them, and simulated decisions are in no data set."
             ),
         )
-    return Filled(len(audits), decisions)
+    return FillResult(len(audits), decisions)
 
 
-def _planned(settings: Settings) -> Iterator[Planned]:
+def _planned_audits(settings: Settings) -> Iterator[Planned]:
     """Yield the audits of the demo cases; settings are as runs store them, else each start would
     audit again.
     """
@@ -174,23 +176,25 @@ def simulate_reviews(workbench: Workbench) -> int:
     waiting = [case for case in demo_cases() if _may_simulate(workbench, case)]
     if not waiting:
         return 0
-    before = workbench.store.decisions.simulated()
+    before = workbench.store.decisions.count_simulated()
     with workbench.store.transaction():
         shared = {"reviewers": 2, "share": 1.0, "rule": "adjudicated", "machine": "never"}
-        workbench.team.set(DEMO, policy.model_copy(update=shared))
+        workbench.team.put_in_force(DEMO, policy.model_copy(update=shared))
         for case in waiting:
             for name in REVIEWERS[: 1 if case.id == HALF_DECIDED else 2]:
-                workbench.reviews.submit(Actor(name=name), _simulated(workbench, case, name))
+                workbench.reviews.submit(
+                    Actor(name=name), _simulate_decision(workbench, case, name)
+                )
             if (
                 workbench.cases.summary(case.id).state == "needs_adjudication"
                 and case.id != TO_ADJUDICATE
             ):
-                final = _simulated(workbench, case, LEAD).model_copy(
+                final = _simulate_decision(workbench, case, LEAD).model_copy(
                     update={"kind": "adjudication"}
                 )
                 workbench.reviews.adjudicate(Actor(name=LEAD), final)
-        workbench.team.set(DEMO, policy)
-    return workbench.store.decisions.simulated() - before
+        workbench.team.put_in_force(DEMO, policy)
+    return workbench.store.decisions.count_simulated() - before
 
 
 def _may_simulate(workbench: Workbench, case: Case) -> bool:
@@ -210,7 +214,7 @@ def _may_simulate(workbench: Workbench, case: Case) -> bool:
     )
 
 
-def _simulated(workbench: Workbench, case: Case, name: str) -> Decision:
+def _simulate_decision(workbench: Workbench, case: Case, name: str) -> Decision:
     """Return what a simulated reviewer decides about the original answer of a case."""
     labels: dict[str, Any] = case.labels.model_dump() if case.labels else {}
     draws = random.Random(f"{name}:{case.id}")

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from masis.api.batch import Job, Options, audit_all
+from masis.api.batch import BatchItem, Options, audit_all
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.audit import Issue
@@ -44,7 +44,7 @@ from masis.services.decision_rules import (
     OTHER,
     REASON_CODE,
     DecidedAnswer,
-    Problem,
+    DecisionProblem,
     code_of,
     problems,
     reason_text,
@@ -69,7 +69,7 @@ _ROW = {
 }
 
 
-class Decided(NamedTuple):
+class DecisionRowResult(NamedTuple):
     """What became of one row of a file of decisions: the entry it made, or why it made none."""
 
     line: int
@@ -159,8 +159,8 @@ class Desk:
         """
         audits = self.workbench.audits
 
-        def audit_one(job: Job, settings: Settings, cancelled: Callable[[], bool]) -> Run:
-            if not again and (run := audits.finished(job.case, settings)) is not None:
+        def audit_one(job: BatchItem, settings: Settings, cancelled: Callable[[], bool]) -> Run:
+            if not again and (run := audits.newest_finished(job.case, settings)) is not None:
                 return run
             return audits.audit(self.actor, job.case, settings=settings, cancelled=cancelled)
 
@@ -271,15 +271,15 @@ class Desk:
         _check_verdict(verdict)
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
-        answer = _answer(view, run, iteration)
+        answer = _answer_decided_about(view, run, iteration)
         serious = _serious(run, iteration)
         extra: dict[str, Any] = {"answer": _answer_named(view, run, iteration)}
         if verdict == "approve" and acknowledge:
             extra |= seen_issues(serious)
-        words, code = _reason(verdict, reason)
+        words, code = _reason_and_code(verdict, reason)
         if code:
             extra[REASON_CODE] = code
-        shown = self._shown(case_id, view, machine_shown)
+        shown = self._shown_parts(case_id, view, machine_shown)
         try:
             decision = Decision(
                 reviewer=self.actor.name,
@@ -290,7 +290,9 @@ class Desk:
                 reason=words,
                 note=note.strip(),
                 corrected_answer=corrected_answer,
-                labels=tuple(_label(each, answer, place) for place, each in enumerate(labels)),
+                labels=tuple(
+                    _label_on_words(each, answer, place) for place, each in enumerate(labels)
+                ),
                 machine_shown=shown,
                 token=token,
                 extra=extra,
@@ -298,7 +300,7 @@ class Desk:
         except ValidationError as error:
             raise explain(error) from error
         for problem in problems(decision, DecidedAnswer(answer, serious)):
-            raise problem.as_error(_hint(problem, verdict, run))
+            raise problem.as_error(_argument_hint(problem, verdict, run))
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
         entry = self.workbench.reviews.submit(
             self.actor, decision, seen_version=seen, shown=answer_digest(answer)
@@ -327,7 +329,7 @@ class Desk:
                 "has no decision of yours", hint="Decide it first, with the labels.", field="case"
             )
         answer = self.workbench.reviews.answer_of(own)
-        added = tuple(_label(each, answer, place) for place, each in enumerate(labels))
+        added = tuple(_label_on_words(each, answer, place) for place, each in enumerate(labels))
         if not added:
             raise InputError(
                 "names no label", hint='Give one: {"text": "...", "label": "..."}.', field="labels"
@@ -361,7 +363,7 @@ class Desk:
 
     def decide_all(
         self, rows: Iterable[Mapping[str, Any]], *, dry_run: bool = False
-    ) -> Iterator[Decided]:
+    ) -> Iterator[DecisionRowResult]:
         """Make the decisions of rows, one after another, and yield what became of each; a wrong one
         stops no other.
 
@@ -378,7 +380,7 @@ class Desk:
         if not dry_run:
             yield from self._decide_each(rows)
             return
-        found: list[Decided] = []
+        found: list[DecisionRowResult] = []
         try:
             with self.workbench.store.transaction():
                 found += self._decide_each(rows)
@@ -386,7 +388,7 @@ class Desk:
         except _TakenBack:
             yield from found
 
-    def _decide_each(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Decided]:
+    def _decide_each(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[DecisionRowResult]:
         for number, row in enumerate(rows, 1):
             held = row if isinstance(row, Mapping) else {}
             line = held.get("line", number)
@@ -394,11 +396,13 @@ class Desk:
             try:
                 with self.workbench.store.transaction():
                     entry = self._decide_row(row)
-                yield Decided(
+                yield DecisionRowResult(
                     line, entry.decision.case_id if entry.decision else case, verdict, entry, None
                 )
             except MasisError as error:
-                yield Decided(line, case or str(held.get("case_id") or ""), verdict, None, error)
+                yield DecisionRowResult(
+                    line, case or str(held.get("case_id") or ""), verdict, None, error
+                )
 
     def _decide_row(self, row: Any) -> LogEntry:
         if not isinstance(row, Mapping):
@@ -441,7 +445,9 @@ class Desk:
         except UnknownRecord:
             return written.partition(".")[0]
 
-    def _shown(self, case_id: str, view: CaseView, named: Sequence[str] | None) -> tuple[str, ...]:
+    def _shown_parts(
+        self, case_id: str, view: CaseView, named: Sequence[str] | None
+    ) -> tuple[str, ...]:
         """Return what of the machine's verdict was shown, as a decision records it."""
         if named is not None:
             return tuple(named)
@@ -467,7 +473,7 @@ def _row_token(row: Mapping[str, Any], reviewer: str) -> str:
     return f"row:{hashlib.sha256(content.encode(errors='surrogatepass')).hexdigest()[:40]}"
 
 
-def _answer(view: CaseView, run: Run | None, iteration: int) -> str:
+def _answer_decided_about(view: CaseView, run: Run | None, iteration: int) -> str:
     if run is None or view.machine_hidden:
         if iteration != 1:
             raise InputError(
@@ -495,7 +501,7 @@ def _answer_named(view: CaseView, run: Run | None, iteration: int) -> str:
     return answer_name(iteration if run else None, drafted=drafted)
 
 
-def _hint(problem: Problem, verdict: Verdict, run: Run | None) -> str:
+def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) -> str:
     """Return what to do about a problem by the names of this desk's arguments and the command's
     options.
     """
@@ -518,7 +524,7 @@ def _reason_codes(verdict: Verdict) -> str:
     return ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
 
 
-def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
+def _reason_and_code(verdict: Verdict, given: str) -> tuple[str, str]:
     """Return the words of a reason and its code: one of the fixed reasons by its code or words, or
     one's own words.
     """
@@ -536,7 +542,7 @@ def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
     return given.strip(), OTHER if given.strip() else ""
 
 
-def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
+def _label_on_words(given: LabelRecord, answer: str, number: int) -> TargetLabel:
     """Return a label on words of the answer, found where they stand once."""
     field = f"labels[{number}]"
     if not isinstance(given, Mapping):

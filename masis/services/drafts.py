@@ -12,7 +12,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from masis.schema.actor import ANONYMOUS, Actor
 from masis.services.access import Service
-from masis.services.records import Draft
+from masis.services.records import ReviewDraft
 
 Form = TypeVar("Form", bound=BaseModel)
 _UNKEPT = re.compile("[\x00\ud800-\udfff]")
@@ -98,11 +98,11 @@ class DraftService(Service):
     ``new-audit``.
     """
 
-    def get(self, actor: Actor, subject: str) -> Draft:
+    def get(self, actor: Actor, subject: str) -> ReviewDraft:
         """Return the actor's draft; without values where there is none."""
         return self._store.drafts.get(actor.name, subject)
 
-    def begun(
+    def with_drafts(
         self, actor: Actor, case_ids: Iterable[str], subject: Callable[[str], str] = case_subject
     ) -> frozenset[str]:
         """Return on which of these cases the actor has a draft: of a decision, or of what else

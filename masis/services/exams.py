@@ -8,7 +8,7 @@ from masis.api.exam_results import ExamResults, examinee_of_run, line_about
 from masis.api.roles import exam_standing, probe_model
 from masis.bench.exam import estimate_exam, exam_settings, take_exam
 from masis.errors import InputError
-from masis.llm.estimates import Estimate
+from masis.llm.estimates import CostEstimate
 from masis.schema.actor import Actor
 from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
 from masis.schema.run import Run
@@ -82,7 +82,7 @@ class ExamService(Service):
         super().__init__(store, access)
         self._settings = settings
 
-    def cost(self, model: str = "") -> Estimate:
+    def cost(self, model: str = "") -> CostEstimate:
         """Return what the exam of a model takes at most; of the models in use where none is named.
 
         Raises MasisError for a model that can't be asked.

@@ -74,7 +74,7 @@ _IDLE_WORKERS = 2
 _FAILURES = 1000
 
 
-class Job(NamedTuple):
+class QueuedJob(NamedTuple):
     """One audit or screening to run; its id is known before it begins, so that a page can wait for
     it.
 
@@ -95,7 +95,7 @@ class Job(NamedTuple):
         return self.kind, self.subject if self.kind == "audit" else self.id
 
 
-_JOB = TypeAdapter(Job)
+_JOB = TypeAdapter(QueuedJob)
 
 
 class WorkerDied(Exception):
@@ -103,7 +103,7 @@ class WorkerDied(Exception):
 
 
 @dataclass
-class Batch:
+class BatchProgress:
     """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be
     audited.
 
@@ -147,16 +147,16 @@ class Batch:
 
 
 @dataclass
-class _Held:
+class _QueueEntry:
     """A job that waits or runs; ``worker`` runs it, once there is one for it."""
 
-    job: Job
+    job: QueuedJob
     running: bool = False
     worker: WorkerProcess | None = None
     cancelled: bool = False
 
 
-class _Picked(NamedTuple):
+class _NextCase(NamedTuple):
     """The next case of a batch as it was read: with the run that its audit makes, or why it can't
     be audited.
 
@@ -190,11 +190,11 @@ class Jobs:
         self.workbench = workbench
         self._start_worker = start_worker or WorkerProcess
         self._changed = threading.Condition()
-        self._jobs: dict[tuple[str, str], _Held] = {}
+        self._jobs: dict[tuple[str, str], _QueueEntry] = {}
         self._failed: dict[tuple[str, str], str] = {}
         self._workers: set[WorkerProcess] = set()
         self._idle: list[WorkerProcess] = []
-        self._batch: Batch | None = None
+        self._batch: BatchProgress | None = None
         self._picking = False
         self._changes = 0
         self._closed = False
@@ -217,7 +217,9 @@ class Jobs:
         settings = settings or self.workbench.settings
         if elsewhere := self.workbench.runs.under_way(case_id):
             return elsewhere
-        return self._add(Job("audit", self._run_id(case_id, settings), case_id, settings, actor))
+        return self._add(
+            QueuedJob("audit", self._run_id(case_id, settings), case_id, settings, actor)
+        )
 
     def resume_audit(self, actor: Actor, run_id: str) -> str:
         """Resume an interrupted run after its last finished iteration; returns its id. Raises
@@ -225,7 +227,7 @@ class Jobs:
         """
         progress = self.workbench.runs.progress(run_id)
         return self.audit(
-            actor, progress.case_id, self.workbench.settings.updated(progress.settings)
+            actor, progress.case_id, self.workbench.settings.with_values(progress.settings)
         )
 
     def audit_all_new(self, actor: Actor, max_cost: float | None = None) -> None:
@@ -241,8 +243,8 @@ class Jobs:
             if self._batch is not None and self._batch.under_way:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
-            self._batch = Batch(
-                actor, total, settings, budget, self._unaudited(), exhausted=not total
+            self._batch = BatchProgress(
+                actor, total, settings, budget, self._unaudited_ids(), exhausted=not total
             )
             self._announce()
 
@@ -258,18 +260,18 @@ class Jobs:
             begun = self._batch is not None
         limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
         spent = (
-            self.workbench.store.inbox.spent(ingestion.ACTOR.name, today)
+            self.workbench.store.inbox.cost_since(ingestion.ACTOR.name, today)
             if limit and not begun
             else 0.0
         )
         with self._changed:
             if self._batch is None:
                 budget = Budget(settings, limit or None, spent)
-                self._batch = Batch(
-                    ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today
+                self._batch = BatchProgress(
+                    ingestion.ACTOR, 0, settings, budget, self._arrived_ids(), day=today
                 )
             elif self._batch.day != today:
-                self._batch.day, self._batch.cases = today, self._arrived()
+                self._batch.day, self._batch.cases = today, self._arrived_ids()
                 self._batch.budget.renew()
             self._batch.exhausted = self._batch.budget.exhausted
             self._announce()
@@ -285,14 +287,16 @@ class Jobs:
         id at once.
         """
         settings = settings or self.workbench.settings
-        return self._add(Job("screening", new_screening_id(), question, settings, actor, sources))
+        return self._add(
+            QueuedJob("screening", new_screening_id(), question, settings, actor, sources)
+        )
 
     def resume_screening(self, actor: Actor, screening_id: str) -> str:
         """Resume an interrupted screening after its last finished round. Raises UnknownRecord."""
         stored = self.workbench.store.screenings.progress(screening_id)
-        settings = self.workbench.settings.updated(stored.settings)
+        settings = self.workbench.settings.with_values(stored.settings)
         return self._add(
-            Job("screening", screening_id, stored.question, settings, actor, stored.sources)
+            QueuedJob("screening", screening_id, stored.question, settings, actor, stored.sources)
         )
 
     def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
@@ -313,7 +317,7 @@ class Jobs:
     def _run_id(self, case_id: str, settings: Settings) -> str:
         return self.workbench.audits.resumable(case_id, settings) or loop.new_run_id()
 
-    def _add(self, job: Job) -> str:
+    def _add(self, job: QueuedJob) -> str:
         """Add a job at the end; returns the id of the one that waits or runs under its key. Raises
         NotAllowed.
         """
@@ -322,7 +326,7 @@ class Jobs:
             if (held := self._jobs.get(job.key)) is not None:
                 return held.job.id
             self._failed.pop(job.key, None)
-            self._jobs[job.key] = _Held(job)
+            self._jobs[job.key] = _QueueEntry(job)
             if self._batch is not None and self._batch.held == job.subject:
                 self._batch.held = None
             self._announce()
@@ -330,7 +334,7 @@ class Jobs:
 
     # following
 
-    def get(self, job_id: str) -> Job | None:
+    def get(self, job_id: str) -> QueuedJob | None:
         """The job of a run or a screening that waits or runs in this server."""
         with self._changed:
             return next((held.job for held in self._jobs.values() if held.job.id == job_id), None)
@@ -358,7 +362,7 @@ class Jobs:
         with self._changed:
             return self._failed.get((kind, subject))
 
-    def batch(self) -> Batch | None:
+    def batch(self) -> BatchProgress | None:
         """How far the last batch of this server has come; None where there was none."""
         with self._changed:
             batch = self._batch
@@ -404,7 +408,7 @@ class Jobs:
             if any(held.cancelled for held in self._jobs.values() if held.job.id == job_id):
                 return True
         try:
-            return self._stored(kind).cancel_requested(job_id)
+            return self._record_store(kind).cancel_requested(job_id)
         except UnknownRecord:
             return False
 
@@ -440,7 +444,7 @@ class Jobs:
         self.workbench.runs.mark_lost()
         self.workbench.screenings.mark_lost()
 
-    def _stored(self, kind: JobKind) -> Runs | Screenings:
+    def _record_store(self, kind: JobKind) -> Runs | Screenings:
         return self.workbench.runs if kind == "audit" else self.workbench.store.screenings
 
     def _serve(self, kind: JobKind) -> None:
@@ -465,7 +469,7 @@ class Jobs:
         self._changes += 1
         self._changed.notify_all()
 
-    def _next(self, kind: JobKind) -> _Held | None:
+    def _next(self, kind: JobKind) -> _QueueEntry | None:
         """Wait for the next job of a kind; None once the server is closing."""
         while True:
             with self._changed:
@@ -491,14 +495,14 @@ class Jobs:
                     held.running = True
                     return held
 
-    def _first_waiting(self, kind: JobKind) -> _Held | None:
+    def _first_waiting(self, kind: JobKind) -> _QueueEntry | None:
         """Return the job of a kind that has waited longest. Called with the lock held."""
         return next(
             (each for each in self._jobs.values() if each.job.kind == kind and not each.running),
             None,
         )
 
-    def _worker(self, held: _Held) -> WorkerProcess:
+    def _worker(self, held: _QueueEntry) -> WorkerProcess:
         with self._changed:
             if self._closed:
                 raise WorkerDied("The server is closing.")
@@ -522,19 +526,19 @@ class Jobs:
             self._workers.discard(worker)
         worker.close()
 
-    def _what_is_stored(self, job: Job) -> str:
+    def _what_is_stored(self, job: QueuedJob) -> str:
         if self._closed:
             return ""
         try:
             self._mark_lost()
-            self._stored(job.kind).summary(job.id)
+            self._record_store(job.kind).summary(job.id)
         except UnknownRecord:
             return "It had not begun: start it again."
         except Exception as error:  # noqa: BLE001 (this thread serves all later jobs; the page shows what went wrong)
             return str(error)
         return "What it had finished is stored: resume it."
 
-    def _finish(self, job: Job, error: str | None) -> None:
+    def _finish(self, job: QueuedJob, error: str | None) -> None:
         with self._changed:
             batch = (
                 self._batch if self._batch is not None and job.id in self._batch.running else None
@@ -556,7 +560,7 @@ class Jobs:
 
     # the batch
 
-    def _batch_to_look_at(self) -> Batch | None:
+    def _batch_to_look_at(self) -> BatchProgress | None:
         """Return the batch if its next case may be read now. Called with the lock held."""
         batch = self._batch
         if (
@@ -569,7 +573,7 @@ class Jobs:
             return None
         return batch
 
-    def _pick(self, batch: Batch) -> _Picked | None:
+    def _pick(self, batch: BatchProgress) -> _NextCase | None:
         """Read the next case of a batch; None where there is none. One thread at a time, without
         the lock.
         """
@@ -578,20 +582,24 @@ class Jobs:
         except Exception:
             log.exception("the batch of audits stopped: the database could not be read")
             if batch.day:
-                batch.cases = self._arrived()  # an iterator that has failed gives nothing any more
+                batch.cases = (
+                    self._arrived_ids()
+                )  # an iterator that has failed gives nothing any more
             return None
         if case_id is None:
             return None
         try:
             case = None if batch.budget.limit is None else self.workbench.store.cases.get(case_id)
-            return _Picked(case_id, self._run_id(case_id, batch.settings), case)
+            return _NextCase(case_id, self._run_id(case_id, batch.settings), case)
         except MasisError as error:
-            return _Picked(case_id, error=str(error))
+            return _NextCase(case_id, error=str(error))
         except Exception as error:
             log.exception("case %s could not be read", case_id)
-            return _Picked(case_id, error=f"{type(error).__name__}: {error}")
+            return _NextCase(case_id, error=f"{type(error).__name__}: {error}")
 
-    def _begin_picked(self, batch: Batch, picked: _Picked | None, seen: int) -> _Held | None:
+    def _begin_picked(
+        self, batch: BatchProgress, picked: _NextCase | None, seen: int
+    ) -> _QueueEntry | None:
         """Put the audit of a case that was picked into the queue, if it may begin. Called with the
         lock held.
 
@@ -619,11 +627,11 @@ class Jobs:
             return None
         batch.held = None
         batch.running.add(picked.run_id)
-        job = Job("audit", picked.run_id, picked.case_id, batch.settings, batch.actor)
-        held = self._jobs[job.key] = _Held(job)
+        job = QueuedJob("audit", picked.run_id, picked.case_id, batch.settings, batch.actor)
+        held = self._jobs[job.key] = _QueueEntry(job)
         return held
 
-    def _unaudited(self) -> Iterator[str]:
+    def _unaudited_ids(self) -> Iterator[str]:
         """Ids of cases without a finished audit, the oldest first."""
         cases, unaudited = (
             self.workbench.cases,
@@ -634,21 +642,21 @@ class Jobs:
             yield case_id
             case_id = cases.beside(case_id, unaudited, forward=True)
 
-    def _arrived(self) -> Iterator[str | None]:
+    def _arrived_ids(self) -> Iterator[str | None]:
         """Ids of cases that programs have sent in and nobody has audited; None where there are no
         more of them yet.
         """
         after = 0
         while True:
             # one by one: others may audit them meanwhile
-            found = self.workbench.store.inbox.unaudited(after)
+            found = self.workbench.store.inbox.next_unaudited(after)
             if found is None:
                 yield None
                 continue
             after, case_id = found
             yield case_id
 
-    def _result_of(self, job: Job) -> tuple[CaseSummary | None, Usage | None]:
+    def _result_of(self, job: QueuedJob) -> tuple[CaseSummary | None, Usage | None]:
         """Read where the case of a finished audit stands, and what the audit has used; None for
         what can't be read.
         """
@@ -662,8 +670,8 @@ class Jobs:
 
     def _count(
         self,
-        batch: Batch,
-        job: Job,
+        batch: BatchProgress,
+        job: QueuedJob,
         error: str | None,
         case: CaseSummary | None,
         usage: Usage | None,
@@ -678,7 +686,7 @@ class Jobs:
         if uses_models(batch.settings):
             if usage is not None and batch.cost_usd is not None:
                 batch.cost_usd = None if usage.cost_usd is None else batch.cost_usd + usage.cost_usd
-            batch.budget.ended(usage)
+            batch.budget.record(usage)
 
 
 # One worker process: the server's end, then its own.
@@ -714,7 +722,7 @@ class WorkerProcess:
         """The process id."""
         return self._process.pid
 
-    def run(self, job: Job) -> str | None:
+    def run(self, job: QueuedJob) -> str | None:
         """Run the job to its end; returns why it failed, None where it did not. Raises
         WorkerDied.
         """
@@ -724,11 +732,11 @@ class WorkerProcess:
             assert self._process.stdout is not None
             reply = self._process.stdout.readline()
         if not reply:
-            raise self._died(job.kind)
+            raise self._death(job.kind)
         error: str | None = json.loads(reply)
         return error
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: QueuedJob) -> None:
         """Ask the job to stop after its current step; harmless where it is over."""
         with contextlib.suppress(WorkerDied):
             self._send({"cancel": job.id}, job.kind)
@@ -754,9 +762,9 @@ class WorkerProcess:
                 self._process.stdin.write(json.dumps(order) + "\n")
                 self._process.stdin.flush()
             except (OSError, ValueError) as error:  # ValueError: closed meanwhile
-                raise self._died(kind) from error
+                raise self._death(kind) from error
 
-    def _died(self, kind: str) -> WorkerDied:
+    def _death(self, kind: str) -> WorkerDied:
         self.close()
         code = self._process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
@@ -793,7 +801,7 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
         print(json.dumps(error), file=replies, flush=True)
 
 
-def run_job(workbench: Workbench, job: Job, cancelled: Callable[[], bool]) -> None:
+def run_job(workbench: Workbench, job: QueuedJob, cancelled: Callable[[], bool]) -> None:
     """Run one job here and now; its result is stored. Raises MasisError."""
     if job.kind == "audit":
         case = workbench.store.cases.get(job.subject)

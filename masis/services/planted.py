@@ -108,7 +108,7 @@ class RecallReport(NamedTuple):
 class PlantedService(Service):
     """The use cases of planted faults."""
 
-    def counts(self, actor: Actor) -> PlantedCounts:
+    def count_copies(self, actor: Actor) -> PlantedCounts:
         """Count the copies by how far they have come, and the sound answers that more can be made
         of.
 
@@ -245,7 +245,9 @@ class PlantedService(Service):
         ]
         outcomes = {copy.case_id: self._audit_outcome(copy) for copy in measured}
         shown = [
-            copy for copy in copies.values() if copy.decided and (lead or _decided(copy, mine))
+            copy
+            for copy in copies.values()
+            if copy.decided and (lead or _is_decided_copy(copy, mine))
         ]
         return RecallReport(
             _of_audit(copies, outcomes) if lead else None,
@@ -311,7 +313,7 @@ def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
     record = {name: value for name, value in record.items() if value != case.answer}
     record |= {"id": case_id, "answer": faulty.answer}
     if case.given_citations:
-        moved = (_moved(each, faulty.fault) for each in case.given_citations)
+        moved = (_move_citation(each, faulty.fault) for each in case.given_citations)
         record["citations"] = [each.model_dump(mode="json", exclude_unset=True) for each in moved]
     if isinstance(case.messages, tuple) and case.messages:
         turns = list(case.to_json_dict()["messages"])  # type: ignore[arg-type]
@@ -328,7 +330,7 @@ def _says_answer(turn: Any, case: Case) -> bool:
     )
 
 
-def _moved(citation: GivenCitation, fault: PlantedFault) -> GivenCitation:
+def _move_citation(citation: GivenCitation, fault: PlantedFault) -> GivenCitation:
     """Return a citation with its place in the altered answer."""
     shift = fault.end - fault.original_end
 
@@ -408,7 +410,7 @@ def _of_audit(
     return AuditRecall(recall_of(hits), counted["accepted"], counted["left_to_people"])
 
 
-def _decided(copy: PlantedCopy, decisions: Sequence[PlantedDecision]) -> bool:
+def _is_decided_copy(copy: PlantedCopy, decisions: Sequence[PlantedDecision]) -> bool:
     return any(each.case_id == copy.case_id for each in decisions)
 
 

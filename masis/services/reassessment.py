@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 
 from masis.api.exam_results import examinee_of_run, unexamined_name
 from masis.audit import acceptance
-from masis.audit.acceptance import RULE_VERSION, Assessment
+from masis.audit.acceptance import RULE_VERSION, Acceptability
 from masis.errors import Removed, StaleVersion, StoreError
 from masis.schema.actor import Actor
 from masis.schema.review import Decision
 from masis.schema.run import ReviewCode, Run
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY, acceptance_entry
 from masis.services.reviews import name_of
 from masis.services.trust.guarantees import Guarantees, review_settings
 from masis.settings import Settings
 from masis.store import Store
-from masis.store.records import Assessed
+from masis.store.records import AssessedCase
 
 BATCH = 50
 """Runs that are read, and with ``apply`` written, in one transaction."""
@@ -108,7 +108,7 @@ class ReassessmentService:
                 on_progress(found)
         return found
 
-    def _one(self, each: Assessed, counts: Reassessment, name: str) -> None:
+    def _one(self, each: AssessedCase, counts: Reassessment, name: str) -> None:
         counts.done += 1
         try:
             run, case = self._store.runs.get(each.run_id), self._store.cases.get(each.case_id)
@@ -123,7 +123,7 @@ class ReassessmentService:
             chosen=run.best,
             unexamined=unexamined_name(examinee_of_run(run, self._settings), self._settings),
         )
-        assessed = self._guarantees.assessed(found, run, case, review_settings(self._settings))
+        assessed = self._guarantees.reassess(found, run, case, review_settings(self._settings))
         drawn = assessed.acceptance.passed and acceptance.drawn_for_spot_check(
             case.id, self._settings
         )
@@ -152,7 +152,7 @@ class ReassessmentService:
             counts.to_accepted += 1
 
 
-def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:
+def _no_longer(each: AssessedCase, assessed: Acceptability, name: str) -> Decision:
     """Return the entry that undoes an acceptance; it names no run, so that retention counts it as
     nobody's decision.
     """
@@ -174,7 +174,7 @@ def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:
     )
 
 
-def _accepted_now(each: Assessed, run: Run, name: str, assessed: Assessment) -> Decision:
+def _accepted_now(each: AssessedCase, run: Run, name: str, assessed: Acceptability) -> Decision:
     entry = acceptance_entry(run.model_copy(update={"acceptance": assessed.acceptance}))
     return entry.model_copy(
         update={
@@ -192,12 +192,12 @@ def in_words(found: Reassessment) -> list[str]:
         review, accepted = "would now need review", "would now be auto-accepted"
     lines = [
         (
-            f"{counted(found.done, 'case')} of {found.total:,} reassessed by acceptance rule"
+            f"{count_noun(found.done, 'case')} of {found.total:,} reassessed by acceptance rule"
             f" {found.rule}."
         ),
-        f"{counted(found.to_review, 'auto-accepted answer')} {review}.",
-        f"{counted(found.to_accepted, 'answer')} that needed review {accepted}.",
+        f"{count_noun(found.to_review, 'auto-accepted answer')} {review}.",
+        f"{count_noun(found.to_accepted, 'answer')} that needed review {accepted}.",
     ]
     if found.left:
-        lines.append(f"{counted(found.left, 'case')} left: not readable, or changed meanwhile.")
+        lines.append(f"{count_noun(found.left, 'case')} left: not readable, or changed meanwhile.")
     return lines

@@ -3,12 +3,12 @@ here, not the store.
 """
 
 from masis.audit.measures.metrics import Bin, Distribution, Measure, Period, Rate, Rates
-from masis.store.audits.inbox import Acknowledged, Form, Received
+from masis.store.audits.inbox import Acknowledgement, Form, ReceivedRequest
 from masis.store.audits.metrics import MeasuredRun, MeasureFilter, MetricsReport, Pick
 from masis.store.audits.queue import NOT_DECIDED
 from masis.store.core.connections import Unguarded, explained_errors
 from masis.store.records import (
-    Added,
+    AddResult,
     CaseFilter,
     CasePage,
     CaseSummary,
@@ -24,7 +24,7 @@ from masis.store.records import (
     ScreeningLogFilter,
 )
 from masis.store.retention.redaction import CaseRedaction
-from masis.store.reviews.drafts import Draft
+from masis.store.reviews.drafts import ReviewDraft
 from masis.store.reviews.states import STATE_OF_VERDICT
 from masis.store.screening.corpora import CorpusImport, CorpusSummary
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary

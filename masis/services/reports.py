@@ -14,7 +14,7 @@ from masis.services.cases import CaseView, shown_flags
 from masis.services.records import CaseFilter, LogHead
 from masis.services.workbench import Workbench
 from masis.views import report
-from masis.views.report import Reported, report_index, report_name
+from masis.views.report import ReportSubject, report_index, report_name
 
 INDEX = "index.html"
 _AT_ONCE = 100
@@ -28,7 +28,7 @@ def case_report(
 
     ``index`` is the address of a page that lists this report beside others.
     """
-    shown = Reported(
+    shown = ReportSubject(
         view.case, view.state, view.summary.flags, run or view.run, view.decision, view.history
     )
     return report.case_report(shown, head, index)
@@ -48,22 +48,24 @@ def write_reports(
     InputError and UnknownRecord.
     """
     head = workbench.store.decisions.head()
-    rows: list[tuple[str, Reported]] = []
+    rows: list[tuple[str, ReportSubject]] = []
     names: set[str] = {INDEX}
     with whole_folder(folder, INDEX) as made:
-        for done, case_id in enumerate(_ids(workbench, cases), 1):
+        for done, case_id in enumerate(_case_ids(workbench, cases), 1):
             view = workbench.cases.open(case_id)
             name = _new_name(case_id, names)
             (made / name).write_text(case_report(view, head, index=INDEX), encoding="utf-8")
             flags = shown_flags(view.run, 0) if view.run and view.run.iterations else ()
-            rows.append((name, Reported(view.case, view.state, flags, view.run, view.decision)))
+            rows.append(
+                (name, ReportSubject(view.case, view.state, flags, view.run, view.decision))
+            )
             if on_case:
                 on_case(done)
-        (made / INDEX).write_text(report_index(rows, _described(cases), head), encoding="utf-8")
+        (made / INDEX).write_text(report_index(rows, _filter_lines(cases), head), encoding="utf-8")
     return len(rows)
 
 
-def _ids(workbench: Workbench, cases: Sequence[str] | CaseFilter) -> Iterator[str]:
+def _case_ids(workbench: Workbench, cases: Sequence[str] | CaseFilter) -> Iterator[str]:
     if not isinstance(cases, CaseFilter):
         yield from dict.fromkeys(cases)
         return
@@ -84,7 +86,7 @@ def _new_name(case_id: str, names: set[str]) -> str:
     return name
 
 
-def _described(cases: Sequence[str] | CaseFilter) -> Iterator[str]:
+def _filter_lines(cases: Sequence[str] | CaseFilter) -> Iterator[str]:
     """Yield what narrows the list, as a person wrote it."""
     if not isinstance(cases, CaseFilter):
         return

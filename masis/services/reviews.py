@@ -31,7 +31,7 @@ from masis.store import Store
 from masis.store.reviews.states import WORK, answer_decided
 
 
-class Outcome(NamedTuple):
+class StandingDecision(NamedTuple):
     """A decision that stands, when it was made, and the answer it leaves standing (None: there is
     none).
 
@@ -96,9 +96,9 @@ class ReviewService(Service):
 
         """
         self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
-        own = with_reason_code(signed(actor, decision))
+        own = with_reason_code(sign_decision(actor, decision))
         with self._store.transaction():
-            fresh = not self._store.decisions.submitted(own.token)
+            fresh = not self._store.decisions.has_token(own.token)
             if own.kind == "decision" and fresh:
                 self._store.team.assert_free(own.case_id, actor.name)
                 if shown is not None and shown != answer_digest(self.answer_of(own)):
@@ -268,7 +268,7 @@ class ReviewService(Service):
                 "you are one of the reviewers who differ: somebody else adjudicates this case."
             )
         final = with_reason_code(
-            signed(actor, decision.model_copy(update={"kind": "adjudication"}))
+            sign_decision(actor, decision.model_copy(update={"kind": "adjudication"}))
         )
         self._assert_valid(actor, final)
         return self._store.decisions.append(
@@ -344,7 +344,7 @@ class ReviewService(Service):
             undoes=entry.id,
             token=f"undo:{entry.id}",
         )
-        return self._store.decisions.append(signed(actor, undo))
+        return self._store.decisions.append(sign_decision(actor, undo))
 
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
         """Remove what was written in an entry of the decision log or the screening log, for good;
@@ -416,7 +416,7 @@ class ReviewService(Service):
             (undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None
         )
 
-    def outcome(self, case_id: str, after: int = 0) -> Outcome | None:
+    def outcome(self, case_id: str, after: int = 0) -> StandingDecision | None:
         """Return what a person or the acceptance policy decided about a case; None while nothing is
         decided.
 
@@ -432,7 +432,7 @@ class ReviewService(Service):
                     f"what was decided about case {case_id!r} has been redacted: decide it again."
                 )
             run = self._run_of(entry.decision)
-        return Outcome(
+        return StandingDecision(
             entry.seq, entry.id, entry.at, entry.decision, settled_answer(entry.decision, run)
         )
 
@@ -468,7 +468,7 @@ def _assert_quoted(label: TargetLabel, answer: str) -> None:
         )
 
 
-def signed(actor: Actor, decision: Decision) -> Decision:
+def sign_decision(actor: Actor, decision: Decision) -> Decision:
     """Return the decision under the actor's name, with who vouches for it and the versions that it
     was made with.
     """
@@ -484,7 +484,9 @@ def signed(actor: Actor, decision: Decision) -> Decision:
 def entry_on_case(actor: Actor, case_id: str, kind: EntryKind, **content: Any) -> Decision:
     """Return an entry about a case itself, about none of its audits, under the actor's name."""
     named = {"reviewer": name_of(actor), "versions": {"app": version.APP}}
-    return signed(actor, Decision(kind=kind, case_id=case_id, run_id=None, **named, **content))
+    return sign_decision(
+        actor, Decision(kind=kind, case_id=case_id, run_id=None, **named, **content)
+    )
 
 
 def name_of(actor: Actor) -> str:

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from masis.audit.control.run_control import CancelToken, RunBudget, RunControl
-from masis.datasets.readers.abstracts.decisions import Decided, decision_of
+from masis.datasets.readers.abstracts.decisions import RecordDecision, decision_of
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed
 from masis.observers.observation import ScreeningStart, run_to_completion
@@ -25,8 +25,8 @@ from masis.schema.base import utc_now
 from masis.schema.case import Case
 from masis.schema.screening import (
     Abstract,
-    Acceptance,
-    Agreement,
+    AcceptedStudy,
+    GradeAgreement,
     Override,
     OverrideField,
     Recommendation,
@@ -36,7 +36,7 @@ from masis.schema.screening import (
     ScreeningEvent,
     Thresholds,
 )
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.critic import grader_for, grader_names
 from masis.screening.demo import CORPUS as DEMO_CORPUS
 from masis.screening.demo import demo_abstracts
@@ -45,15 +45,15 @@ from masis.screening.grading.question import Part, changed_lines
 from masis.screening.handover import case_from_screening
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.drift import Drift, drift
-from masis.screening.rounds.memory import Shift, acceptances, adapted, shift
+from masis.screening.rounds.memory import Shift, acceptances, adapt_thresholds, shift
 from masis.screening.rounds.overrides import apply_review, effective_overrides, validate_override
-from masis.screening.sources.pool import Pool
+from masis.screening.sources.pool import AbstractPool
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma import prisma_svg
 from masis.services.access import OPEN, Access, Service
-from masis.services.background import Repeated
+from masis.services.background import RepeatedTask
 from masis.services.records import CorpusImport, CorpusSummary, ScreeningSummary
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
@@ -86,13 +86,13 @@ class OpenedScreening(NamedTuple):
     abstracts: dict[str, Abstract]
     summary: ScreeningSummary
     synthesis: Synthesis
-    agreements: tuple[Agreement, ...] = ()
+    agreements: tuple[GradeAgreement, ...] = ()
 
 
 class MemoryView(NamedTuple):
     """The acceptance memory: what it holds, and by how much it would move the required averages."""
 
-    entries: tuple[Acceptance, ...]
+    entries: tuple[AcceptedStudy, ...]
     shift: Shift
     on: bool
 
@@ -289,12 +289,12 @@ class ScreeningService:
             question, sources, settings = (
                 begun.question,
                 begun.sources,
-                settings.updated(begun.settings),
+                settings.with_values(begun.settings),
             )
         control = RunControl(RunBudget(call_s=settings.call_deadline_s))
         retrievers = self.sources(sources, settings, control.cancellation)
         grader = CachingGrader(self._graders(settings, control), self._store.remembered_grades)
-        thresholds = adapted(settings, self._store.acceptances.accepted())
+        thresholds = adapt_thresholds(settings, self._store.acceptances.entries())
         progress = None
         if interrupted:
             resumed = self._store.screenings.resume(screening_id)
@@ -313,7 +313,7 @@ class ScreeningService:
                 screening_id
             ):
                 control.cancellation.cancel()
-            return control.cancellation.cancelled
+            return control.cancellation.is_cancelled
 
         work = round_loop.screen(
             question,
@@ -334,7 +334,11 @@ class ScreeningService:
 
         waits = PUBMED in sources or grader_names(settings) != (OFFLINE,)
         try:
-            with Repeated(lambda _: stop(), WATCHED, "screening watch") if waits else nullcontext():
+            with (
+                RepeatedTask(lambda _: stop(), WATCHED, "screening watch")
+                if waits
+                else nullcontext()
+            ):
                 screening = run_to_completion(work, record, ScreeningStart())
         except BaseException as error:
             self._store.screenings.abandon(
@@ -371,7 +375,7 @@ class ScreeningService:
                 field="screening",
             )
         made = len(begun.progress.finished)
-        settings = self._settings.updated(
+        settings = self._settings.with_values(
             begun.settings
             | {
                 "screening_least_rounds": made + 1,
@@ -413,7 +417,7 @@ class ScreeningService:
         """
         graded = {grade.abstract_id for each in progress.finished for grade in each.grades}
         nothing = InputError(
-            f"no further query would help: all {counted(len(graded), 'abstract')} of its sources"
+            f"no further query would help: all {count_noun(len(graded), 'abstract')} of its sources"
             " are graded",
             hint="Add abstracts to a corpus, or screen the question on other sources.",
             field="sources",
@@ -447,7 +451,7 @@ class ScreeningService:
             # further rounds raise it
             "screening_least_rounds": self._settings.screening_least_rounds,
         }
-        settings = self._settings.updated(begun.settings | changed)
+        settings = self._settings.with_values(begun.settings | changed)
         _assert_stored(
             begun.sources,
             hint="Import them into a corpus and screen that, or give masis screen the concepts.",
@@ -567,7 +571,7 @@ class ScreeningService:
                 at="",
             )
         )
-        decision = _decision(
+        decision = _screening_decision(
             actor,
             screening_id,
             kind="override",
@@ -599,13 +603,15 @@ class ScreeningService:
         """
         self._access.require(actor, "decide")
         opened = self.open(screening_id)
-        pool = Pool()
+        pool = AbstractPool()
         for abstract in opened.abstracts.values():
             pool.add(abstract)
         changed = alike = undecided = unknown = 0
         for record in records:
             decided = (
-                Decided(every, "another tool", "") if every is not None else decision_of(record)
+                RecordDecision(every, "another tool", "")
+                if every is not None
+                else decision_of(record)
             )
             known = pool.find(record)
             grade = None if known is None else opened.screening.grade(known)
@@ -659,11 +665,11 @@ class ScreeningService:
                     ),
                     field="abstract",
                 )
-            agreement = Agreement(
+            agreement = GradeAgreement(
                 abstract_id=abstract_id, reviewer=name_of(actor), at="", agrees=agrees
             )
             shown = tuple(machine_shown)
-            decision = _decision(
+            decision = _screening_decision(
                 actor, screening_id, kind="agreement", agreement=agreement, machine_shown=shown
             )
             self._store.screening_log.append(decision, seen_version=seen_version)
@@ -678,7 +684,7 @@ class ScreeningService:
         self._access.require(actor, "audit")
         opened = self.open(screening_id)
         case = case_from_screening(opened.screening, opened.abstracts)
-        decision = _decision(
+        decision = _screening_decision(
             actor,
             screening_id,
             kind="handed_over",
@@ -694,7 +700,7 @@ class ScreeningService:
 
     def memory(self) -> MemoryView:
         """Return what the acceptance memory holds and would do."""
-        entries = self._store.acceptances.accepted()
+        entries = self._store.acceptances.entries()
         return MemoryView(
             entries,
             shift(entries, self._settings.screening_memory_bound),
@@ -705,7 +711,7 @@ class ScreeningService:
         """Return the thresholds that a screening with these settings begins with, moved by memory
         where it is on.
         """
-        return adapted(settings, self._store.acceptances.accepted())
+        return adapt_thresholds(settings, self._store.acceptances.entries())
 
     def reset_memory(self, actor: Actor, *, reason: str) -> ScreeningEntry:
         """Reset the acceptance memory; an entry of the screening log says who did so,
@@ -809,7 +815,7 @@ class ScreeningService:
         return out.getvalue()
 
 
-def _decision(actor: Actor, screening_id: str, **what: Any) -> ScreeningDecision:
+def _screening_decision(actor: Actor, screening_id: str, **what: Any) -> ScreeningDecision:
     """Return an entry for the log by whoever is at work. Raises InputError where they
     have no name.
     """

@@ -41,7 +41,7 @@ class EmptyQueue(NamedTuple):
     elsewhere: int
 
 
-class Shares(NamedTuple):
+class AssignmentPlan(NamedTuple):
     """Who gets which cases, by name; of each case that somebody is not given, who has decided it;
     and which cases have as many reviewers already as their policy asks for.
     """
@@ -186,7 +186,9 @@ class TeamService(Service):
         """
         cases = CaseService(self._store)
         kept = ("accepted",) if case_filter.states == ("accepted",) else ()
-        waiting = waiting_in(cases.blinded(actor, case_filter.model_copy(update={"states": kept})))
+        waiting = waiting_in(
+            cases.blind_filter(actor, case_filter.model_copy(update={"states": kept}))
+        )
         blind = cases.hides_machine_from(actor)
         return waiting.model_copy(update={"states": (*WAITING, "accepted")}) if blind else waiting
 
@@ -202,7 +204,7 @@ class TeamService(Service):
         queue's order.
         """
         case_filter = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
-        return CaseService(self._store).blinded(actor, case_filter)
+        return CaseService(self._store).blind_filter(actor, case_filter)
 
     def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
         """Return the cases that wait for this person's adjudication; none for who may not
@@ -241,7 +243,7 @@ class TeamService(Service):
         """
         self._require_over(actor, reviewers)
         return self._enter(
-            actor, case_ids, "assign", assignees=_names(reviewers, "a reviewer", 200)
+            actor, case_ids, "assign", assignees=_person_names(reviewers, "a reviewer", 200)
         )
 
     def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
@@ -250,7 +252,7 @@ class TeamService(Service):
         """
         self._require_over(actor, reviewers)
         return self._enter(
-            actor, case_ids, "unassign", assignees=_names(reviewers, "a reviewer", 200)
+            actor, case_ids, "unassign", assignees=_person_names(reviewers, "a reviewer", 200)
         )
 
     def share_out(
@@ -260,7 +262,7 @@ class TeamService(Service):
         reviewers: Iterable[str],
         *,
         one_each: bool = False,
-    ) -> Shares:
+    ) -> AssignmentPlan:
         """Say who would be given which cases: each reviewer all of them, or each case to one of
         them, in turn.
 
@@ -287,7 +289,9 @@ class TeamService(Service):
             for name in free:
                 if name not in work.assignees:
                     given[name].append(case_id)
-        return Shares({name: cases for name, cases in given.items() if cases}, decided, tuple(full))
+        return AssignmentPlan(
+            {name: cases for name, cases in given.items() if cases}, decided, tuple(full)
+        )
 
     def give(self, actor: Actor, given: Mapping[str, Sequence[str]], *, back: bool = False) -> None:
         """Assign each reviewer their cases, or take just these assignments back: all of them or
@@ -305,11 +309,11 @@ class TeamService(Service):
 
     def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
         """Give cases tags; returns how many cases. Raises InputError, UnknownRecord."""
-        return self._enter(actor, case_ids, "tag", tags=_names(tags, "a tag", LONGEST_TAG))
+        return self._enter(actor, case_ids, "tag", tags=_person_names(tags, "a tag", LONGEST_TAG))
 
     def untag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
         """Take tags from cases; returns how many cases. Raises InputError, UnknownRecord."""
-        return self._enter(actor, case_ids, "untag", tags=_names(tags, "a tag", LONGEST_TAG))
+        return self._enter(actor, case_ids, "untag", tags=_person_names(tags, "a tag", LONGEST_TAG))
 
     def skip(self, actor: Actor, case_ids: Sequence[str]) -> int:
         """Leave cases undecided and give them back; they come last for this reviewer, and others
@@ -368,7 +372,7 @@ class TeamService(Service):
 
     # policies, rubrics, label types, views
 
-    def set(self, actor: Actor, record: T) -> T:
+    def put_in_force(self, actor: Actor, record: T) -> T:
         """Set a policy, a rubric or label types from now on; what was decided before keeps those it
         was begun under.
 
@@ -379,7 +383,7 @@ class TeamService(Service):
         now = self._store.team.in_force(type(record))
         if record.model_copy(update={"version": now.version}) == now:
             return now
-        return self._store.team.put(name_of(actor), record)
+        return self._store.team.put_in_force(name_of(actor), record)
 
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:
         """Return whether the machine's verdict on a case is hidden from this reviewer now. Raises
@@ -394,7 +398,7 @@ class TeamService(Service):
         InputError, NotAllowed.
         """
         self._access.require(actor, "decide")
-        (title,) = _names([name], "a view", LONGEST_TAG)
+        (title,) = _person_names([name], "a view", LONGEST_TAG)
         owner = "" if shared else name_of(actor)
         self._store.team.save_view(
             name_of(actor), SavedView(name=title, owner=owner, parameters=parameters)
@@ -412,7 +416,7 @@ class TeamService(Service):
         names = {
             name
             for kind in ("decided", "assigned", "skipped")
-            for name in self._store.team.counted(kind)
+            for name in self._store.team.count_cases(kind)
         }
         return tuple(sorted((name for name in names if not name.startswith("(")), key=str.casefold))
 
@@ -420,11 +424,11 @@ class TeamService(Service):
         """Count the cases that each reviewer has been given and that are not settled, as the queue
         lists them.
         """
-        given = self._store.team.counted("assigned", undecided=True)
+        given = self._store.team.count_cases("assigned", undecided=True)
         return {name: given.get(name, 0) for name in self.reviewers()}
 
 
-def _names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
+def _person_names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(" ".join(name.split()) for name in given if name.strip()))
     if not names:
         raise InputError(f"{noun} is missing", hint=f"Name {noun}.")

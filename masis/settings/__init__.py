@@ -25,11 +25,11 @@ from masis.settings.fields import (
     ROLES,
     UNCHECKED,
     Depth,
-    Group,
     Role,
     Seconds,
     Settings,
+    SettingsGroup,
 )
-from masis.settings.origins import Loaded, Origin
-from masis.settings.secrecy import may_be_a_key, shown
+from masis.settings.origins import LoadedSettings, SettingOrigin
+from masis.settings.secrecy import may_be_a_key, safe_value
 from masis.settings.sources import load

@@ -84,7 +84,7 @@ def secrets_file(environment: Mapping[str, str] | None = None) -> Path | None:
     """``MASIS_SECRETS``, else ``masis.secrets.toml`` in the working folder, else in the user's
     configuration folder.
     """
-    return _found("MASIS_SECRETS", "masis.secrets.toml", environment_or(environment))
+    return _find_file("MASIS_SECRETS", "masis.secrets.toml", environment_or(environment))
 
 
 def log_key(
@@ -134,7 +134,7 @@ def config_file(environment: Mapping[str, str] | None = None) -> Path | None:
 
     The first that is there is the file; they are not merged.
     """
-    return _found("MASIS_CONFIG", "masis.toml", environment_or(environment))
+    return _find_file("MASIS_CONFIG", "masis.toml", environment_or(environment))
 
 
 def config_places() -> tuple[Path, ...]:
@@ -142,7 +142,7 @@ def config_places() -> tuple[Path, ...]:
     return _places("masis.toml")
 
 
-def _found(variable: str, name: str, environment: Mapping[str, str]) -> Path | None:
+def _find_file(variable: str, name: str, environment: Mapping[str, str]) -> Path | None:
     if named := environment.get(variable, "").strip():
         return Path(named).expanduser()
     return next((place for place in _places(name) if place.is_file()), None)

@@ -9,10 +9,17 @@ from collections.abc import Iterable, Mapping
 from pydantic_core import ErrorDetails
 
 from masis.settings.fields import COMPARED, Settings, nearest
-from masis.settings.names import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, Name, written
-from masis.settings.origins import Given
-from masis.settings.ranges import described, is_number, schema_of, spelled
-from masis.settings.secrecy import may_be_a_key, shown
+from masis.settings.names import (
+    OTHER_VARIABLES,
+    SPELLINGS,
+    TABLES,
+    TABLES_OF_TABLES,
+    Name,
+    name_in_file,
+)
+from masis.settings.origins import GivenSetting
+from masis.settings.ranges import describe_range, is_number, schema_of, value_text
+from masis.settings.secrecy import may_be_a_key, safe_value
 
 SURE = 0.8
 """From here on a variable that nothing reads is a misspelt one, and refused."""
@@ -44,10 +51,10 @@ def no_such_setting(name: Name, place: str) -> str:
         near = min(elsewhere, key=lambda path: abs(len(path) - len(name)))
     else:
         near = beside.get(nearest(name[-1], beside) or "", ())
-    suggestion = f" Did you mean '{written(near)}'?" if near else ""
+    suggestion = f" Did you mean '{name_in_file(near)}'?" if near else ""
     if beside and len(name) > 1 and not near:
         suggestion = f" There are: {', '.join(beside)}."
-    return f"{place}: there is no setting '{written(name)[:COMPARED]}'.{suggestion}"
+    return f"{place}: there is no setting '{name_in_file(name)[:COMPARED]}'.{suggestion}"
 
 
 def not_a_table(table: str, place: str) -> str:
@@ -80,19 +87,21 @@ def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str
     return False, f"{variable}: nothing reads this variable. {hint}"
 
 
-def says_two_things(path: Name, one: Given, other: Given) -> str:
+def says_two_things(path: Name, one: GivenSetting, other: GivenSetting) -> str:
     """Return the error for one setting under two names, with different values."""
-    both = f"{one.place} and {other.place} both give '{written(path)}'"
-    return f"{both}, and differ: {shown(one.value)} and {shown(other.value)}. Keep one of them."
+    both = f"{one.place} and {other.place} both give '{name_in_file(path)}'"
+    return f"{both}, and differ: {safe_value(one.value)} and {safe_value(other.value)}. Keep one of them."
 
 
-def wrong_value(error: ErrorDetails, found: Mapping[Name, Given]) -> tuple[Given, str]:
+def wrong_value(
+    error: ErrorDetails, found: Mapping[Name, GivenSetting]
+) -> tuple[GivenSetting, str]:
     """Return which value is wrong, and the message that says what would be right."""
     path = tuple(str(part) for part in error["loc"])
     if error["type"] == "missing":
         beside = next(given for key, given in found.items() if key[: len(path) - 1] == path[:-1])
-        where = f"{beside.origin.place}, {written(path[:-1])}"
-        return beside, f"{where}: has no {path[-1]!r}, which is {described(schema_of(path))}."
+        where = f"{beside.origin.place}, {name_in_file(path[:-1])}"
+        return beside, f"{where}: has no {path[-1]!r}, which is {describe_range(schema_of(path))}."
     given = next(given for key, given in found.items() if key[: len(path)] == path)
     if error["type"] == "extra_forbidden":
         known = list(schema_of(path[:-1])["properties"])
@@ -109,14 +118,16 @@ def wrong_value(error: ErrorDetails, found: Mapping[Name, Given]) -> tuple[Given
     return given, not_allowed(path, given)
 
 
-def not_allowed(path: Name, given: Given) -> str:
+def not_allowed(path: Name, given: GivenSetting) -> str:
     """Return the error for a value that is not of its kind or out of its range."""
     schema, value = schema_of(path), given.value
     words = schema.get("enum", ())
     repeated = (
-        "this" if path[0] == "providers" and not words and not is_number(schema) else shown(value)
+        "this"
+        if path[0] == "providers" and not words and not is_number(schema)
+        else safe_value(value)
     )
-    message = f"{given.place}: {repeated} is not {described(schema)}."
+    message = f"{given.place}: {repeated} is not {describe_range(schema)}."
     if isinstance(value, str) and (near := nearest(value, words)):
         message += f" Did you mean {near!r}?"
     if path[0] in TABLES_OF_TABLES and len(path) < 3:
@@ -124,5 +135,5 @@ def not_allowed(path: Name, given: Given) -> str:
     return (
         message
         if len(path) > 1
-        else f"{message} The default is {spelled(Settings.model_fields[path[0]].default)}."
+        else f"{message} The default is {value_text(Settings.model_fields[path[0]].default)}."
     )

@@ -51,7 +51,7 @@ def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
     return by_small[near[0]] if near else None
 
 
-class Group(NamedTuple):
+class SettingsGroup(NamedTuple):
     """Settings that belong together, on pages and in docs.
 
     ``table`` is their table in the file: ``[loop] max_iterations = 3`` says what ``max_iterations =
@@ -82,91 +82,91 @@ class Group(NamedTuple):
         )
 
 
-JUDGES = Group(
+JUDGES = SettingsGroup(
     "models",
     "Who judges",
     "The model of each role. “offline” is rules and measurements on this machine: no key, no"
     " network, no cost.",
 )
-CALLS = Group(
+CALLS = SettingsGroup(
     "calls",
     "Calls to models",
     "How models are reached. Keys are no settings: they come from the environment or a secrets"
     " file.",
 )
-LOCAL = Group(
+LOCAL = SettingsGroup(
     "local",
     "Verifier models on this machine",
     "From which scores a model named local:... gives a verdict; between them it can't decide"
     " (docs/models.md).",
     prefix="local_",
 )
-CITATIONS = Group(
+CITATIONS = SettingsGroup(
     "citations",
     "Citations",
     "What counts as a citation, and what a wrong or missing one costs.",
     prefix="citation_",
 )
-CLAIMS = Group("claims", "Claims and issues", "What becomes an issue.")
-DRAFTS = Group(
+CLAIMS = SettingsGroup("claims", "Claims and issues", "What becomes an issue.")
+DRAFTS = SettingsGroup(
     "drafts",
     "Critique of drafts",
     "Drafts that a query pipeline hands over (critique_draft). The settings for claims apply to"
     " them too.",
     prefix="draft_",
 )
-SCORES = Group(
+SCORES = SettingsGroup(
     "scores",
     "Scores",
     "How the judge's four scores are bounded and weighed. The weights, of the overall score, add up"
     " to 1.",
 )
-LIMITS = Group(
+LIMITS = SettingsGroup(
     "limits",
     "Limits",
     "How much of a large answer or case is checked. Beyond it the audit says what was not checked"
     " and needs review.",
 )
-LOOP = Group("loop", "Loop", "When an audit stops revising the answer.")
-SCREENING = Group(
+LOOP = SettingsGroup("loop", "Loop", "When an audit stops revising the answer.")
+SCREENING = SettingsGroup(
     "screening",
     "Screening of abstracts",
     "When the retrieved evidence is good enough, and when more is retrieved.",
     prefix="screening_",
 )
-REVIEW = Group("review", "Review", "When a run needs review.")
-RETENTION = Group(
+REVIEW = SettingsGroup("review", "Review", "When a run needs review.")
+RETENTION = SettingsGroup(
     "retention",
     "Retention",
     "How long audits and screenings are stored. Cases and decisions are never removed.",
     prefix="retention_",
 )
-BACKUP = Group(
+BACKUP = SettingsGroup(
     "backup",
     "Backups",
     "Backups that masis serve makes by itself: verified copies, on another disk if you name one.",
     prefix="backup_",
 )
-INGEST = Group(
+INGEST = SettingsGroup(
     "ingest",
     "Cases over HTTP",
     "What masis ingest does with the cases that programs send (docs/ingestion.md).",
     prefix="ingest_",
 )
-WEBHOOK = Group(
+WEBHOOK = SettingsGroup(
     "webhook",
     "Webhook",
     "Whom masis ingest calls when a case that it took needs review or was decided"
     " (docs/ingestion.md).",
     prefix="webhook_",
 )
-LOG = Group(
+LOG = SettingsGroup(
     "log",
     "Log and telemetry",
     "What the log and telemetry contain. Nothing is sent unless telemetry is switched on.",
     prefix="log_",
 )
-GROUPS = tuple(each for each in list(vars().values()) if isinstance(each, Group))
+GROUPS = tuple(each for each in list(vars().values()) if isinstance(each, SettingsGroup))
 """All of them, in the order in which they are declared."""
 
 
@@ -176,7 +176,7 @@ class InvalidSettings(SettingsError, ValueError):
     """
 
 
-def _explained(error: ValidationError) -> str:
+def _explain_settings_error(error: ValidationError) -> str:
     """Return what is wrong with settings made in Python. Values are not repeated: one
     may be a key.
     """
@@ -655,7 +655,7 @@ class Settings(Record):
             try:
                 super().__init__(**settings)
             except ValidationError as error:
-                raise InvalidSettings(_explained(error)) from None
+                raise InvalidSettings(_explain_settings_error(error)) from None
 
         # What pydantic's own __init__ carries: with it, settings that are read, with a place each,
         # don't come here.
@@ -663,7 +663,7 @@ class Settings(Record):
 
     @model_validator(mode="before")
     @classmethod
-    def _names(cls, data: Any) -> Any:
+    def _check_names(cls, data: Any) -> Any:
         """Reject a wrong name with the nearest right one, in Python too."""
         for name in data if isinstance(data, Mapping) else ():
             if name not in cls.model_fields:
@@ -706,7 +706,7 @@ class Settings(Record):
         """
         return self.model_dump(mode="json", include=set(SCREENING.settings) - NOT_OF_SCREENING)
 
-    def updated(self, values: Mapping[str, Any]) -> Settings:
+    def with_values(self, values: Mapping[str, Any]) -> Settings:
         """Return these settings with other values, such as those of an audit that is resumed."""
         return Settings.model_validate(self.model_dump() | dict(values))
 

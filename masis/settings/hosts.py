@@ -18,14 +18,14 @@ from masis.errors import SettingsError
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?")
 
 
-class Refusal(NamedTuple):
+class HostRefusal(NamedTuple):
     """Why a request is refused, and the status it is answered with."""
 
     status: int
     reason: str
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -34,7 +34,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def is_loopback(host: str) -> bool:
     """Return whether only this machine reaches an address or a name, without brackets and port."""
-    address = _address(host)
+    address = _ip_address(host)
     return address.is_loopback if address else host.lower().rstrip(".") == "localhost"
 
 
@@ -42,7 +42,7 @@ def is_every_address(host: str) -> bool:
     """Return whether an address to listen on stands for all of the machine's: ``0.0.0.0`` or
     ``::``.
     """
-    address = _address(host)
+    address = _ip_address(host)
     return address is not None and address.is_unspecified
 
 
@@ -50,9 +50,9 @@ class AllowedHosts:
     """The names that requests may be addressed to, whatever the port."""
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
-        self._names = frozenset(_checked(name) for name in allowed)
+        self._names = frozenset(_check_host(name) for name in allowed)
 
-    def refusal(self, hosts: Sequence[str], origins: Sequence[str]) -> Refusal | None:
+    def refusal(self, hosts: Sequence[str], origins: Sequence[str]) -> HostRefusal | None:
         """Return why a request with these ``Host`` and ``Origin`` headers is refused; None where it
         is not.
 
@@ -61,9 +61,9 @@ class AllowedHosts:
         has business here, an allowed name's neither.
         """
         if len(hosts) != 1 or not self._allows(hosts[0]):
-            return Refusal(421, "This server does not answer to that host name.")
+            return HostRefusal(421, "This server does not answer to that host name.")
         if len(origins) > 1 or not all(_is_origin_of(origin, hosts[0]) for origin in origins):
-            return Refusal(
+            return HostRefusal(
                 403,
                 "Pages of other sites have no access. Behind a proxy, the Host header must name the"
                 " port that browsers use: in nginx, proxy_set_header Host $http_host.",
@@ -71,11 +71,11 @@ class AllowedHosts:
         return None
 
     def _allows(self, header: str) -> bool:
-        name = _name(header)
+        name = _host_name(header)
         return name is not None and (is_loopback(name) or name in self._names)
 
 
-def _name(header: str) -> str | None:
+def _host_name(header: str) -> str | None:
     """Return the name in a ``Host`` header, in lower case, without brackets, port and final dot;
     None if malformed.
     """
@@ -98,14 +98,14 @@ def _is_origin_of(origin: str, host: str) -> bool:
     return (
         bare
         and same_port
-        and _name(parts.netloc) is not None
-        and _name(parts.netloc) == _name(host)
+        and _host_name(parts.netloc) is not None
+        and _host_name(parts.netloc) == _host_name(host)
     )
 
 
-def _checked(name: str) -> str:
+def _check_host(name: str) -> str:
     bare = _canonical(name.strip().strip("[]"))
-    if not (re.fullmatch(r"[a-z0-9._-]{1,253}", bare) or _address(bare)):
+    if not (re.fullmatch(r"[a-z0-9._-]{1,253}", bare) or _ip_address(bare)):
         raise SettingsError(
             f"--allow-host {name!r}: give a host name or address alone, such as audits.example.org."
         )
@@ -116,4 +116,4 @@ def _canonical(name: str) -> str:
     """Return a name as it is compared: in lower case and without its final dot; an address in its
     shortest form.
     """
-    return str(_address(name) or name.lower().rstrip("."))
+    return str(_ip_address(name) or name.lower().rstrip("."))

@@ -87,7 +87,7 @@ def variable_of(path: Name) -> str:
     return "MASIS_" + "__".join(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", part).upper() for part in path)
 
 
-def written(path: Name) -> str:
+def name_in_file(path: Name) -> str:
     """Return a name as the file has it, with quotes where TOML wants them; a part that may be a key
     is left out.
     """

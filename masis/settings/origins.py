@@ -12,7 +12,7 @@ Kind = Literal["default", "file", "environment", "flag"]
 """From the weakest to the strongest."""
 
 
-class Origin(NamedTuple):
+class SettingOrigin(NamedTuple):
     """Which source has a setting: ``place`` is the file, the variable or the option; empty for a
     default.
     """
@@ -21,13 +21,13 @@ class Origin(NamedTuple):
     place: str = ""
 
 
-class Given(NamedTuple):
+class GivenSetting(NamedTuple):
     """A value, where it came from, and the name it was written under: ``loop.max_iterations`` in a
     file.
     """
 
     value: Any
-    origin: Origin
+    origin: SettingOrigin
     name: str = ""
 
     @property
@@ -38,7 +38,7 @@ class Given(NamedTuple):
         return ", ".join(filter(None, (self.origin.place, self.name)))
 
 
-class Loaded(NamedTuple):
+class LoadedSettings(NamedTuple):
     """Settings with the origin of each value.
 
     ``origins`` has every setting by its name, and each value inside of a table
@@ -47,6 +47,6 @@ class Loaded(NamedTuple):
     """
 
     settings: Settings
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, SettingOrigin]
     file: Path | None = None
     warnings: tuple[str, ...] = ()

@@ -27,16 +27,16 @@ def schema_of(path: Name) -> Schema:
         found = found.get("properties", {}).get(part) or found.get("additionalProperties") or {}
         if not isinstance(found, Mapping):
             return {}
-        found = _plain(found)
+        found = _resolve_schema(found)
     return found
 
 
-def _plain(schema: Schema) -> Schema:
+def _resolve_schema(schema: Schema) -> Schema:
     """Return a schema without its detours: references looked up, "or null" left out."""
     if "$ref" in schema:
-        return _plain(_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
+        return _resolve_schema(_schema()["$defs"][schema["$ref"].rpartition("/")[2]])
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
-    return _plain({**schema, **options[0], "anyOf": ()}) if len(options) == 1 else schema
+    return _resolve_schema({**schema, **options[0], "anyOf": ()}) if len(options) == 1 else schema
 
 
 def is_number(schema: Schema) -> bool:
@@ -44,7 +44,7 @@ def is_number(schema: Schema) -> bool:
     return schema.get("type") in ("integer", "number")
 
 
-def described(schema: Schema) -> str:
+def describe_range(schema: Schema) -> str:
     """Return what a value may be: ``a whole number from 1 to 5``."""
     if words := schema.get("enum"):
         return f"one of {', '.join(words)}"
@@ -54,10 +54,10 @@ def described(schema: Schema) -> str:
         "string": "text",
         "boolean": "true or false",
     }
-    return kinds.get(schema.get("type", ""), "a table") + _bounds(schema)
+    return kinds.get(schema.get("type", ""), "a table") + _bounds_text(schema)
 
 
-def _bounds(schema: Schema) -> str:
+def _bounds_text(schema: Schema) -> str:
     least, most, longest = schema.get("minimum"), schema.get("maximum"), schema.get("maxLength")
     if longest is not None:
         return f" of {schema.get('minLength', 0)} to {longest} characters"
@@ -67,7 +67,7 @@ def _bounds(schema: Schema) -> str:
     return ",".join(f" {word} {schema[key]:.12g}" for key, word in words.items() if key in schema)
 
 
-def spelled(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value as people read it, secrets left out: ``90``, ``true``, ``strict``; of tables,
     their names.
     """

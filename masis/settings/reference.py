@@ -9,16 +9,16 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from masis.settings.fields import GROUPS, Group, Settings
-from masis.settings.names import CRITIQUE, TABLES_OF_TABLES, YAML_KEYS, written
-from masis.settings.origins import Loaded, Origin
-from masis.settings.ranges import described, schema_of, spelled
+from masis.settings.fields import GROUPS, Settings, SettingsGroup
+from masis.settings.names import CRITIQUE, TABLES_OF_TABLES, YAML_KEYS, name_in_file
+from masis.settings.origins import LoadedSettings, SettingOrigin
+from masis.settings.ranges import describe_range, schema_of, value_text
 from masis.settings.secrecy import without_secrets
 
 WIDTH = 100
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One setting, or one value inside of a table such as ``providers.vllm.address``, which has no
     default.
 
@@ -31,7 +31,7 @@ class Row(NamedTuple):
     value: Any
     default: Any
     changed: bool
-    origin: Origin
+    origin: SettingOrigin
     meaning: str
     allowed: str
     rule: str
@@ -39,10 +39,10 @@ class Row(NamedTuple):
     @property
     def spelled(self) -> str:
         """The value as people read it."""
-        return spelled(self.value)
+        return value_text(self.value)
 
 
-def rows(loaded: Loaded, group: Group) -> Iterator[Row]:
+def rows(loaded: LoadedSettings, group: SettingsGroup) -> Iterator[SettingRow]:
     """Yield the settings of a group, each followed by what is inside of it where it is a table."""
     for name in group.settings:
         value, default, schema = (
@@ -50,18 +50,26 @@ def rows(loaded: Loaded, group: Group) -> Iterator[Row]:
             Settings.model_fields[name].default,
             schema_of((name,)),
         )
-        origin = loaded.origins.get(name, Origin())
-        words = (schema["description"], described(schema), schema["rule"])
-        yield Row(name, _plain(value), _plain(default), value != default, origin, *words)
+        origin = loaded.origins.get(name, SettingOrigin())
+        words = (schema["description"], describe_range(schema), schema["rule"])
+        yield SettingRow(
+            name, _plain_setting(value), _plain_setting(default), value != default, origin, *words
+        )
         for key, record in value.items() if name in TABLES_OF_TABLES else ():
             for field, inside in record.model_dump(mode="json", exclude_none=True).items():
                 path = (name, key, field)
-                origin = loaded.origins.get(written(path), Origin())
-                words = (schema_of(path)["description"], described(schema_of(path)), schema["rule"])
-                yield Row(written(path), _plain(inside), None, True, origin, *words)
+                origin = loaded.origins.get(name_in_file(path), SettingOrigin())
+                words = (
+                    schema_of(path)["description"],
+                    describe_range(schema_of(path)),
+                    schema["rule"],
+                )
+                yield SettingRow(
+                    name_in_file(path), _plain_setting(inside), None, True, origin, *words
+                )
 
 
-def all_rows(loaded: Loaded) -> tuple[Row, ...]:
+def all_rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """Return the rows of all groups."""
     return tuple(row for group in GROUPS for row in rows(loaded, group))
 
@@ -71,10 +79,12 @@ def option_help(name: str, meaning: str = "") -> str:
     default.
     """
     field = Settings.model_fields[name]
-    return f"{meaning or field.description} Default: the setting {name} ({spelled(field.default)})."
+    return (
+        f"{meaning or field.description} Default: the setting {name} ({value_text(field.default)})."
+    )
 
 
-def _plain(value: Any) -> Any:
+def _plain_setting(value: Any) -> Any:
     if isinstance(value, Mapping):
         return list(value)
     return without_secrets(value) if isinstance(value, str) else value
@@ -119,13 +129,13 @@ def template() -> str:
 
     Read as it is it changes nothing; with its settings uncommented it says what the defaults say.
     """
-    return "\n".join(_lines()) + "\n"
+    return "\n".join(_reference_lines()) + "\n"
 
 
-def _lines() -> Iterator[str]:
+def _reference_lines() -> Iterator[str]:
     first, second = HEAD.split("\n\n")
     yield from (*_prose(first), "#", *_prose(second))
-    default = Loaded(Settings(), {})
+    default = LoadedSettings(Settings(), {})
     for group in GROUPS:
         yield from ("", f"[{group.table}]")
         yield from _prose(f"{group.title}. {group.meaning}")
@@ -140,7 +150,7 @@ def _lines() -> Iterator[str]:
                 )
                 yield from _prose(f"{row.meaning}{allowed} ({row.rule})")
                 yield f"#{row.name} = {json.dumps(row.value)}"
-    yield from ("", f"[{written(CRITIQUE)}]")
+    yield from ("", f"[{name_in_file(CRITIQUE)}]")
     yield from _prose(
         "The names of DRAFT-CRITIQUE-CONFIG (docs/CONFORMANCE.md); each means the setting"
         " beside it."

@@ -29,7 +29,7 @@ def may_be_a_key(text: str) -> bool:
     )
 
 
-def shown(value: Any) -> str:
+def safe_value(value: Any) -> str:
     """A value as an error may repeat it: on one line, cut where it is long, and nothing that may be
     a secret.
     """

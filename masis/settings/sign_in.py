@@ -40,11 +40,11 @@ TEAM = "team"
 _DIGEST = r"sha256:[0-9a-f]{64}"
 
 
-class _Part(BaseModel):
+class _SignInSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Person(_Part):
+class Person(_SignInSection):
     """A person who may sign in: the role, and the digest of the secret where there is
     no provider.
     """
@@ -53,7 +53,7 @@ class Person(_Part):
     secret: str | None = Field(default=None, pattern=f"^{_DIGEST}$")
 
 
-class Oidc(_Part):
+class Oidc(_SignInSection):
     """An OpenID Connect provider. The client's secret comes from ``MASIS_OIDC_CLIENT_SECRET``.
 
     ``name_claim`` must be a claim that is unique and that people can't choose for themselves: it is
@@ -71,7 +71,7 @@ class Oidc(_Part):
     prompt: str = "select_account"
 
 
-class SignInFile(_Part):
+class SignInFile(_SignInSection):
     """What the file holds."""
 
     session_hours: float = Field(default=12.0, gt=0, le=720)
@@ -141,7 +141,7 @@ class SignIn:
         not installed.
         """
         self._file, self._lock = file, threading.Lock()
-        self._content = _read(file)
+        self._content = _read_sign_in_file(file)
         self._seen = _stamp(file)
         self._ended: dict[str, float] = {}
         self._keep: Callable[[str, float], object] = lambda session, until: None
@@ -190,7 +190,7 @@ class SignIn:
             }
         return {"auth": section}
 
-    def knows(self, name: str, typed: str) -> bool:
+    def is_secret_of(self, name: str, typed: str) -> bool:
         """Return whether this is the secret of the person of this name; takes as long for a name
         that nobody has.
         """
@@ -201,7 +201,7 @@ class SignIn:
         same = hmac.compare_digest(digest_of(typed), expected)
         return same and person is not None and person.secret is not None
 
-    def names(self, name: str) -> bool:
+    def has_person(self, name: str) -> bool:
         """Return whether the file names this person."""
         return name in self._now().people
 
@@ -264,7 +264,9 @@ class SignIn:
                 return None
             return Actor(name=name, roles=(person.role,), authenticated=True, signed_in_by=TEAM)
         roles = {
-            oidc.roles[value] for value in _values(claims, oidc.roles_claim) if value in oidc.roles
+            oidc.roles[value]
+            for value in _claim_values(claims, oidc.roles_claim)
+            if value in oidc.roles
         }
         if person is not None:
             roles.add(person.role)
@@ -278,7 +280,7 @@ class SignIn:
         with self._lock:
             if (stamp := _stamp(self._file)) != self._seen:
                 try:
-                    self._content = _read(self._file)
+                    self._content = _read_sign_in_file(self._file)
                 except SettingsError:
                     self._content = self._content.model_copy(
                         update={"people": {}, "session_hours": 1e-9}
@@ -298,7 +300,7 @@ def _session(claims: Mapping[str, Any]) -> str:
     return hashlib.sha256("\n".join(named).encode()).hexdigest()
 
 
-def _values(claims: Mapping[str, Any], path: str) -> list[str]:
+def _claim_values(claims: Mapping[str, Any], path: str) -> list[str]:
     found: Any = claims
     for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -314,7 +316,7 @@ def _stamp(file: Path) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _read(file: Path) -> SignInFile:
+def _read_sign_in_file(file: Path) -> SignInFile:
     try:
         content = SignInFile.model_validate(toml(read_file(file, "--sign-in"), file))
     except ValidationError as error:

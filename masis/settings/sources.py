@@ -26,10 +26,10 @@ from masis.settings.names import (
     TABLES,
     TABLES_OF_TABLES,
     Name,
+    name_in_file,
     variable_of,
-    written,
 )
-from masis.settings.origins import Given, Kind, Loaded, Origin
+from masis.settings.origins import GivenSetting, Kind, LoadedSettings, SettingOrigin
 from masis.settings.ranges import is_number, schema_of
 from masis.settings.secrecy import may_be_a_key
 
@@ -55,7 +55,7 @@ def load(
     models: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """Return settings from flags over environment over file over defaults.
 
     ``models`` are those that ``--model`` gave by role. Raises SettingsError naming everything that
@@ -64,21 +64,21 @@ def load(
     environment = environment_or(environment)
     file = file or config_file(environment)
     of_file = TomlFile(file)
-    return _merged(
+    return _merge_sources(
         (of_file, Variables(environment, of_file), Flags(flags or {}, models or {})), file
     )
 
 
-class Source:
+class SettingsSource:
     """What one source gives, and what is wrong with the names in it."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self.given: dict[Name, Given] = {}
+        self.given: dict[Name, GivenSetting] = {}
         self.problems: list[str] = []
         self.warnings: list[str] = []
 
-    def add(self, path: Name, given: Given) -> None:
+    def add(self, path: Name, given: GivenSetting) -> None:
         """Take a value for the setting, or the key inside of a setting's tables, that ``path``
         names.
 
@@ -86,45 +86,45 @@ class Source:
         """
         is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < DEEPEST
         for leaf, value in _leaves(path, _from_json(given.value) if is_json else given.value):
-            one = Given(
+            one = GivenSetting(
                 value,
                 given.origin,
-                ".".join(filter(None, (given.name, written(leaf[len(path) :])))),
+                ".".join(filter(None, (given.name, name_in_file(leaf[len(path) :])))),
             )
             other = self.given.setdefault(leaf, one)
             if other is not one and (other.value != value or type(other.value) is not type(value)):
                 self.problems.append(errors.says_two_things(leaf, other, one))
 
 
-class TomlFile(Source):
+class TomlFile(SettingsSource):
     """The configuration file. Raises SettingsError where it can't be read at all."""
 
     def __init__(self, file: Path | None) -> None:
         super().__init__("file")
-        self._origin = Origin("file", str(file))
+        self._origin = SettingOrigin("file", str(file))
         self._add((), toml(read_file(file), file) if file is not None else {})
 
     def _add(self, table: Name, tree: Mapping[str, Any]) -> None:
         for key, value in tree.items():
             name = (*table, key)
             if name in SPELLINGS:
-                self.add((SPELLINGS[name],), Given(value, self._origin, written(name)))
+                self.add((SPELLINGS[name],), GivenSetting(value, self._origin, name_in_file(name)))
             elif name not in TABLES:
                 self.problems.append(errors.no_such_setting(name, self._origin.place))
             elif isinstance(value, Mapping):
                 self._add(name, value)
             else:
-                self.problems.append(errors.not_a_table(written(name), self._origin.place))
+                self.problems.append(errors.not_a_table(name_in_file(name), self._origin.place))
 
 
-class Variables(Source):
+class Variables(SettingsSource):
     """The variables that begin with ``MASIS_``. An empty one counts as not set.
 
     ``MASIS_PROVIDERS__MY_SERVER__ADDRESS`` means ``my-server`` where the file has a table of that
     name.
     """
 
-    def __init__(self, environment: Mapping[str, str], file: Source) -> None:
+    def __init__(self, environment: Mapping[str, str], file: SettingsSource) -> None:
         super().__init__("environment")
         tables = {
             (path[0], re.sub(r"[^A-Z0-9]", "_", path[1].upper())): path[1]
@@ -135,27 +135,27 @@ class Variables(Source):
             if not variable.startswith("MASIS_") or variable in OTHER_VARIABLES:
                 continue
             path = VARIABLES.get(variable)
-            path = (SPELLINGS[path],) if path else _inside(variable, tables)
+            path = (SPELLINGS[path],) if path else _path_in_table(variable, tables)
             if path is None:
                 wrong, message = errors.no_such_variable(variable, VARIABLES)
                 (self.problems if wrong else self.warnings).append(message)
             elif text.strip():
-                self.add(path, Given(text.strip(), Origin("environment", variable)))
+                self.add(path, GivenSetting(text.strip(), SettingOrigin("environment", variable)))
 
 
-class Flags(Source):
+class Flags(SettingsSource):
     """What the command line gave: ``--set KEY=VALUE``, and the model of each role."""
 
     def __init__(self, assignments: Mapping[str, Any], models: Mapping[str, str]) -> None:
         super().__init__("flag")
         for role, model in models.items():
-            self.add((role,), Given(model, Origin("flag", "--model")))
+            self.add((role,), GivenSetting(model, SettingOrigin("flag", "--model")))
         for key, value in assignments.items():
-            name = _dotted(key)
+            name = _split_dotted(key)
             place = "--set" if any(map(may_be_a_key, name)) else f"--set {key}"
             path = (SPELLINGS[name],) if name in SPELLINGS else name
             if path[0] in TABLES_OF_TABLES or name in SPELLINGS:
-                self.add(path, Given(value, Origin("flag", place)))
+                self.add(path, GivenSetting(value, SettingOrigin("flag", place)))
             else:
                 self.problems.append(errors.no_such_setting(name, place))
 
@@ -180,7 +180,7 @@ def _from_json(value: Any) -> Any:
     return decoded if isinstance(decoded, Mapping) else value
 
 
-def _inside(variable: str, tables: Mapping[tuple[str, str], str]) -> Name | None:
+def _path_in_table(variable: str, tables: Mapping[tuple[str, str], str]) -> Name | None:
     """Return the path inside of a table that a variable stands for; None where it names no such
     table.
     """
@@ -191,7 +191,7 @@ def _inside(variable: str, tables: Mapping[tuple[str, str], str]) -> Name | None
     return (table.lower(), name, *(part.lower() for part in parts[1:]))
 
 
-def _dotted(key: str) -> Name:
+def _split_dotted(key: str) -> Name:
     """Return ``prices."openai:gpt-4o".input`` in its parts."""
     path: list[str] = []
     try:
@@ -204,16 +204,16 @@ def _dotted(key: str) -> Name:
     return tuple(path) if tree == 0 else (key,)
 
 
-def _merged(sources: tuple[Source, ...], file: Path | None) -> Loaded:
+def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> LoadedSettings:
     """Return the settings that sources give, weakest first. Raises SettingsError naming everything
     that is wrong.
     """
-    found: dict[Name, Given] = {}
-    origins = dict.fromkeys(Settings.model_fields, Origin())
+    found: dict[Name, GivenSetting] = {}
+    origins = dict.fromkeys(Settings.model_fields, SettingOrigin())
     for source in sources:
         for path, given in source.given.items():
             found[path] = given
-            origins[path[0]] = origins[written(path)] = given.origin
+            origins[path[0]] = origins[name_in_file(path)] = given.origin
     wrong = [
         (given, errors.not_allowed(path, given))
         for path, given in found.items()
@@ -221,7 +221,7 @@ def _merged(sources: tuple[Source, ...], file: Path | None) -> Loaded:
     ]
     settings = None
     try:
-        settings = Settings.model_validate(_nested(found))
+        settings = Settings.model_validate(_nest_paths(found))
     except ValidationError as error:
         wrong += [errors.wrong_value(each, found) for each in error.errors()]
     else:
@@ -236,12 +236,12 @@ def _merged(sources: tuple[Source, ...], file: Path | None) -> Loaded:
         more = [f"and {len(problems) - SHOWN} more."] if len(problems) > SHOWN else []
         # pydantic's own error repeats values
         raise SettingsError("\n".join([*problems[:SHOWN], *more])) from None
-    return Loaded(
+    return LoadedSettings(
         settings, origins, file, tuple(warning for source in sources for warning in source.warnings)
     )
 
 
-def _nested(found: Mapping[Name, Given]) -> dict[str, Any]:
+def _nest_paths(found: Mapping[Name, GivenSetting]) -> dict[str, Any]:
     """Return the values in the tables that their paths lead into."""
     tree: dict[str, Any] = {}
     for *tables, key in sorted(found, key=len):
@@ -253,7 +253,7 @@ def _nested(found: Mapping[Name, Given]) -> dict[str, Any]:
     return tree
 
 
-def _of_another_kind(path: Name, given: Given) -> bool:
+def _of_another_kind(path: Name, given: GivenSetting) -> bool:
     """Return whether a value is of a kind that pydantic would convert into the right one: true into
     1.
 
@@ -267,7 +267,9 @@ def _of_another_kind(path: Name, given: Given) -> bool:
     return given.origin.kind == "file" and (of_text or schema.get("type") == "boolean")
 
 
-def _together(settings: Settings, found: Mapping[Name, Given]) -> Iterator[tuple[Given, str]]:
+def _together(
+    settings: Settings, found: Mapping[Name, GivenSetting]
+) -> Iterator[tuple[GivenSetting, str]]:
     """Yield what is right by itself and wrong together: the weights of a mean add up to 1."""
     weights = {name: getattr(settings, name) for name in WEIGHTS}
     given = [found[name,] for name in WEIGHTS if (name,) in found]

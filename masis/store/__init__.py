@@ -29,8 +29,8 @@ from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
 from masis.store.core import signatures
 from masis.store.core.connections import Database, Unguarded, open_database
-from masis.store.core.health import Tried, check, try_writing
-from masis.store.core.signatures import Signed
+from masis.store.core.health import WriteTrial, check, try_writing
+from masis.store.core.signatures import SigningResult
 from masis.store.records import StoreCheck
 from masis.store.retention import shrinking
 from masis.store.retention.redaction import Redactions
@@ -132,7 +132,7 @@ class Store:
         with self.database.reading() as connection:
             return signatures.check(connection, key)
 
-    def sign_logs(self, key: bytes) -> Signed:
+    def sign_logs(self, key: bytes) -> SigningResult:
         """Sign every entry of both logs that has no signature; what was forged before is signed
         with it.
         """
@@ -145,7 +145,7 @@ class Store:
         """
         return shrinking.settle(self.database)
 
-    def try_writing(self) -> Tried:
+    def try_writing(self) -> WriteTrial:
         """Whether the database takes a write: one is made, and stays."""
         return try_writing(self.database)
 

@@ -25,7 +25,7 @@ from masis.schema.explain import path_of
 from masis.schema.run import Event
 from masis.schema.screening import ScreeningEvent
 from masis.store.core import process_owner
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.core.process_owner import Owner
 from masis.store.core.sql import insert
 
@@ -152,7 +152,7 @@ SQLite use it.
 """
 
 
-class StoredJobs(Part, Generic[E, P]):
+class StoredJobs(StorePart, Generic[E, P]):
     """The jobs of one kind in a store: what runs and screenings have in common."""
 
     kind: ClassVar[JobKind]
@@ -170,7 +170,7 @@ class StoredJobs(Part, Generic[E, P]):
         """Return the row of a job. Raises UnknownRecord."""
         return job_row(connection, self.kind, job_id)
 
-    def unfinished(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
+    def unfinished_row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
         """Return the row of a job that may still be written to. Raises UnknownRecord, and
         StoreError if finished.
         """
@@ -181,7 +181,7 @@ class StoredJobs(Part, Generic[E, P]):
             )
         return row
 
-    def finished(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
+    def finished_row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
         """Return the row of a job with a result. Raises UnknownRecord, Removed, and StoreError if
         it has none.
         """
@@ -243,7 +243,7 @@ class StoredJobs(Part, Generic[E, P]):
                     f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new"
                     " one."
                 )
-            if job["state"] == "running" and not self._lost(job):
+            if job["state"] == "running" and not self._is_lost(job):
                 holder = Owner(*json.loads(job["owner"]))
                 raise StoreError(
                     f"{self.kind} {job_id!r} is under way in process {holder.pid} on {holder.host}."
@@ -282,7 +282,7 @@ class StoredJobs(Part, Generic[E, P]):
                         event if event.seq == last else event.model_copy(update={"seq": last})
                     )
                     save_part(connection, seq, "event", last, stored[-1].model_dump_json().encode())
-                self.seen(connection, seq)
+                self.record_sign_of_life(connection, seq)
         return stored
 
     def events(self, job_id: str) -> tuple[E, ...]:
@@ -309,13 +309,13 @@ class StoredJobs(Part, Generic[E, P]):
         lost = [
             row["id"]
             for row in self._database.execute(_UNFINISHED, [self.kind, "running"])
-            if self._lost(row)
+            if self._is_lost(row)
         ]
         if lost:
             with self._database.transaction(durable=False) as connection:
                 for job_id in lost:
                     job = self.row(connection, job_id)
-                    if job["state"] == "running" and self._lost(job):
+                    if job["state"] == "running" and self._is_lost(job):
                         why = f"The process that ran it ended before the {self.kind} did."
                         self._interrupt(connection, job, why)
         return tuple(lost)
@@ -342,11 +342,11 @@ class StoredJobs(Part, Generic[E, P]):
             )
             return bool(row["cancel_requested"])
 
-    def seen(self, connection: sqlite3.Connection, seq: int) -> None:
+    def record_sign_of_life(self, connection: sqlite3.Connection, seq: int) -> None:
         """Note a sign of life."""
         connection.execute("UPDATE jobs SET seen_at = ? WHERE seq = ?", [self._database.now(), seq])
 
-    def _lost(self, job: sqlite3.Row) -> bool:
+    def _is_lost(self, job: sqlite3.Row) -> bool:
         alive = process_owner.is_alive(Owner(*json.loads(job["owner"])))
         if alive is not None:
             return not alive

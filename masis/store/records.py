@@ -23,7 +23,7 @@ from masis.schema.review import (
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
 from masis.schema.team import MachineShown
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 
 RunState = Literal["running", "finished", "interrupted"]
 QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newest", "random"]
@@ -166,7 +166,7 @@ class Facets(Record):
     reviewers: dict[str, int]
 
 
-class Assessed(NamedTuple):
+class AssessedCase(NamedTuple):
     """A case that stands by a finished run and by no person's decision.
 
     ``accepted``: the policy accepts it by entry ``entry_id``; ``touched``: a person has an entry on
@@ -182,7 +182,7 @@ class Assessed(NamedTuple):
     touched: bool
 
 
-class Added(NamedTuple):
+class AddResult(NamedTuple):
     """What came of adding many cases."""
 
     added: int
@@ -190,7 +190,7 @@ class Added(NamedTuple):
     conflicts: tuple[CaseConflict, ...]
 
 
-class Found(NamedTuple):
+class FoundCases(NamedTuple):
     """Ids of cases that were looked for, the first of them, and how many there are in all."""
 
     ids: tuple[str, ...]
@@ -342,9 +342,9 @@ class LostFromDataset(NamedTuple):
 
     def __str__(self) -> str:
         parts = [
-            *([f"{counted(self.redacted, 'case')} redacted"] if self.redacted else []),
+            *([f"{count_noun(self.redacted, 'case')} redacted"] if self.redacted else []),
             *(
-                [f"the audits of {counted(self.removed, 'case')} removed by retention"]
+                [f"the audits of {count_noun(self.removed, 'case')} removed by retention"]
                 if self.removed
                 else []
             ),

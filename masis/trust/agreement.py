@@ -39,7 +39,7 @@ missing from the sample altogether.
 """
 
 
-class Estimate(NamedTuple):
+class AgreementEstimate(NamedTuple):
     """A figure with its 95% interval; ``n`` is what it rests on.
 
     ``value`` is None where the figure is undefined, ``low`` and ``high`` where no honest interval
@@ -53,7 +53,7 @@ class Estimate(NamedTuple):
     why: str = ""
 
 
-def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
+def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> AgreementEstimate:
     """Return a share with its exact (Clopper-Pearson) interval, widened where units of a question
     resemble each other.
 
@@ -63,10 +63,10 @@ def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
     has = np.asarray(hit, dtype=float)
     of = len(has)
     if not of:
-        return Estimate(None, why="no decision")
+        return AgreementEstimate(None, why="no decision")
     effective = of if clusters is None else of / _design_effect(has, codes(clusters))
     mean = float(has.mean())
-    return Estimate(mean, *exact_bounds(mean * effective, effective), of)
+    return AgreementEstimate(mean, *exact_bounds(mean * effective, effective), of)
 
 
 def _design_effect(hit: Floats, member: Ints) -> float:
@@ -88,7 +88,7 @@ def _design_effect(hit: Floats, member: Ints) -> float:
 
 
 @dataclass(frozen=True)
-class Counted:
+class UnitCounts:
     """Units counted by cell, with what a bootstrap over their questions needs.
 
     ``table`` holds how many units each cell has. ``rare`` counts the ratings outside the most
@@ -103,7 +103,7 @@ class Counted:
     differing: int
 
     @classmethod
-    def of(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int) -> Counted:
+    def of(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int) -> UnitCounts:
         """Count units: the ratings of each, its cell, 0 to ``size`` - 1, and its question."""
         used = np.bincount(ratings[ratings >= 0])
         highest = ratings.max(1, initial=-1)
@@ -113,7 +113,7 @@ class Counted:
         return cls(table, cells, codes(clusters), rare, differing)
 
     @cached_property
-    def resampled(self) -> Floats:
+    def resamples(self) -> Floats:
         """Tables of resamples of the questions, shape (``RESAMPLES``, cells).
 
         Questions with the same counts are drawn together: there are few kinds of them however many
@@ -134,36 +134,40 @@ class Counted:
         drawn = generator.multinomial(int(weights.sum()), weights / weights.sum(), size=RESAMPLES)
         return np.asarray(drawn.astype(float) @ np.array(kinds), dtype=float)
 
-    def estimate(self, statistic: Callable[[Floats], Floats]) -> Estimate:
+    def estimate(self, statistic: Callable[[Floats], Floats]) -> AgreementEstimate:
         """Return a statistic with its interval; it maps tables of shape (..., cells) to values, NaN
         where undefined.
         """
         n = len(self.cells)
         if not n:
-            return Estimate(None, why="no decision")
+            return AgreementEstimate(None, why="no decision")
         value = float(statistic(self.table))
         if np.isnan(value):
-            return Estimate(None, n=n, why="can't be computed: all verdicts are alike")
+            return AgreementEstimate(None, n=n, why="can't be computed: all verdicts are alike")
         questions = int(self.clusters.max()) + 1
         if questions < LEAST_CLUSTERS:
-            return Estimate(value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions")
+            return AgreementEstimate(
+                value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions"
+            )
         if self.rare < LEAST_RARE:
-            return Estimate(
+            return AgreementEstimate(
                 value,
                 n=n,
                 why=f"no interval under {LEAST_RARE} ratings other than the most frequent",
             )
         if self.differing < LEAST_DIFFERING:
-            return Estimate(
+            return AgreementEstimate(
                 value, n=n, why=f"no interval under {LEAST_DIFFERING} on which raters differ"
             )
-        values = statistic(self.resampled)
+        values = statistic(self.resamples)
         if np.isnan(values).mean() > MOST_UNDEFINED:
-            return Estimate(value, n=n, why="no interval: undefined in many resamples")
+            return AgreementEstimate(value, n=n, why="no interval: undefined in many resamples")
         low, high = np.nanpercentile(values, (2.5, 97.5))
         if low == high:
-            return Estimate(value, n=n, why="no interval: it is the same in every resample")
-        return Estimate(value, float(low), float(high), n)
+            return AgreementEstimate(
+                value, n=n, why="no interval: it is the same in every resample"
+            )
+        return AgreementEstimate(value, float(low), float(high), n)
 
 
 def codes(names: ArrayLike) -> Ints:
@@ -273,20 +277,20 @@ def _ratio(part: Any, whole: Any) -> Floats:
 # ---------------------------------------------------------------------------------------------------------
 
 
-class Agreement(NamedTuple):
+class ReviewerAgreement(NamedTuple):
     """How far reviewers agree on units that at least two of them rated; ``prevalence``: the share
     of each category.
     """
 
     units: int
     prevalence: dict[str, float]
-    raw: Estimate
-    alpha: Estimate
-    ordinal_alpha: Estimate
-    ac1: Estimate
+    raw: AgreementEstimate
+    alpha: AgreementEstimate
+    ordinal_alpha: AgreementEstimate
+    ac1: AgreementEstimate
 
 
-def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> Agreement:
+def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> ReviewerAgreement:
     """Measure the agreement of any number of raters, some of whom may not have rated some units.
 
     ``ratings`` has a row for each unit and a column for each rater: the number of the category, in
@@ -296,8 +300,8 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> 
     ratings, questions = ratings[kept], np.asarray(clusters)[kept]
     used = np.bincount(ratings[ratings >= 0], minlength=len(categories))
     patterns = Patterns.of(ratings, len(categories))
-    counted = Counted.of(ratings, patterns.member, questions, len(patterns.counts))
-    return Agreement(
+    counted = UnitCounts.of(ratings, patterns.member, questions, len(patterns.counts))
+    return ReviewerAgreement(
         len(ratings),
         dict(zip(categories, (used / max(1, used.sum())).tolist(), strict=True)),
         # of two verdicts each it is a share, with the interval of one
@@ -324,9 +328,9 @@ class Pair(NamedTuple):
 
     first: str
     second: str
-    raw: Estimate
-    kappa: Estimate
-    weighted: Estimate
+    raw: AgreementEstimate
+    kappa: AgreementEstimate
+    weighted: AgreementEstimate
     differ: tuple[int, ...]
     apart: tuple[int, ...] = ()
     verdicts: Mapping[tuple[int, ...], int] = {}
@@ -370,10 +374,10 @@ def _pair(
     same = ratings[both, 0] == ratings[both, 1]
     apart = same & (answers[both] >= 0).all(1) & (answers[both, 0] != answers[both, 1])
 
-    def kappa(units: Ints, weights: str) -> Estimate:
+    def kappa(units: Ints, weights: str) -> AgreementEstimate:
         kept = ratings[units]
         k = int(kept.max(initial=0)) + 1
-        counted = Counted.of(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k)
+        counted = UnitCounts.of(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k)
         return counted.estimate(
             lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights)
         )
@@ -392,7 +396,7 @@ def _pair(
 Span = tuple[int, int]
 
 
-def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]]) -> Estimate:
+def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]]) -> AgreementEstimate:
     """Return how far reviewers mark the same words: F1 over characters, pooled over the pairs of
     reviewers.
 
@@ -408,14 +412,14 @@ def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]]) -> Estimate:
         )
     table = np.array([row for row in rows if row[1]], dtype=float).reshape(-1, 2)
     if not len(table):
-        return Estimate(None, n=len(rows), why="undefined: nobody marked words")
+        return AgreementEstimate(None, n=len(rows), why="undefined: nobody marked words")
     value = float(table[:, 0].sum() / table[:, 1].sum())
     if len(table) < LEAST_CLUSTERS:
-        return Estimate(
+        return AgreementEstimate(
             value, n=len(table), why=f"no interval under {LEAST_CLUSTERS} answers with marks"
         )
     drawn = np.random.default_rng(SEED).multinomial(
         len(table), np.full(len(table), 1 / len(table)), size=RESAMPLES
     )
     low, high = np.percentile((drawn @ table[:, 0]) / (drawn @ table[:, 1]), (2.5, 97.5))
-    return Estimate(value, float(low), float(high), len(table))
+    return AgreementEstimate(value, float(low), float(high), len(table))

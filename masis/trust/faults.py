@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from masis.schema.faults import FAULT_KINDS, FaultKind, PlantedFault
 from masis.schema.review import Decision
 from masis.schema.run import Run
-from masis.trust.agreement import Estimate, share
+from masis.trust.agreement import AgreementEstimate, share
 
 AuditOutcome = Literal["flagged", "left_to_people", "accepted"]
 """What an audit made of a planted fault: it flagged the words, flagged others or none and left the
@@ -64,8 +64,8 @@ class Recall(NamedTuple):
     95% interval.
     """
 
-    total: Estimate
-    by_kind: Mapping[FaultKind, Estimate]
+    total: AgreementEstimate
+    by_kind: Mapping[FaultKind, AgreementEstimate]
     found: int
 
 

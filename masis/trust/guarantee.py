@@ -105,7 +105,7 @@ def expected_cut(pool: Floats, tolerance: float) -> float:
     return float(ordered[np.flatnonzero(fits)[-1]]) if fits.any() else 0.0
 
 
-class Tested(NamedTuple):
+class ThresholdTest(NamedTuple):
     """One threshold: how many draws it accepts, how many of them are faulty, the upper bound of its
     risk.
     """
@@ -124,7 +124,7 @@ def try_thresholds(
     faulty: NDArray[np.bool_],
     tolerance: float,
     error: float,
-) -> list[Tested]:
+) -> list[ThresholdTest]:
     """Test thresholds in order until the first that fails; those behind it don't hold, whatever
     their draws say.
 
@@ -132,18 +132,18 @@ def try_thresholds(
     are of the drawn answers, ``tolerance`` is the share of faulty ones tolerated, ``error`` the
     probability of a wrong guarantee.
     """
-    found: list[Tested] = []
+    found: list[ThresholdTest] = []
     alive = True
     for threshold in thresholds:
         accepted = probability <= threshold
         n, faults = int(accepted.sum()), int(faulty[accepted].sum())
         p = p_value(faults, n, tolerance)
         alive = alive and p <= error
-        found.append(Tested(threshold, n, faults, p, upper_bound(faults, n, error), alive))
+        found.append(ThresholdTest(threshold, n, faults, p, upper_bound(faults, n, error), alive))
     return found
 
 
-def loosest(tested: Sequence[Tested]) -> Tested | None:
+def loosest(tested: Sequence[ThresholdTest]) -> ThresholdTest | None:
     """Return the loosest threshold that holds; None where none does."""
     return next((each for each in reversed(tested) if each.holds), None)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from masis.audit.measures.statistics import exact_bounds
 from masis.schema.trust import FaultScore
 from masis.store.reviews.outcomes import CaseOutcome
-from masis.trust.agreement import Counted, Estimate, codes, cohen_kappa, share
+from masis.trust.agreement import AgreementEstimate, UnitCounts, codes, cohen_kappa, share
 from masis.trust.score import (
     Reliability,
     calibration_error,
@@ -92,7 +92,7 @@ def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     ]
     codes_given = zip(settled["state"], settled["reason_code"], strict=True)
     truths = [truth_of(state, code) for state, code in codes_given]
-    return _judged(
+    return _judge_frame(
         settled.assign(
             faulty=pd.Series(truths, index=settled.index, dtype=object), source="decision"
         ),
@@ -106,10 +106,10 @@ def gold_answers(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     """
     found = pd.Series([_gold_truth(json.loads(text)) for text in labelled["labels"]], dtype=object)
     frame = labelled.assign(faulty=found, source="gold", blind=True, simulated=False)
-    return _judged(frame[frame["faulty"].notna()], score)
+    return _judge_frame(frame[frame["faulty"].notna()], score)
 
 
-def _judged(frame: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
+def _judge_frame(frame: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     accused = _having(frame["flags"], ACCUSING)
     tier = frame["tier"].where(frame["tier"].notna(), FOUND[2]).where(~accused, FOUND[0])
     columns = {
@@ -159,11 +159,11 @@ class Flag(NamedTuple):
 
     name: str
     flagged: int
-    precision: Estimate
-    recall: Estimate
+    precision: AgreementEstimate
+    recall: AgreementEstimate
 
 
-class Comparison(NamedTuple):
+class MachineComparison(NamedTuple):
     """The audit beside people on some answers or claims.
 
     ``confusion`` counts (what the audit says, faulty or right). ``kappa`` is that of "something is
@@ -173,12 +173,12 @@ class Comparison(NamedTuple):
     """
 
     n: int
-    faulty: Estimate
+    faulty: AgreementEstimate
     confusion: dict[str, tuple[int, int]]
-    precision: Estimate
-    recall: Estimate
-    kappa: Estimate
-    accuracy: Estimate
+    precision: AgreementEstimate
+    recall: AgreementEstimate
+    kappa: AgreementEstimate
+    accuracy: AgreementEstimate
     constant: float | None
     flags: tuple[Flag, ...]
     curve: tuple[Reliability, ...]
@@ -186,7 +186,7 @@ class Comparison(NamedTuple):
     error_floor: float | None
 
 
-def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
+def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> MachineComparison:
     """Compare what the audit found with what people found, over rows whose ``faulty`` is known.
 
     The columns are ``found`` (``accused`` is its value where something is wrong), ``faulty``,
@@ -197,7 +197,9 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
     accusing = (frame["found"] == accused).to_numpy()
     questions = codes((frame["cluster"] if "cluster" in frame else frame["question"]).to_numpy())
     cells = accusing.astype(np.int64) * 2 + truth
-    counted = Counted.of(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4)
+    counted = UnitCounts.of(
+        np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4
+    )
     names = list(
         dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]])
     )
@@ -205,15 +207,17 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
         frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
     )
     calibrated = len(predicted) > 0
-    return Comparison(
+    return MachineComparison(
         n=len(frame),
         faulty=share(truth, questions),
-        confusion={name: _counts(truth[(frame["found"] == name).to_numpy()]) for name in names},
+        confusion={
+            name: _true_and_false(truth[(frame["found"] == name).to_numpy()]) for name in names
+        },
         precision=share(truth[accusing], questions[accusing]),
         # where only what is accused was checked, every fault found is an accused one: that says
         # nothing
         recall=(
-            Estimate(None, why="unknown: only what it accuses was checked")
+            AgreementEstimate(None, why="unknown: only what it accuses was checked")
             if len(truth) and accusing.all()
             else share(accusing[truth], questions[truth])
         ),
@@ -227,7 +231,7 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
     )
 
 
-def _counts(truth: np.ndarray[Any, Any]) -> tuple[int, int]:
+def _true_and_false(truth: np.ndarray[Any, Any]) -> tuple[int, int]:
     return int(truth.sum()), int((~truth).sum())
 
 
@@ -253,7 +257,7 @@ def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
         )
 
 
-def breakdown(frame: pd.DataFrame, by: str) -> dict[str, Comparison]:
+def breakdown(frame: pd.DataFrame, by: str) -> dict[str, MachineComparison]:
     """Compare by the values of a column, most answers first: auditor, dataset, field, or the month
     of ``at``.
     """
@@ -299,7 +303,7 @@ def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
                     place = label.target, label.start, label.end or 0, truth
                     labels.append(("decision", not decision.machine_shown, each.iteration, *place))
         for source, blind, iteration, level, start, end, faulty in labels:
-            if found := _found(level, start, end, iteration):
+            if found := _verdict_at(level, start, end, iteration):
                 verdicts = {
                     "source": source,
                     "blind": blind,
@@ -334,7 +338,7 @@ def _gold_items(
             )
 
 
-def _found(level: str, start: int, end: int, iteration: Any) -> str:
+def _verdict_at(level: str, start: int, end: int, iteration: Any) -> str:
     """Return the audit's verdict on the claim or reference that shares most with this place; ""
     where it has none.
     """
@@ -350,7 +354,7 @@ def _found(level: str, start: int, end: int, iteration: Any) -> str:
             (
                 (
                     "misattributed"
-                    if any(_overlap(citation, each) for each in accused)
+                    if any(_places_overlap(citation, each) for each in accused)
                     else citation.status
                 ),
                 citation,
@@ -362,7 +366,7 @@ def _found(level: str, start: int, end: int, iteration: Any) -> str:
     return str(found) if most > 0 else ""
 
 
-def _overlap(one: Any, other: Any) -> bool:
+def _places_overlap(one: Any, other: Any) -> bool:
     return other.start is not None and one.start < other.end and other.start < one.end
 
 
@@ -373,7 +377,7 @@ ACCUSED = {
 """Verdicts that say something is wrong."""
 
 
-def compare_items(frame: pd.DataFrame, level: str) -> Comparison:
+def compare_items(frame: pd.DataFrame, level: str) -> MachineComparison:
     """Compare the verdicts on claims or references with people's; each verdict stands in the table
     of flags.
     """
@@ -386,7 +390,7 @@ def compare_items(frame: pd.DataFrame, level: str) -> Comparison:
     )
     truth = rows["faulty"].to_numpy(dtype=bool)
     by_verdict = {
-        str(name): _counts(truth[(rows["found"] == name).to_numpy()])
+        str(name): _true_and_false(truth[(rows["found"] == name).to_numpy()])
         for name in rows["found"].unique()
     }
     return found._replace(confusion=by_verdict)
@@ -407,7 +411,7 @@ class Stratum(NamedTuple):
     faulty: int
 
 
-def missed(strata: Sequence[Stratum]) -> Estimate:
+def miss_rate(strata: Sequence[Stratum]) -> AgreementEstimate:
     """Return the share of faulty answers among those that pass, from spot checks; strata weigh by
     what passed in them.
 
@@ -418,7 +422,7 @@ def missed(strata: Sequence[Stratum]) -> Estimate:
     known = [each for each in strata if each.decided]
     passed = sum(each.passed for each in strata)
     if not known:
-        return Estimate(None, why="no spot check is decided")
+        return AgreementEstimate(None, why="no spot check is decided")
     total = sum(each.passed for each in known)
     value = variance = plain = 0.0
     for each in known:
@@ -436,10 +440,10 @@ def missed(strata: Sequence[Stratum]) -> Estimate:
         if left > 0.005
         else ""
     )
-    return Estimate(value, *exact_bounds(value * effective, effective), n, why)
+    return AgreementEstimate(value, *exact_bounds(value * effective, effective), n, why)
 
 
-def draws_for_width(rate: Estimate, width: float) -> int | None:
+def draws_for_width(rate: AgreementEstimate, width: float) -> int | None:
     """Return how many more decided spot checks bring the interval to this width, if the rate stays
     as it is.
 

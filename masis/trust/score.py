@@ -94,7 +94,7 @@ def probabilities(score: FaultScore, columns: Mapping[str, ArrayLike]) -> Floats
     )
 
 
-class Fitted(NamedTuple):
+class FittedScore(NamedTuple):
     """A score, and for each decision the probability that a model gave which had not seen its
     question.
     """
@@ -103,7 +103,9 @@ class Fitted(NamedTuple):
     held_out: Floats
 
 
-def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence[Any]) -> Fitted:
+def fit(
+    columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence[Any]
+) -> FittedScore:
     """Fit a score on settled decisions, cross-validated by question: one is never on both sides of
     a split.
 
@@ -171,7 +173,7 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
         auroc=float(roc_auc_score(truth, tried[best])),
         calibration_error=calibration_error(truth, tried[best]),
     )
-    return Fitted(score, tried[best])
+    return FittedScore(score, tried[best])
 
 
 class Reliability(NamedTuple):

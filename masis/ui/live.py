@@ -11,14 +11,14 @@ from typing import Any
 import streamlit as st
 
 from masis.schema.actor import Permission
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services.background import BackgroundTask
 from masis.services.jobs import Jobs, WorkerProcess
 from masis.ui.shell import worker
-from masis.ui.shell.permissions import action, needs
+from masis.ui.shell.permissions import action, button_state
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 
 LOOK_EVERY_S = 0.5
 
@@ -47,7 +47,7 @@ def show_live(draw: Callable[..., bool], *args: Any) -> None:
 def waits_for(what: str, job_id: str, running: bool) -> str:
     """Say what a job under way waits for: others ahead of it, or a worker; "" where it runs."""
     if ahead := served_jobs().ahead(job_id):
-        return f"{counted(ahead, f'{what} is', f'{what}s are')} ahead of this one in the queue."
+        return f"{count_noun(ahead, f'{what} is', f'{what}s are')} ahead of this one in the queue."
     return "" if running else "Waiting for a worker to start it."
 
 
@@ -65,7 +65,7 @@ def show_stop(
         on_click=on_click,
         width="stretch",
         key=f"stop-{what}",
-        **needs("audit", disabled=stopping),
+        **button_state("audit", disabled=stopping),
     )
     says.caption(
         f"It is about to stop; finished {parts} are stored."
@@ -105,7 +105,7 @@ def draw_task(
         served_workbench().access.require(actor(), takes)
         task.stop()
 
-    st.progress(task.share, text=escaped(task.says))
+    st.progress(task.share, text=escape_markdown(task.says))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(says, width="stretch")
         label = "Stopping" if task.stopping else f"Stop the {what}"

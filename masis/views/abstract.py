@@ -16,7 +16,7 @@ from masis.views.words import LabelData, label, model_words
 MOST_AUTHORS = 3
 
 
-class Piece(TypedDict):
+class AbstractPiece(TypedDict):
     """A stretch of a text and the fields whose reasons rest on it."""
 
     text: str
@@ -34,7 +34,7 @@ class ReasonData(TypedDict):
     machine: str
 
 
-class Figure(TypedDict):
+class GradeFigure(TypedDict):
     """A score of the grade, and what a person must know to read it."""
 
     name: str
@@ -59,13 +59,13 @@ class AbstractData(TypedDict):
     """
 
     id: str
-    title: list[Piece]
-    text: list[Piece]
+    title: list[AbstractPiece]
+    text: list[AbstractPiece]
     facts: list[str]
     recommendation: LabelData
     rule: str
     reasons: list[ReasonData]
-    scores: list[Figure]
+    scores: list[GradeFigure]
     opinions: list[OpinionRow]
     agreement: float | None
     by: str
@@ -104,13 +104,13 @@ def abstract_data(
     """
     return {
         "id": abstract.id,
-        "title": pieces(abstract.title, _spans(grade, "title")),
-        "text": pieces(abstract.text, _spans(grade, "text")),
+        "title": pieces(abstract.title, _field_spans(grade, "title")),
+        "text": pieces(abstract.text, _field_spans(grade, "text")),
         "facts": [*facts(abstract), *identifiers(abstract)],
         "recommendation": label(RECOMMENDATION[grade.recommendation]),
         "rule": rule_text(grade),
-        "reasons": [_reason(grade, field, machine, overrides or {}) for field in FIELD],
-        "scores": _scores(grade),
+        "reasons": [_reason_data(grade, field, machine, overrides or {}) for field in FIELD],
+        "scores": _grade_figures(grade),
         "opinions": [_opinion(each) for each in grade.opinions],
         "agreement": grade.agreement,
         "by": " ".join(
@@ -126,7 +126,7 @@ class _Span(NamedTuple):
     field: GradeField
 
 
-def _spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
+def _field_spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
     return [
         _Span(words.start, words.end, field)
         for field in FIELD
@@ -136,7 +136,7 @@ def _spans(grade: Grade, place: Literal["text", "title"]) -> list[_Span]:
     ]
 
 
-def pieces(text: str, spans: Sequence[_Span]) -> list[Piece]:
+def pieces(text: str, spans: Sequence[_Span]) -> list[AbstractPiece]:
     """Return the text cut wherever a span begins or ends; the pieces joined are the text."""
     inside = [
         span._replace(end=min(span.end, len(text))) for span in spans if span.start < len(text)
@@ -155,7 +155,7 @@ def pieces(text: str, spans: Sequence[_Span]) -> list[Piece]:
     ]
 
 
-def _reason(
+def _reason_data(
     grade: Grade,
     field: GradeField,
     machine: Grade | None,
@@ -178,7 +178,7 @@ def _reason(
     }
 
 
-def _scores(grade: Grade) -> list[Figure]:
+def _grade_figures(grade: Grade) -> list[GradeFigure]:
     floor = ""
     if grade.prior is not None and grade.design is not None:
         floor = f"floor {grade.prior:.2f} of {with_article(DESIGN[grade.design])}"

@@ -20,21 +20,21 @@ from masis.schema.audit import ClaimCheck, Issue
 from masis.schema.case import Case, Evidence, Severity
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import gravity, raised
-from masis.views.issue_history import Course, Followed, course_at, follow
+from masis.views.headline import gravity, raised_issues
+from masis.views.issue_history import Course, FollowedIssue, course_at, follow
 from masis.views.marks import (
+    AnswerPiece,
     Bearing,
     EvidencePiece,
-    Piece,
-    Span,
+    TextSpan,
     answer_pieces,
     count_facts,
     evidence_pieces,
     reference_marks,
 )
-from masis.views.markup import Block, find_markup, with_markup
+from masis.views.markup import MarkupBlock, find_markup, with_markup
 from masis.views.story import nothing_found
 from masis.views.verdicts import (
     WITHOUT_PASSAGE,
@@ -126,14 +126,14 @@ class IssueData(RaisedData):
     placed: bool
 
 
-class Fixed(TypedDict):
+class FixedIssue(TypedDict):
     """An issue of the iteration before that is gone."""
 
     label: LabelData
     description: str
 
 
-class Difference(TypedDict):
+class AnswerDifference(TypedDict):
     """The answer of one iteration against that of another, word by word; numbers count iterations
     from 1.
     """
@@ -153,7 +153,7 @@ class EvidenceCard(TypedDict):
     id: str
     source: str
     pieces: list[EvidencePiece]
-    blocks: list[Block]
+    blocks: list[MarkupBlock]
     cited: int
     bearing: list[int]
     source_against: list[int]
@@ -205,15 +205,15 @@ class AnswerViewData(TypedDict):
     shown: ShownAnswer
     question: str
     iteration: int
-    pieces: list[Piece]
-    blocks: list[Block]
+    pieces: list[AnswerPiece]
+    blocks: list[MarkupBlock]
     claims: list[ClaimData]
     references: list[ReferenceData]
     issues: list[IssueData]
     issues_total: int
     nothing_found: str
-    fixed: list[Fixed]
-    difference: Difference | None
+    fixed: list[FixedIssue]
+    difference: AnswerDifference | None
     evidence: list[EvidenceCard]
     evidence_total: int
     changes: list[ChangeData]
@@ -230,8 +230,8 @@ def unaudited_answer_view(
     """Return the answer view of a case without an audit: plain answer and evidence, ``shown``
     chunks of it.
     """
-    plain: list[Piece] = [{"text": case.answer}] if case.answer else []
-    cards = [_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
+    plain: list[AnswerPiece] = [{"text": case.answer}] if case.answer else []
+    cards = [_evidence_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
     return _view(
         case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False
     )
@@ -248,7 +248,7 @@ def answer_view(
     """
     iteration = run.iterations[index]
     followed = follow(run.iterations)
-    issues, spans = _issues(case, iteration, course_at(followed, index) if index else {})
+    issues, spans = _numbered_issues(case, iteration, course_at(followed, index) if index else {})
     marks = reference_marks(iteration)
     pieces = list(answer_pieces(iteration, marks, spans))
     version = f"{run.id}/{index}/{against}/{shown}"
@@ -257,7 +257,7 @@ def answer_view(
         version,
         shown_answer(case, run, index),
         pieces,
-        _evidence(case, iteration, issues, shown),
+        _evidence_cards(case, iteration, issues, shown),
         audited=True,
     )
     revision = run.iterations[index - 1].revision if index else None
@@ -269,7 +269,7 @@ def answer_view(
         "issues": issues,
         "issues_total": len(issues),
         "nothing_found": "" if issues else nothing_found(iteration),
-        "fixed": list(_fixed(followed, index)),
+        "fixed": list(_fixed_issues(followed, index)),
         "difference": None if against is None else difference(run, index, against),
         "changes": [
             {
@@ -289,7 +289,7 @@ def _view(
     case: Case,
     version: str,
     shown: ShownAnswer,
-    pieces: list[Piece],
+    pieces: list[AnswerPiece],
     evidence: list[EvidenceCard],
     *,
     audited: bool,
@@ -329,7 +329,7 @@ def for_browser(data: AnswerViewData) -> AnswerViewData:
     return {**data, "issues": [issue for issue in data["issues"] if issue["number"] in kept]}
 
 
-def difference(run: Run, index: int, other: int) -> Difference:
+def difference(run: Run, index: int, other: int) -> AnswerDifference:
     """Return what changed between the answers of two iterations (from 0), whichever comes first."""
     left, right = sorted((index, other))
     changes = word_changes(run.iterations[left].answer, run.iterations[right].answer)
@@ -342,18 +342,18 @@ def difference(run: Run, index: int, other: int) -> Difference:
     }
 
 
-def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
+def _fixed_issues(followed: Iterable[FollowedIssue], index: int) -> Iterator[FixedIssue]:
     for each in followed:
         if each.courses[index] == "fixed" and (issue := each.issues[index - 1]):
             yield {
                 "label": label(rule_word(issue.rule)),
-                "description": shortened(issue.description, LONGEST_SENTENCE),
+                "description": shorten(issue.description, LONGEST_SENTENCE),
             }
 
 
-def _issues(
+def _numbered_issues(
     case: Case, iteration: Iteration, courses: dict[str, Course]
-) -> tuple[list[IssueData], list[list[Span]]]:
+) -> tuple[list[IssueData], list[list[TextSpan]]]:
     """Return the faults in the order of their numbers, the one of the headline first, and where
     each one stands.
     """
@@ -377,7 +377,7 @@ def _issues(
         return at is not None and iteration.claims[at].verdict == "partial"
 
     def weight(issue: Issue) -> tuple[int, bool, int, int]:
-        claim, span = claim_of(issue), _span(issue) or Span(0, len(iteration.answer) + 1)
+        claim, span = claim_of(issue), _issue_span(issue) or TextSpan(0, len(iteration.answer) + 1)
         # by the end, where the number stands in the answer; the narrower of two that end together
         # comes first
         return (
@@ -405,14 +405,14 @@ def _issues(
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
-            "label": label(VERDICT["partial"] if partly(issue) else _word(issue)),
+            "label": label(VERDICT["partial"] if partly(issue) else _issue_word(issue)),
             "severity": issue.severity,
             # the words that the fault is about stand above already
             "description": (
-                "" if quoted else shortened(issue.point or issue.description, LONGEST_SENTENCE)
+                "" if quoted else shorten(issue.point or issue.description, LONGEST_SENTENCE)
             ),
-            "reason": shortened(reason, LONGEST_SENTENCE),
-            "suggestion": "" if point else shortened(suggestion, LONGEST_SENTENCE),
+            "reason": shorten(reason, LONGEST_SENTENCE),
+            "suggestion": "" if point else shorten(suggestion, LONGEST_SENTENCE),
             "restates": (
                 again
                 and issue.source == "critic"
@@ -422,12 +422,12 @@ def _issues(
         }
 
     faults = sorted(
-        (sorted(each, key=weight) for each in about_same_words(raised(iteration))),
+        (sorted(each, key=weight) for each in about_same_words(raised_issues(iteration))),
         key=lambda each: weight(each[0]),
     )
     issues: list[IssueData] = []
     for number, (first, *others) in enumerate(faults, 1):
-        span, head = _span(first), worded(first, first)
+        span, head = _issue_span(first), worded(first, first)
         data: IssueData = {
             "number": number,
             "label": head["label"],
@@ -443,7 +443,7 @@ def _issues(
         }
         # its texts don't quote the words they are about
         if first.rule == UNCITED and span is not None:
-            data["quote"] = shortened(
+            data["quote"] = shorten(
                 iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE
             )
             data["target"] = target_key("sentence", *span)
@@ -467,7 +467,7 @@ def _issues(
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
-    return issues, [[span for each in fault if (span := _span(each))] for fault in faults]
+    return issues, [[span for each in fault if (span := _issue_span(each))] for fault in faults]
 
 
 def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
@@ -517,15 +517,15 @@ def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:
     return iteration.answer[sentence.start : max(sentence.end, *ends)].strip()
 
 
-def _span(issue: Issue) -> Span | None:
-    return None if issue.start is None or issue.end is None else Span(issue.start, issue.end)
+def _issue_span(issue: Issue) -> TextSpan | None:
+    return None if issue.start is None or issue.end is None else TextSpan(issue.start, issue.end)
 
 
 _FINDINGS = {"misattributed_reference": "misattributed", "redundant_reference": "redundant"}
 """What the check of a reference found, by the rule of the issue that says so."""
 
 
-def _word(issue: Issue) -> Word:
+def _issue_word(issue: Issue) -> Word:
     """Return the word for an issue; what a critic calls serious is as red as what the evidence
     contradicts.
     """
@@ -539,14 +539,14 @@ says the point.
 """
 
 
-def _said_in(text: str, point: str) -> Iterator[Span]:
+def _said_in(text: str, point: str) -> Iterator[TextSpan]:
     """Yield the sentences of a chunk that say a missing point, the one that says most
     of it first.
     """
     left = word_stems(point)
     least = max(2, LEAST_SAID * len(left))
     sentences = [
-        (Span(each.start, each.end), word_stems(text[each.start : each.end]))
+        (TextSpan(each.start, each.end), word_stems(text[each.start : each.end]))
         for each in split_sentences(text)
     ]
     while sentences:
@@ -557,7 +557,7 @@ def _said_in(text: str, point: str) -> Iterator[Span]:
         left -= said
 
 
-def _evidence(
+def _evidence_cards(
     case: Case, iteration: Iteration, issues: Sequence[IssueData], shown: int
 ) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
@@ -569,9 +569,11 @@ def _evidence(
     sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
         for quote in check.quotes:
-            marked[quote.evidence_id].append(Bearing(Span(quote.start, quote.end), index, False))
+            marked[quote.evidence_id].append(
+                Bearing(TextSpan(quote.start, quote.end), index, False)
+            )
         for contradiction in check.contradictions:
-            span = Span(contradiction.evidence_start, contradiction.evidence_end)
+            span = TextSpan(contradiction.evidence_start, contradiction.evidence_end)
             marked[contradiction.evidence_id].append(Bearing(span, index, True))
             if contradiction.kind == "source":
                 sources[contradiction.evidence_id].append(index)
@@ -579,23 +581,25 @@ def _evidence(
     for citation in iteration.citation_audit.citations:
         if citation.evidence_id is not None:
             cited[citation.evidence_id].add(citation.sentence)
-    orders: dict[str, list[Span]] = defaultdict(list)
+    orders: dict[str, list[TextSpan]] = defaultdict(list)
     for issue in iteration.issues:
         if issue.evidence_start is not None and issue.evidence_end is not None:
-            orders[issue.evidence_ids[0]].append(Span(issue.evidence_start, issue.evidence_end))
+            orders[issue.evidence_ids[0]].append(TextSpan(issue.evidence_start, issue.evidence_end))
     chunks = list(case.evidence)
     if len(chunks) > shown:
         chunks.sort(
             key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders)
         )
     return [
-        _card(chunk, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
+        _evidence_card(chunk, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
         | {"source_against": sources[chunk.id]}
         for chunk in chunks[:shown]
     ]
 
 
-def _card(chunk: Evidence, marked: list[Bearing], orders: list[Span], cited: int) -> EvidenceCard:
+def _evidence_card(
+    chunk: Evidence, marked: list[Bearing], orders: list[TextSpan], cited: int
+) -> EvidenceCard:
     text = chunk.text
     spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
     orders = [span for span in orders if 0 <= span.start < span.end <= len(text)]
@@ -613,7 +617,7 @@ def _card(chunk: Evidence, marked: list[Bearing], orders: list[Span], cited: int
 
 
 def _legend(
-    iteration: Iteration, marks: dict[int, str], pieces: Sequence[Piece]
+    iteration: Iteration, marks: dict[int, str], pieces: Sequence[AnswerPiece]
 ) -> list[LegendEntry]:
     """Return the kinds of marks with how often each occurs in this answer; kinds that don't occur
     are left out.

@@ -12,10 +12,10 @@ from masis.errors import MAX_ITERATIONS_WARNING
 from masis.schema.audit import Escalation
 from masis.schema.calls import Usage
 from masis.schema.run import Run
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.settings import Settings
 from masis.views.numbers import dollars
-from masis.views.spending import escalated, spent
+from masis.views.spending import escalation_text, usage_text
 from masis.views.words import model_words
 
 FAILURES_SHOWN = 3
@@ -101,37 +101,37 @@ class BatchSummary:
 
     def lines(self, settings: Settings) -> Iterator[str]:
         """Yield what was done, line by line."""
-        again = f", {counted(self.skipped, 'case')} skipped (audited before with these settings)"
+        again = f", {count_noun(self.skipped, 'case')} skipped (audited before with these settings)"
         yield (
-            f"{counted(self.audited, 'case')} audited{again if self.skipped else ''}: something is"
+            f"{count_noun(self.audited, 'case')} audited{again if self.skipped else ''}: something is"
             f" wrong with {self.flagged:,}, {self.needs_review:,}"
             f" {'needs' if self.needs_review == 1 else 'need'} review."
         )
         if self.skipped_incomplete:
             yield (
-                f"{counted(self.skipped_incomplete, 'skipped case')} had something left unscored by"
+                f"{count_noun(self.skipped_incomplete, 'skipped case')} had something left unscored by"
                 " a failure. --retry-errors audits what failed again."
             )
         for alike, count in self.failures.most_common(FAILURES_SHOWN):
-            yield f"{counted(count, 'call')}: {self.examples[alike]}"
+            yield f"{count_noun(count, 'call')}: {self.examples[alike]}"
         if len(self.failures) > FAILURES_SHOWN:
             yield (
                 f"{len(self.failures) - FAILURES_SHOWN} further kinds of failures: the pages of the"
                 " cases name them."
             )
         for alike, count in self.warnings.most_common(FAILURES_SHOWN):
-            yield f"{counted(count, 'warning')}: {self.examples[alike]}"
+            yield f"{count_noun(count, 'warning')}: {self.examples[alike]}"
         if self.incomplete:
             yield (
-                f"{counted(self.incomplete, 'audit')} left something unscored by a failure, each"
+                f"{count_noun(self.incomplete, 'audit')} left something unscored by a failure, each"
                 " with its reason, and need review. --retry-errors audits them again."
             )
-        yield from self._verified()
+        yield from self._verification_lines()
         if self.usage != Usage():
-            unpriced = f" (without {counted(self.unpriced, 'call')} of unknown price)"
+            unpriced = f" (without {count_noun(self.unpriced, 'call')} of unknown price)"
             yield (
                 "Models:"
-                f" {spent(self.usage)}{unpriced if self.unpriced and self.usage.cost_usd is not None else ''}."
+                f" {usage_text(self.usage)}{unpriced if self.unpriced and self.usage.cost_usd is not None else ''}."
             )
         if self.usage.calls:
             yield from self._latencies(settings)
@@ -143,15 +143,15 @@ class BatchSummary:
                 " them too."
             )
 
-    def _verified(self) -> Iterator[str]:
+    def _verification_lines(self) -> Iterator[str]:
         """What was decided by whom, and what the offline checks left open."""
         if self.escalation is not None:
-            yield escalated(self.escalation)
+            yield escalation_text(self.escalation)
         if self.unconfirmed:
             them = "it" if self.unconfirmed == 1 else "them"
             yield (
-                f"{counted(self.unconfirmed, 'claim')} of"
-                f" {counted(self.unconfirmed_answers, 'answer')} not confirmed by the offline"
+                f"{count_noun(self.unconfirmed, 'claim')} of"
+                f" {count_noun(self.unconfirmed_answers, 'answer')} not confirmed by the offline"
                 f" checks; a verifier model would decide {them}: --model"
                 " verifier=offline,local:ORG/NAME (docs/models.md)."
             )

@@ -10,7 +10,7 @@ from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 from masis.views import scores
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import NOTHING, score_text
 from masis.views.words import SCORE, Word, model_words
 
@@ -81,14 +81,14 @@ def differing(left: Run, right: Run) -> pd.DataFrame:
         for name in dict.fromkeys([*versions[0], *versions[1]])
     ]
     rows = [
-        [escaped(text) for text in (name, _word(one), _word(other))]
+        [escape_markdown(text) for text in (name, _setting_text(one), _setting_text(other))]
         for name, one, other in pairs
         if one != other
     ]
     return pd.DataFrame(rows, columns=["Setting", "Left", "Right"])
 
 
-def _word(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     if value is None:
         return NOTHING
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
@@ -126,7 +126,7 @@ def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
     """
     one, other = (
         {issue.key: issue for issue in (found.issues if found else ())}
-        for found in (_of(left, of), _of(right, of))
+        for found in (_iteration_of(left, of), _iteration_of(right, of))
     )
     return {
         "left": [issue for key, issue in one.items() if key not in other],
@@ -135,5 +135,5 @@ def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
     }
 
 
-def _of(run: Run, of: Of) -> Iteration | None:
+def _iteration_of(run: Run, of: Of) -> Iteration | None:
     return (run.iterations[0] if run.iterations else None) if of == "first" else run.best_iteration

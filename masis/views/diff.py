@@ -31,7 +31,7 @@ of their own.
 """
 
 
-class Change(NamedTuple):
+class DiffChange(NamedTuple):
     """A stretch that both texts have (``same``), only the first (``out``) or only the second
     (``in``).
     """
@@ -40,12 +40,12 @@ class Change(NamedTuple):
     text: str
 
 
-def word_changes(before: str, after: str) -> list[Change]:
+def word_changes(before: str, after: str) -> list[DiffChange]:
     """Return the changes between two texts: ``same`` and ``out`` make up the first, ``same`` and
     ``in`` the second.
     """
     left, right = _WORDS.findall(before), _WORDS.findall(after)
-    return list(_joined(_without_islands(_changes(left, right, _DEPTH))))
+    return list(_join_blocks(_without_islands(_diff_blocks(left, right, _DEPTH))))
 
 
 class _Block(NamedTuple):
@@ -56,7 +56,7 @@ class _Block(NamedTuple):
     new: str = ""
 
 
-def _changes(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
+def _diff_blocks(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_Block]:
     start = _common(left, right)
     end = _common(left[start:][::-1], right[start:][::-1])
     if start:
@@ -85,7 +85,7 @@ def _middle(left: Sequence[str], right: Sequence[str], depth: int) -> Iterator[_
         return
     here, there = 0, 0
     for place, other in (*anchors, (len(left), len(right))):
-        yield from _changes(left[here:place], right[there:other], depth - 1)
+        yield from _diff_blocks(left[here:place], right[there:other], depth - 1)
         here, there = place, other
 
 
@@ -135,7 +135,7 @@ def _without_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
     for block in chain(blocks, [_Block(same="end")]):
         if not block.same:
             out, new, island = out + island + block.out, new + island + block.new, ""
-        elif (out or new) and not island and _small(block.same):
+        elif (out or new) and not island and _is_small_island(block.same):
             island = block.same
         else:
             if out or new:
@@ -146,11 +146,11 @@ def _without_islands(blocks: Iterable[_Block]) -> Iterator[_Block]:
             yield block
 
 
-def _small(text: str) -> bool:
+def _is_small_island(text: str) -> bool:
     return len(text) <= _SMALLEST_ISLAND and not any(char.isalnum() for char in text)
 
 
-def _joined(blocks: Iterator[_Block]) -> Iterator[Change]:
+def _join_blocks(blocks: Iterator[_Block]) -> Iterator[DiffChange]:
     same = ""
     *kept, _ = blocks  # the last one only ends the walk
     for block in kept:
@@ -158,11 +158,11 @@ def _joined(blocks: Iterator[_Block]) -> Iterator[Change]:
             same += block.same
             continue
         if same:
-            yield Change("same", same)
+            yield DiffChange("same", same)
             same = ""
         if block.out:
-            yield Change("out", block.out)
+            yield DiffChange("out", block.out)
         if block.new:
-            yield Change("in", block.new)
+            yield DiffChange("in", block.new)
     if same:
-        yield Change("same", same)
+        yield DiffChange("same", same)

@@ -64,10 +64,10 @@ class ExamFigure(NamedTuple):
 def exam_figures(result: ExamResult) -> tuple[ExamFigure, ...]:
     """Return the four figures that decide, but for the replies that couldn't be read."""
     return (
-        _figure("Faulty answers accepted", result.accepted),
-        _figure("Faulty answers flagged", result.found),
-        _figure("Faulty passages called supported", result.confirmed),
-        _figure("Sound answers flagged", result.flagged),
+        _exam_figure("Faulty answers accepted", result.accepted),
+        _exam_figure("Faulty answers flagged", result.found),
+        _exam_figure("Faulty passages called supported", result.confirmed),
+        _exam_figure("Sound answers flagged", result.flagged),
     )
 
 
@@ -118,14 +118,14 @@ def exam_conditions(result: ExamResult) -> tuple[str, ...]:
     """
     return (
         f"Models: {result.name}",
-        f"Address: {_joined(result.addresses.values(), 'on this machine')}",
-        f"Prompts: {_joined(result.prompts.values(), 'none')}",
+        f"Address: {_join_distinct(result.addresses.values(), 'on this machine')}",
+        f"Prompts: {_join_distinct(result.prompts.values(), 'none')}",
     )
 
 
-def _joined(values: Iterable[str], empty: str) -> str:
+def _join_distinct(values: Iterable[str], empty: str) -> str:
     return ", ".join(dict.fromkeys(value or empty for value in values))
 
 
-def _figure(title: str, count: ExamCount) -> ExamFigure:
+def _exam_figure(title: str, count: ExamCount) -> ExamFigure:
     return ExamFigure(title, f"{count.count} of {count.of}", f"{count.low:.0%} to {count.high:.0%}")

@@ -25,7 +25,7 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
-from masis.schema.wording import counted, figures_not_in_evidence, shortened, words_marked
+from masis.schema.wording import count_noun, figures_not_in_evidence, shorten, words_marked
 from masis.settings import OFFLINE
 from masis.views.words import SEVERITY, Tone, Word
 
@@ -60,7 +60,7 @@ def wording_version() -> str:
     again where it is shown. Nobody has to remember to raise it.
     """
     makers = {
-        str(inspect.getsourcefile(each)) for each in (headline, about_same_words, counted, Word)
+        str(inspect.getsourcefile(each)) for each in (headline, about_same_words, count_noun, Word)
     }
     return hashlib.sha256(b"".join(Path(each).read_bytes() for each in sorted(makers))).hexdigest()[
         :16
@@ -166,7 +166,7 @@ class _Line(NamedTuple):
         """
         quoted = [each for each in self.parts if isinstance(each, Quotation)]
         if not quoted:
-            return _cut(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest)
+            return _clip_text(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest)
         longest = (
             max(longest, LONGEST_WITH_POINT)
             if any(each.marks == ("", "") for each in quoted)
@@ -175,20 +175,20 @@ class _Line(NamedTuple):
         ours = sum(
             len(each) if isinstance(each, str) else sum(map(len, each.marks)) for each in self.parts
         )
-        lengths = {each: len(_plain(each.words)) for each in quoted}
+        lengths = {each: len(_quotable_words(each.words)) for each in quoted}
         room = max(longest - len(lead) - ours, 20 * len(quoted))
         kept = sum(min(lengths[each], each.least) for each in quoted if not each.point)
-        shares = _shared(
+        shares = _share_room(
             max(room - kept, room // 2), [lengths[each] for each in quoted if each.point]
         )
         room -= sum(shares)
-        shares += _shared(room, [lengths[each] for each in quoted if not each.point])
+        shares += _share_room(room, [lengths[each] for each in quoted if not each.point])
         limits = dict(zip(sorted(quoted, key=lambda each: not each.point), shares, strict=True))
         line = "".join(
             [
                 lead,
                 *(
-                    each if isinstance(each, str) else _quoted(each, limits[each])
+                    each if isinstance(each, str) else _clip_quotation(each, limits[each])
                     for each in self.parts
                 ),
             ]
@@ -196,7 +196,7 @@ class _Line(NamedTuple):
         return line.replace("….", "…")
 
 
-def _shared(room: int, lengths: Sequence[int]) -> list[int]:
+def _share_room(room: int, lengths: Sequence[int]) -> list[int]:
     """Share room out among texts of these lengths: what a short one leaves is the others'."""
     shares = dict.fromkeys(range(len(lengths)), 0)
     for left, place in zip(
@@ -232,9 +232,9 @@ class Headline(NamedTuple):
         for kind, count in self.counts:
             one, many, _ = KINDS[kind]
             if kind != self.kind and kind not in _NO_ISSUE:
-                left.append(counted(count, one, many))
+                left.append(count_noun(count, one, many))
             elif count > 1 and kind not in _NO_ISSUE | _SAYS_HOW_MANY:
-                left.append(counted(count - 1, f"more {one}", f"more {many}"))
+                left.append(count_noun(count - 1, f"more {one}", f"more {many}"))
         return " · ".join(left)
 
 
@@ -270,12 +270,12 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
             ),
             "failed",
         )
-    found = _found(original.citation_audit, original.claims, raised(original))
+    found = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
     found |= _reasons(run, found)
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
     worst, count = counts[0] if counts else ("redundant", 0)
     if worst == "redundant":  # its marker in the answer says it
-        return Headline(_confirmed(run, original), "nothing", counts)
+        return Headline(_confirmed_text(run, original), "nothing", counts)
     line, lead = found[worst][0], _lead(worst, count)
     if worst not in _LESSER or standing(run) != "nothing_found":
         return Headline(line.led_by(lead, longest), worst, counts)
@@ -283,24 +283,24 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     return Headline(line.led_by(lesser, longest), worst, counts, minor=True)
 
 
-def _confirmed(run: Run, original: Iteration) -> str:
+def _confirmed_text(run: Run, original: Iteration) -> str:
     """Say what was checked of an answer in which nothing was found; where no model
     judged, by what.
     """
     supported = sum(check.verified for check in original.claims)
     cited = sum(each.status == "valid" for each in original.citation_audit.citations)
     says = (
-        [f"{supported:,} of {counted(len(original.claims), 'claim')} supported"]
+        [f"{supported:,} of {count_noun(len(original.claims), 'claim')} supported"]
         if original.claims
         else []
     )
-    says += [counted(cited, "citation resolves", "citations resolve")] if cited else []
+    says += [count_noun(cited, "citation resolves", "citations resolve")] if cited else []
     offline = {model for role, model in run.models.items() if role != "drafter"} <= {OFFLINE}
     line = f"{'Offline checks: ' if offline else ''}{', '.join(says) or 'nothing found'}"
     return line[0].upper() + line[1:]
 
 
-def raised(iteration: Iteration) -> tuple[Issue, ...]:
+def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
     """Return the issues of an answer; a conflict that the critic names without raising it is one of
     severity low.
     """
@@ -328,13 +328,17 @@ def worst_severity(original: Iteration) -> Severity | None:
 
     What is no accusation (a claim not confirmed, a redundant citation) has none.
     """
-    found = {each.severity for each in raised(original) if KINDS[_kind(each)].tone != "calm"}
+    found = {
+        each.severity
+        for each in raised_issues(original)
+        if KINDS[_headline_kind(each)].tone != "calm"
+    }
     return next((each for each in SEVERITY if each in found), None)
 
 
 def _lead(kind: str, count: int) -> str:
     """Return how the line of a kind begins where it doesn't speak for itself."""
-    return f"{counted(count, *KINDS[kind][:2])}: " if kind == "uncited" else _LEADS.get(kind, "")
+    return f"{count_noun(count, *KINDS[kind][:2])}: " if kind == "uncited" else _LEADS.get(kind, "")
 
 
 def found_in(
@@ -348,11 +352,11 @@ def found_in(
     that has not come to its end yet gives nothing: an audit under way shows what it has found so
     far.
     """
-    found = _found(audit, claims, issues)
+    found = _lines_by_kind(audit, claims, issues)
     return {kind: (line.led_by(_lead(kind, count)), count) for kind, (line, count) in found.items()}
 
 
-def _found(
+def _lines_by_kind(
     audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
 ) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
@@ -360,7 +364,7 @@ def _found(
     accused: defaultdict[int, list[range]] = defaultdict(list)
     starts = [each.start for each in audit.sentences]
     lines: list[tuple[str, _Line, int | None, range]] = [
-        (kind, text, None, range(0)) for kind, text in _sentences(audit, ())
+        (kind, text, None, range(0)) for kind, text in _problem_lines(audit, ())
     ]
     objections: dict[int | None, Issue] = {}
     again = {each for fault in about_same_words(issues) for each in _under_the_gravest(fault)}
@@ -371,7 +375,7 @@ def _found(
     }
     counting = [each for each in claims if (each.claim.start, each.claim.end) not in again_claimed]
     for issue in issues:
-        if (kind := _kind_of(issue)) and issue not in again:
+        if (kind := _own_kind(issue)) and issue not in again:
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue), within, range(0)))
             if kind in ("safety", "serious"):
@@ -385,7 +389,7 @@ def _found(
             range(check.claim.start or 0, (kind in _OF_A_CLAIM and check.claim.end) or 0),
         )
         for check in sorted(counting, key=lambda check: not _exact(check))
-        for kind, text in _sentences(unquoted, (check,), objections)
+        for kind, text in _problem_lines(unquoted, (check,), objections)
     ]
     gravity = [*KINDS]
     for kind, text, sentence, words in sorted(lines, key=lambda each: gravity.index(each[0])):
@@ -406,7 +410,7 @@ def _found(
             before.append(words)
     found = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
-        found["fabricated"] = _fabricated(audit, fabricated), len(audit.invalid_citations)
+        found["fabricated"] = _fabricated_line(audit, fabricated), len(audit.invalid_citations)
     if uncited := [
         each.text
         for place, each in enumerate(audit.sentences)
@@ -419,15 +423,15 @@ def _found(
         if check.verdict == "unverifiable"
         and (check.claim.sentence is None or not accused[check.claim.sentence])
     ]:
-        found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
+        found["unconfirmed"] = _unconfirmed_line(undecided, len(claims)), len(undecided)
     if calculated := [
         check for check in counting if check.figures and check.verdict in _MAY_BE_CALCULATED
     ]:
-        found["figure"] = _figures(calculated), sum(len(check.figures) for check in calculated)
+        found["figure"] = _figures_line(calculated), sum(len(check.figures) for check in calculated)
     if tagged := [
         check for check in counting if check.marked and check.verdict in _MAY_BE_CALCULATED
     ]:
-        found["marked"] = _marked(tagged), sum(len(check.marked) for check in tagged)
+        found["marked"] = _tagged_line(tagged), sum(len(check.marked) for check in tagged)
     return {kind: found[kind] for kind in KINDS if kind in found}
 
 
@@ -437,7 +441,7 @@ say what is wrong.
 """
 
 
-def _figures(checks: Sequence[ClaimCheck]) -> _Line:
+def _figures_line(checks: Sequence[ClaimCheck]) -> _Line:
     """Return the line of the figures that the evidence lacks, with the words of the claim where
     they are of one.
     """
@@ -446,11 +450,13 @@ def _figures(checks: Sequence[ClaimCheck]) -> _Line:
     ]
     says = figures_not_in_evidence(figures)
     return _Line(
-        (f"{says}: ", Quotation(_words(checks[0]), figures[0])) if len(checks) == 1 else (says,)
+        (f"{says}: ", Quotation(_claim_text(checks[0]), figures[0]))
+        if len(checks) == 1
+        else (says,)
     )
 
 
-def _marked(checks: Sequence[ClaimCheck]) -> _Line:
+def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
     """Return the line of the words that a tagger marks, with the words of the claim where they are
     of one.
     """
@@ -459,13 +465,13 @@ def _marked(checks: Sequence[ClaimCheck]) -> _Line:
     ]
     says = words_marked(words)
     return _Line(
-        (f"{says}: ", Quotation(_words(checks[0]), words[0])) if len(checks) == 1 else (says,)
+        (f"{says}: ", Quotation(_claim_text(checks[0]), words[0])) if len(checks) == 1 else (says,)
     )
 
 
 def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:
-    first, *others = sorted(fault, key=lambda each: [*KINDS].index(_kind(each)))
-    return others if first.start is None or _kind(first) in _TAKES_ITS_WORDS else ()
+    first, *others = sorted(fault, key=lambda each: [*KINDS].index(_headline_kind(each)))
+    return others if first.start is None or _headline_kind(first) in _TAKES_ITS_WORDS else ()
 
 
 def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[_Line, int]]]:
@@ -498,7 +504,7 @@ true of most.
 """
 
 
-def _sentences(
+def _problem_lines(
     audit: CitationAudit,
     claims: Sequence[ClaimCheck],
     objections: Mapping[int | None, Issue] = MappingProxyType({}),
@@ -512,7 +518,7 @@ def _sentences(
     for quote in audit.quotes:
         if quote.finding != "verbatim":
             says = _MISQUOTED[quote.finding].format(
-                cited=_id(quote.evidence_id), other=_id(quote.found_in or "")
+                cited=_chunk_name(quote.evidence_id), other=_chunk_name(quote.found_in or "")
             )
             yield "misquoted", _Line((says, Quotation(quote.quote)))
     # those with both words come first: they can be checked at a glance
@@ -520,33 +526,38 @@ def _sentences(
         if check.verdict == "contradicted" or (
             check.verdict == "supported" and check.contradictions
         ):
-            objection = None if _shown(check) else objections.get(check.claim.sentence)
+            objection = (
+                None if _shows_contradiction(check) else objections.get(check.claim.sentence)
+            )
             yield (
                 "contradicted",
-                (_issue_line(objection, check) if objection else _contradicted(check)),
+                (_issue_line(objection, check) if objection else _contradicted_line(check)),
             )
         elif check.verdict == "unsupported":
-            yield "unsupported", _unsupported(check)
+            yield "unsupported", _unsupported_line(check)
         elif check.verdict == "partial":
             missing = next((check.claim.text[start:end] for start, end in check.uncovered), "")
-            yield "partial", _Line(("Supported only in part: ", Quotation(_words(check), missing)))
+            yield (
+                "partial",
+                _Line(("Supported only in part: ", Quotation(_claim_text(check), missing))),
+            )
         for reference in check.references:
-            cited = _id(reference.evidence_id)
+            cited = _chunk_name(reference.evidence_id)
             if reference.finding == "redundant":
                 yield (
                     "redundant",
                     _Line(
                         (
                             f"{cited} adds nothing to the other citations of ",
-                            Quotation(_words(check)),
+                            Quotation(_claim_text(check)),
                         )
                     ),
                 )
             elif reference.finding == "misattributed":
-                better = f"; {_id(reference.better)} does" if reference.better else ""
+                better = f"; {_chunk_name(reference.better)} does" if reference.better else ""
                 yield (
                     "misattributed",
-                    _Line((f"{cited} doesn't support ", Quotation(_words(check)), better)),
+                    _Line((f"{cited} doesn't support ", Quotation(_claim_text(check)), better)),
                 )
 
 
@@ -557,7 +568,7 @@ _MISQUOTED = {
 }
 
 
-def _kind_of(issue: Issue) -> str:
+def _own_kind(issue: Issue) -> str:
     """Return the kind of an issue that neither citations nor claims say already; "" for
     the others.
     """
@@ -586,15 +597,15 @@ _KIND_OF_RULE = {
 }
 
 
-def _kind(issue: Issue) -> str:
-    return _kind_of(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
+def _headline_kind(issue: Issue) -> str:
+    return _own_kind(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
 
 
 def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
     """Return by what issues are sorted so that the one of the headline comes first; ``check`` is of
     its claim.
     """
-    return [*KINDS].index(_kind(issue)), check is not None and not _exact(check)
+    return [*KINDS].index(_headline_kind(issue)), check is not None and not _exact(check)
 
 
 def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
@@ -607,19 +618,24 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     """
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _Line((issue.reason.rstrip("."),))
-    what = _plain(issue.point or issue.description)
+    what = _quotable_words(issue.point or issue.description)
     if issue.source != "critic":
         return _Line((what,))
-    says, quote = _plain(issue.reason), _plain(issue.quote or (_words(check) if check else ""))
+    says, quote = (
+        _quotable_words(issue.reason),
+        _quotable_words(issue.quote or (_claim_text(check) if check else "")),
+    )
     if says and issue.evidence_ids and not any(each in says for each in issue.evidence_ids):
-        says = f"{_id(issue.evidence_ids[0])}: {says}"
+        says = f"{_chunk_name(issue.evidence_ids[0])}: {says}"
     quote = "" if quote.casefold() in what.casefold() else quote
     if quote and says and len(f"{what}{quote}{says}") > LONGEST_HEADLINE - LONGEST_LEAD:
-        at_fault = (_plain(each.claim_text) for each in (check.contradictions if check else ()))
+        at_fault = (
+            _quotable_words(each.claim_text) for each in (check.contradictions if check else ())
+        )
         about = next((words for words in at_fault if " " in words and words in quote), "")
         if about or len(quote) <= LEAST_QUOTED:
             return _Line(("The answer says ", Quotation(quote, about), ". ", _bare(says)))
-        return _Line((f"{_cut(what, LONGEST_DESCRIPTION)}. ", _bare(says)))
+        return _Line((f"{_clip_text(what, LONGEST_DESCRIPTION)}. ", _bare(says)))
     parts: list[str | Quotation] = [_bare(what)]
     parts += [": ", Quotation(quote)] if quote else []
     parts += [". ", _bare(says)] if says else []
@@ -630,7 +646,7 @@ def _bare(words: str) -> Quotation:
     return Quotation(words, marks=("", ""), point=True)
 
 
-def _fabricated(audit: CitationAudit, references: Sequence[str]) -> _Line:
+def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
     names = [f"[{_clean(each, 20)}]" for each in references]
     if len(names) > 2:
         return _Line(
@@ -646,21 +662,24 @@ def _fabricated(audit: CitationAudit, references: Sequence[str]) -> _Line:
         for each in audit.citations
     ]
     markers = [each for each in markers if 0 <= each[0] < len(sentence.text)]
-    before = _without(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
+    before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
     # what the marker stands behind is what it is to prove
     return _Line(
         (
             f"{says}: ",
-            Quotation(_without(sentence.text, markers), " ".join(_plain(before).split()[-3:])),
+            Quotation(
+                _without_markers(sentence.text, markers),
+                " ".join(_quotable_words(before).split()[-3:]),
+            ),
         )
     )
 
 
 def _exact(check: ClaimCheck) -> bool:
-    return any(_short(each) for each in check.contradictions)
+    return any(_are_short_values(each) for each in check.contradictions)
 
 
-def _short(each: Contradiction) -> bool:
+def _are_short_values(each: Contradiction) -> bool:
     """Whether both words are figures, dates or names that one line holds side by side."""
     return (
         each.kind not in ("stated", "source")
@@ -674,35 +693,38 @@ def _clearest(check: ClaimCheck) -> Contradiction | None:
     between = sorted(
         check.contradictions, key=lambda each: (not each.evidence_text, -each.strength)
     )
-    return next((each for each in between if _short(each)), between[0] if between else None)
+    return next(
+        (each for each in between if _are_short_values(each)), between[0] if between else None
+    )
 
 
-def _shown(check: ClaimCheck) -> bool:
+def _shows_contradiction(check: ClaimCheck) -> bool:
     """Whether the words of both sides, held side by side, show how they contradict each other."""
     first = _clearest(check)
     if first is None:
         return False
     claim, mine, theirs = (
-        _plain(each) for each in (_words(check), first.claim_text, first.evidence_text)
+        _quotable_words(each)
+        for each in (_claim_text(check), first.claim_text, first.evidence_text)
     )
-    return _short(first) or bool(theirs and _differing(claim, mine, theirs))
+    return _are_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
 
 
-def _contradicted(check: ClaimCheck) -> _Line:
+def _contradicted_line(check: ClaimCheck) -> _Line:
     first = _clearest(check)
     if first is None:
-        who = _id(check.sources[0]) if check.sources else "The evidence"
-        return _Line((f"{who} contradicts ", Quotation(_words(check))))
-    who, theirs = _id(first.evidence_id), _plain(first.evidence_text)
+        who = _chunk_name(check.sources[0]) if check.sources else "The evidence"
+        return _Line((f"{who} contradicts ", Quotation(_claim_text(check))))
+    who, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
     mine = _clean(first.claim_text, LONGEST_VALUE)
     if not theirs:
-        return _absent(mine, _words(check))
-    if _short(first):
+        return _absent_line(mine, _claim_text(check))
+    if _are_short_values(first):
         return _Line((f"{who} has {theirs} where the answer has {mine}",))
-    claim = _plain(_words(check))
-    mine = _plain(first.claim_text)
-    whole, about = claim if mine in claim else mine, _differing(claim, mine, theirs)
-    ours = Quotation(whole, mine if mine != whole else _differing(theirs, theirs, whole))
+    claim = _quotable_words(_claim_text(check))
+    mine = _quotable_words(first.claim_text)
+    whole, about = claim if mine in claim else mine, _differing_words(claim, mine, theirs)
+    ours = Quotation(whole, mine if mine != whole else _differing_words(theirs, theirs, whole))
     if first.kind == "source":
         return _Line(
             (
@@ -715,24 +737,24 @@ def _contradicted(check: ClaimCheck) -> _Line:
     return _Line((f"{who} contradicts ", ours, ": ", Quotation(theirs, about, point=not about)))
 
 
-def _unsupported(check: ClaimCheck) -> _Line:
+def _unsupported_line(check: ClaimCheck) -> _Line:
     missing = [
         text
         for start, end in check.uncovered
         if (text := _clean(check.claim.text[start:end], LONGEST_VALUE))
     ]
     return (
-        _absent(missing[0], _words(check))
+        _absent_line(missing[0], _claim_text(check))
         if missing
-        else _Line(("No evidence supports ", Quotation(_words(check))))
+        else _Line(("No evidence supports ", Quotation(_claim_text(check))))
     )
 
 
-def _absent(words: str, claim: str) -> _Line:
+def _absent_line(words: str, claim: str) -> _Line:
     return _Line((f"{words} isn't in the evidence: ", Quotation(claim, words)))
 
 
-def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> _Line:
+def _unconfirmed_line(undecided: Sequence[ClaimCheck], total: int) -> _Line:
     why = next((check.abstained for check in undecided if check.abstained), None)
     offline = all(check.judged_by == OFFLINE for check in undecided)
     because = {
@@ -747,12 +769,12 @@ def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> _Line:
     return _Line((f"{claims}: {reason}" if reason else claims,))
 
 
-def _words(check: ClaimCheck) -> str:
+def _claim_text(check: ClaimCheck) -> str:
     """Return the words of a claim without the citation markers among them."""
-    return _without(check.claim.text, check.claim.markers)
+    return _without_markers(check.claim.text, check.claim.markers)
 
 
-def _without(text: str, markers: Iterable[tuple[int, int]]) -> str:
+def _without_markers(text: str, markers: Iterable[tuple[int, int]]) -> str:
     at, kept = 0, []
     for start, end in sorted(markers):
         kept.append(text[at : max(start, at)])
@@ -772,42 +794,42 @@ LONGEST_TEXT = 2_000
 
 def _clean(text: str, longest: int) -> str:
     """Return text from outside as one line of visible characters."""
-    return shortened(" ".join(_UNSEEN.sub(" ", text[:LONGEST_TEXT]).split()), longest)
+    return shorten(" ".join(_UNSEEN.sub(" ", text[:LONGEST_TEXT]).split()), longest)
 
 
-def _id(name: str) -> str:
+def _chunk_name(name: str) -> str:
     short = _clean(name, LONGEST_ID)
     return f"[{short}]" if name.isdigit() else short  # a bare number would read as a count
 
 
-def _plain(words: str) -> str:
+def _quotable_words(words: str) -> str:
     """Return words to quote as one line, without blanks before signs and the stop at the end."""
     return re.sub(r"\s+([.,;:!?])", r"\1", _clean(words, LONGEST_TEXT)).rstrip(" .,;:")
 
 
-def _quoted(quotation: Quotation, longest: int) -> str:
+def _clip_quotation(quotation: Quotation, longest: int) -> str:
     """Return at most so many characters of a quotation, so cut that the words it is about stand in
     them.
     """
     opens, closes = quotation.marks
-    return f"{opens}{_window(_plain(quotation.words), quotation.about, longest)}{closes}"
+    return f"{opens}{_window(_quotable_words(quotation.words), quotation.about, longest)}{closes}"
 
 
 def _window(text: str, about: str, longest: int) -> str:
     at = max(text.find(about), 0)
     if len(text) <= longest or at + len(about) < longest:
-        return _cut(text, longest)
+        return _clip_text(text, longest)
     lead = max(0, min(max(LED_IN, longest - 1 - (len(text) - at)), longest - len(about) - 2))
     start = text.find(" ", at - lead - 1, at) + 1 or at
-    return f"…{_cut(text[start:], longest - 1)}" if start else _cut(text, longest)
+    return f"…{_clip_text(text[start:], longest - 1)}" if start else _clip_text(text, longest)
 
 
-def _cut(text: str, longest: int) -> str:
+def _clip_text(text: str, longest: int) -> str:
     """Return a text of at most so many characters, cut between words where it has any."""
     if len(text) <= longest:
         return text
     words, _, rest = text[:longest].rpartition(" ")
-    return f"{words.rstrip(' .,;:')}…" if len(rest) < longest / 2 else shortened(text, longest)
+    return f"{words.rstrip(' .,;:')}…" if len(rest) < longest / 2 else shorten(text, longest)
 
 
 _WORD = re.compile(r"\S+")
@@ -817,7 +839,7 @@ says anything.
 """
 
 
-def _compared(words: Sequence[re.Match[str]]) -> list[str]:
+def _comparable_words(words: Sequence[re.Match[str]]) -> list[str]:
     return [_comparable(each.group()) for each in words]
 
 
@@ -832,7 +854,7 @@ def _comparable(word: str) -> str:
     return (key.lower() if key.istitle() else key).strip("().!")
 
 
-def _differing(claim: str, mine: str, evidence: str) -> str:
+def _differing_words(claim: str, mine: str, evidence: str) -> str:
     """Return the words of the evidence that stand where the claim has its own; "" where the two
     don't differ.
 
@@ -841,7 +863,9 @@ def _differing(claim: str, mine: str, evidence: str) -> str:
     ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
     at = claim.find(mine)
     own = [at < each.end() and each.start() < at + len(mine) for each in ours]
-    compared = SequenceMatcher(None, _compared(ours), _compared(theirs), autojunk=False)
+    compared = SequenceMatcher(
+        None, _comparable_words(ours), _comparable_words(theirs), autojunk=False
+    )
     changes = [
         (any(own[first:last]), _decides(theirs[start:end]), kind == "replace", -start, end)
         for kind, first, last, start, end in compared.get_opcodes()

@@ -16,8 +16,8 @@ import pandas as pd
 
 from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
-from masis.schema.wording import counted
-from masis.views.markdown import coloured, escaped
+from masis.schema.wording import count_noun
+from masis.views.markdown import colour_label, escape_markdown
 from masis.views.words import COURSE, rule_word
 
 Course = Literal["new", "persisting", "fixed", "regressed", "absent"]
@@ -34,7 +34,7 @@ _PAIRS = 20_000
 _WORD = re.compile(r"\w+")
 
 
-class Followed(NamedTuple):
+class FollowedIssue(NamedTuple):
     """One issue through a run: the issue as each iteration has it (None where it has not), and its
     course.
     """
@@ -48,19 +48,19 @@ class Followed(NamedTuple):
         return next(issue for issue in reversed(self.issues) if issue is not None)
 
 
-def follow(iterations: Sequence[Iteration]) -> list[Followed]:
+def follow(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
     """Return every issue of a run once, in the order of its first appearance."""
     chains: list[list[Issue | None]] = []
     for index, iteration in enumerate(iterations):
-        found = _continued(chains, iteration.issues)
+        found = _continue_chains(chains, iteration.issues)
         for chain, issue in zip(chains, found, strict=True):
             chain.append(issue)
         taken = {id(issue) for issue in found if issue is not None}
         chains += [[*[None] * index, issue] for issue in iteration.issues if id(issue) not in taken]
-    return [Followed(tuple(chain), tuple(_courses(chain))) for chain in chains]
+    return [FollowedIssue(tuple(chain), tuple(_courses(chain))) for chain in chains]
 
 
-def course_at(followed: Iterable[Followed], index: int) -> dict[str, Course]:
+def course_at(followed: Iterable[FollowedIssue], index: int) -> dict[str, Course]:
     """Return the course of each issue of iteration ``index``, by the issue's id."""
     return {
         issue.id: each.courses[index]
@@ -69,7 +69,7 @@ def course_at(followed: Iterable[Followed], index: int) -> dict[str, Course]:
     }
 
 
-def _continued(
+def _continue_chains(
     chains: Sequence[Sequence[Issue | None]], issues: Sequence[Issue]
 ) -> list[Issue | None]:
     """Return for each chain the issue that goes on with it, if one does: by key, else
@@ -89,14 +89,14 @@ def _continued(
     open_chains = [number for number, issue in enumerate(found) if issue is None]
     if not left or len(left) * len(open_chains) > _PAIRS:
         return found
-    words = [_words(issue) for issue in left]
+    words = [_issue_words(issue) for issue in left]
     likeness = [
         (-alike, number, place)
         for number in open_chains
-        for before in [_words(latest[number])]
+        for before in [_issue_words(latest[number])]
         for place, issue in enumerate(left)
         if issue.rule == latest[number].rule
-        and (alike := _alike(before, words[place])) >= SAME_WORDS
+        and (alike := _word_overlap(before, words[place])) >= SAME_WORDS
     ]
     used: set[int] = set()
     for _, number, place in sorted(likeness):
@@ -106,11 +106,11 @@ def _continued(
     return found
 
 
-def _alike(words: set[str], others: set[str]) -> float:
+def _word_overlap(words: set[str], others: set[str]) -> float:
     return len(words & others) / len(words | others) if words and others else 0.0
 
 
-def _words(issue: Issue) -> set[str]:
+def _issue_words(issue: Issue) -> set[str]:
     return set(_WORD.findall((issue.quote or issue.description)[:2_000].casefold()))
 
 
@@ -145,14 +145,14 @@ def issue_history(run: Run, shown: int) -> IssueHistory:
     followed = sorted(follow(run.iterations), key=lambda each: each.issues[-1] is None)
     titles = [
         f"Iteration {each.iteration_number}{', shown' if index == shown else ''}:"
-        f" {_counts(followed, index)}"
+        f" {_course_text(followed, index)}"
         for index, each in enumerate(run.iterations)
     ]
     rows = [
         [
             (
-                f"**{escaped(rule_word(each.last.rule).text)}**"
-                f" {escaped(each.last.description[:LONGEST_DESCRIPTION])}"
+                f"**{escape_markdown(rule_word(each.last.rule).text)}**"
+                f" {escape_markdown(each.last.description[:LONGEST_DESCRIPTION])}"
             ),
             *(_course_words(course) for course in each.courses),
         ]
@@ -163,9 +163,9 @@ def issue_history(run: Run, shown: int) -> IssueHistory:
     )
 
 
-def _counts(followed: Sequence[Followed], index: int) -> str:
+def _course_text(followed: Sequence[FollowedIssue], index: int) -> str:
     if index == 0:
-        return counted(sum(each.issues[0] is not None for each in followed), "issue")
+        return count_noun(sum(each.issues[0] is not None for each in followed), "issue")
     courses: Counter[str] = Counter(each.courses[index] for each in followed)
     return (
         ", ".join(
@@ -180,4 +180,4 @@ _SIGN = {"new": "●", "persisting": "→", "fixed": "✓", "regressed": "↺"}
 
 def _course_words(course: Course) -> str:
     word = COURSE.get(course)
-    return coloured(word._replace(text=f"{_SIGN[course]} {word.text}")) if word else ""
+    return colour_label(word._replace(text=f"{_SIGN[course]} {word.text}")) if word else ""

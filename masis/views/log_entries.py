@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from masis.schema.review import SHOWN_UNKNOWN, Decision, LogEntry, decided_about
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.views.words import DECIDED, ENTRY, REDACTED, Word
 
 
@@ -43,7 +43,7 @@ def entry_texts(entries: Sequence[LogEntry]) -> dict[str, Word]:
     """Return what each entry of a case did to which answer, by its id: ``Undid “Approved revision
     2”``.
     """
-    words = {entry.id: _decided(entry) for entry in entries}
+    words = {entry.id: _verdict_word(entry) for entry in entries}
     for entry in entries:
         decision = entry.decision
         if decision is not None and decision.kind == "undo":
@@ -58,7 +58,7 @@ def entry_texts(entries: Sequence[LogEntry]) -> dict[str, Word]:
     return words
 
 
-def _decided(entry: LogEntry) -> Word:
+def _verdict_word(entry: LogEntry) -> Word:
     word = entry_word(entry)
     if entry.decision is None or entry.decision.verdict is None:
         return word
@@ -132,9 +132,9 @@ def entry_contents(decision: Decision | None) -> list[str]:
         return []
     contents = ["corrected answer"] if decision.corrected_answer is not None else []
     if labels := len(decision.labels) - len(decision.reported):
-        contents.append(counted(labels, "label"))
+        contents.append(count_noun(labels, "label"))
     if decision.reported:
-        contents.append(counted(len(decision.reported), "reported issue"))
+        contents.append(count_noun(len(decision.reported), "reported issue"))
     return contents
 
 

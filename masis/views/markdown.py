@@ -27,7 +27,7 @@ TONE_COLOUR: dict[Tone, str] = {
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in string.punctuation})
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return text from outside as Markdown that shows it: no markup, no image, no link.
 
     Addresses are broken by an invisible blank, since Streamlit makes links of them even where every
@@ -80,15 +80,15 @@ def drawable(text: str) -> str:
 
 def badge(word: Word | LabelData) -> str:
     """Return a label on a background of its colour."""
-    text, tone = _parts(word)
-    return f":{TONE_COLOUR[tone]}-badge[{escaped(text)}]"
+    text, tone = _text_and_tone(word)
+    return f":{TONE_COLOUR[tone]}-badge[{escape_markdown(text)}]"
 
 
-def coloured(word: Word | LabelData) -> str:
+def colour_label(word: Word | LabelData) -> str:
     """Return a label in its colour."""
-    text, tone = _parts(word)
-    return f":{TONE_COLOUR[tone]}[{escaped(text)}]"
+    text, tone = _text_and_tone(word)
+    return f":{TONE_COLOUR[tone]}[{escape_markdown(text)}]"
 
 
-def _parts(word: Word | LabelData) -> tuple[str, Tone]:
+def _text_and_tone(word: Word | LabelData) -> tuple[str, Tone]:
     return (word.text, word.tone) if isinstance(word, Word) else (word["text"], word["tone"])

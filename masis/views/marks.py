@@ -13,7 +13,7 @@ from masis.views.markup import Style
 from masis.views.words import REFERENCE
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A stretch of text, end excluded."""
 
     start: int
@@ -27,7 +27,7 @@ class Bearing(NamedTuple):
     Where it says a missing point, ``claim`` is the number of that issue below zero.
     """
 
-    span: Span
+    span: TextSpan
     claim: int
     against: bool
 
@@ -35,7 +35,7 @@ class Bearing(NamedTuple):
 FactKind = Literal["marked", "figure", "conflict", "absent"]
 
 
-class Piece(TypedDict):
+class AnswerPiece(TypedDict):
     """A stretch of the answer under one set of marks.
 
     ``citation``, ``sentence`` and ``claims`` are places in the iteration's lists, ``issues`` are
@@ -102,8 +102,8 @@ def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> s
 
 
 def answer_pieces(
-    iteration: Iteration, marks: dict[int, str], issues: Sequence[Sequence[Span]]
-) -> Iterator[Piece]:
+    iteration: Iteration, marks: dict[int, str], issues: Sequence[Sequence[TextSpan]]
+) -> Iterator[AnswerPiece]:
     """Yield the answer cut wherever a mark begins or ends, each piece with the marks that cover it.
 
     ``issues`` are the places of each, in the order of their numbers; the number stands where the
@@ -121,7 +121,7 @@ def answer_pieces(
     judged = {span.end: iteration.claims[index].verdict for span, index in layers[2]}
     for start, end in pairwise(cuts):
         in_citation, in_sentence, in_claim, in_fact, in_issue = (cover.at(start) for cover in under)
-        piece: Piece = {"text": answer[start:end]}
+        piece: AnswerPiece = {"text": answer[start:end]}
         if in_sentence:
             sentence = audit.sentences[in_sentence[0]]
             piece |= {"sentence": in_sentence[0], "status": sentence.status, "why": sentence.why}
@@ -171,11 +171,11 @@ def _is_beside(citation: Citation) -> bool:
     return citation.marker_start == citation.marker_end
 
 
-Layer = list[tuple[Span, int]]
+Layer = list[tuple[TextSpan, int]]
 
 
 def _layers(
-    iteration: Iteration, issues: Sequence[Sequence[Span]]
+    iteration: Iteration, issues: Sequence[Sequence[TextSpan]]
 ) -> tuple[Layer, Layer, Layer, Layer, Layer]:
     """Citations, sentences, claims, figures and other facts, numbered issues."""
     audit = iteration.citation_audit
@@ -185,20 +185,20 @@ def _layers(
     citations = [
         (
             (
-                Span(each.marker_start, each.marker_end)
+                TextSpan(each.marker_start, each.marker_end)
                 if index in alone and not _is_beside(each)
-                else Span(each.start, each.end)
+                else TextSpan(each.start, each.end)
             ),
             index,
         )
         for index, each in enumerate(audit.citations)
     ]
     sentences = [
-        (Span(sentence.start, sentence.end), index)
+        (TextSpan(sentence.start, sentence.end), index)
         for index, sentence in enumerate(audit.sentences)
     ]
     claims = [
-        (Span(check.claim.start, check.claim.end), index)
+        (TextSpan(check.claim.start, check.claim.end), index)
         for index, check in enumerate(iteration.claims)
         if check.claim.start is not None and check.claim.end is not None
     ]
@@ -210,9 +210,9 @@ def _layers(
 class _Cover:
     """Which spans of a layer lie over a place, asked for at growing places."""
 
-    def __init__(self, layer: Iterable[tuple[Span, int]]) -> None:
+    def __init__(self, layer: Iterable[tuple[TextSpan, int]]) -> None:
         self._waiting = sorted(layer, reverse=True)
-        self._open: list[tuple[Span, int]] = []
+        self._open: list[tuple[TextSpan, int]] = []
 
     def at(self, place: int) -> list[int]:
         """Return the names of the spans over ``place``, in the order of their beginning."""
@@ -242,7 +242,7 @@ _FACTS: tuple[FactKind, ...] = ("marked", "figure", "conflict", "absent")
 otherwise; what it lacks."""
 
 
-def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
+def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[TextSpan, int]]:
     """Yield where the answer has what the evidence contradicts, and the figures and quotations that
     it lacks.
 
@@ -254,22 +254,24 @@ def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
     if check.verdict in ("contradicted", "unsupported"):
         # words that only lie beside a contradiction are part of it
         kind = CONFLICT if any(each.evidence_text for each in check.contradictions) else ABSENT
-        yield from ((Span(offset + start, offset + end), kind) for start, end in check.uncovered)
+        yield from (
+            (TextSpan(offset + start, offset + end), kind) for start, end in check.uncovered
+        )
     for each in check.contradictions:
-        span = Span(offset + each.claim_start, offset + each.claim_end)
+        span = TextSpan(offset + each.claim_start, offset + each.claim_end)
         if span.start < span.end and answer[span.start : span.end] == each.claim_text:
             yield span, CONFLICT if each.evidence_text else ABSENT
     for figure in check.figures:
-        span = Span(offset + figure.claim_start, offset + figure.claim_end)
+        span = TextSpan(offset + figure.claim_start, offset + figure.claim_end)
         if span.start < span.end and answer[span.start : span.end] == figure.claim_text:
             yield span, FIGURE
     for words in check.marked:
-        span = Span(offset + words.claim_start, offset + words.claim_end)
+        span = TextSpan(offset + words.claim_start, offset + words.claim_end)
         if span.start < span.end and answer[span.start : span.end] == words.claim_text:
             yield span, MARKED
 
 
-def count_facts(pieces: Iterable[Piece], kind: FactKind) -> int:
+def count_facts(pieces: Iterable[AnswerPiece], kind: FactKind) -> int:
     """Return how many places of an answer are a fact of this kind; one may be cut into several
     pieces.
     """
@@ -277,7 +279,7 @@ def count_facts(pieces: Iterable[Piece], kind: FactKind) -> int:
 
 
 def evidence_pieces(
-    text: str, bearings: Sequence[Bearing], instructions: Sequence[Span] = ()
+    text: str, bearings: Sequence[Bearing], instructions: Sequence[TextSpan] = ()
 ) -> Iterator[EvidencePiece]:
     """Yield the text of a chunk cut where claims bear on it or it gives orders; the spans must lie
     inside it.

@@ -51,7 +51,7 @@ _LINK_END = re.compile(
 )
 
 
-class Block(TypedDict):
+class MarkupBlock(TypedDict):
     """One block; ``parent`` is the place of the block around it, -1 outermost. ``number`` is an
     ordered item's.
     """
@@ -76,7 +76,7 @@ class Markup(NamedTuple):
     within each other.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[MarkupBlock, ...]
     leaves: tuple[tuple[Range, int], ...]
     hidden: tuple[Range, ...]
     styles: tuple[tuple[Range, Style], ...]
@@ -88,8 +88,8 @@ def find_markup(text: str) -> Markup | None:
     """
     if not _MAYBE.search(text):
         return None
-    reader = _Reader(text)
-    reader.read(list(_lines(text)), -1, 0)
+    reader = _BlockReader(text)
+    reader.read_blocks(list(_line_ranges(text)), -1, 0)
     if (
         not reader.hidden
         and not reader.styles
@@ -104,7 +104,7 @@ def find_markup(text: str) -> Markup | None:
     )
 
 
-def _lines(text: str) -> Iterator[Range]:
+def _line_ranges(text: str) -> Iterator[Range]:
     """Yield the lines without their ends; only a line feed ends one, since other code counts lines
     by it.
     """
@@ -114,25 +114,25 @@ def _lines(text: str) -> Iterator[Range]:
         start += len(line) + 1
 
 
-class _Reader:
+class _BlockReader:
     """Finds blocks line by line, then styles within each leaf."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.blocks: list[Block] = []
+        self.blocks: list[MarkupBlock] = []
         self.leaves: list[tuple[Range, int]] = []
         self.hidden: list[Range] = []
         self.styles: list[tuple[Range, Style]] = []
         self._levels: list[int] = []
 
-    def read(self, lines: Sequence[Range], parent: int, depth: int) -> None:
+    def read_blocks(self, lines: Sequence[Range], parent: int, depth: int) -> None:
         """Read the blocks of some lines, each without the markup of the blocks around it."""
         at = 0
         paragraph: list[Range] = []
 
         def flush() -> None:
             if paragraph:
-                self._leaf("p", parent, [self._stripped(line) for line in paragraph])
+                self._leaf("p", parent, [self._strip_line(line) for line in paragraph])
                 paragraph.clear()
 
         while at < len(lines):
@@ -167,7 +167,7 @@ class _Reader:
         words = self.text[line.start : line.end]
         if found := _FENCE.match(words):
             flush()
-            return self._fenced(lines, at, parent, found)
+            return self._read_fence(lines, at, parent, found)
         if _RULE.match(words):
             flush()
             self._add("hr", parent)
@@ -197,7 +197,7 @@ class _Reader:
         self.blocks.append({"tag": tag, "parent": parent})
         return len(self.blocks) - 1
 
-    def _stripped(self, line: Range) -> Range:
+    def _strip_line(self, line: Range) -> Range:
         words = self.text[line.start : line.end]
         return Range(line.start + len(words) - len(words.lstrip(" \t")), line.end)
 
@@ -227,7 +227,9 @@ class _Reader:
         tags: dict[int, Tag] = {3: "h3", 4: "h4", 5: "h5"}
         self._leaf(tags.get(_FIRST_HEADING - 1 + len(self._levels), "h6"), parent, [words])
 
-    def _fenced(self, lines: Sequence[Range], at: int, parent: int, found: re.Match[str]) -> int:
+    def _read_fence(
+        self, lines: Sequence[Range], at: int, parent: int, found: re.Match[str]
+    ) -> int:
         end = at + 1
         closing = re.compile(rf"[ ]{{0,3}}{re.escape(found[1][0])}{{{len(found[1])},}}[ \t]*$")
         while end < len(lines) and not closing.match(self.text[lines[end].start : lines[end].end]):
@@ -248,7 +250,7 @@ class _Reader:
             if not found:
                 break
             inner.append(Range(found.end(), line.end))
-        self.read(inner, self._add("quote", parent), depth + 1)
+        self.read_blocks(inner, self._add("quote", parent), depth + 1)
         return len(inner)
 
     def _item_at(self, line: Range) -> re.Match[str] | None:
@@ -273,7 +275,7 @@ class _Reader:
             here = self._add("li", place)
             if item[3]:
                 self.blocks[here]["number"] = int(item[3])
-            self.read(inside, here, depth + 1)
+            self.read_blocks(inside, here, depth + 1)
             at += taken
             following = at
             while following < len(lines) and not self._words(lines[following]):
@@ -304,7 +306,7 @@ class _Reader:
                 continue
             deep = len(words) - len(words.lstrip(" \t"))
             below = deep > indent + 1
-            if not below and (blank or self._begins(lines, end)):
+            if not below and (blank or self._is_block_start(lines, end)):
                 break
             if blank:
                 # the blank line parts two paragraphs of the item
@@ -320,7 +322,7 @@ class _Reader:
             end -= 1
         return inside, end - at
 
-    def _begins(self, lines: Sequence[Range], at: int) -> bool:
+    def _is_block_start(self, lines: Sequence[Range], at: int) -> bool:
         words = self.text[lines[at].start : lines[at].end]
         patterns = (_FENCE, _RULE, _HEADING, _QUOTE, _ITEM)
         return any(pattern.match(words) for pattern in patterns) or self._table_at(lines, at)
@@ -373,7 +375,7 @@ class _Reader:
         return found
 
 
-class _Run:
+class _DelimiterRun:
     """A run of stars or underscores that may open or close emphasis."""
 
     def __init__(self, char: str, start: int, end: int, *, opens: bool, closes: bool) -> None:
@@ -408,7 +410,7 @@ class _Inline:
         self.words = words
         self.hidden: list[Range] = []
         self.styles: list[tuple[Range, Style]] = []
-        self._runs: list[_Run] = []
+        self._runs: list[_DelimiterRun] = []
         self._scan()
         self._emphasise()
 
@@ -427,7 +429,7 @@ class _Inline:
             elif char == "`":
                 at = self._code(at, fences)
             elif char in "*_":
-                at = self._run(at)
+                at = self._read_run(at)
             elif char == "[":
                 brackets.append(at)
                 at += 1
@@ -450,7 +452,7 @@ class _Inline:
         self.styles.append((Range(end, closing), "code"))
         return closing + end - at
 
-    def _run(self, at: int) -> int:
+    def _read_run(self, at: int) -> int:
         char, end = self.words[at], at
         while end < len(self.words) and self.words[end] == char:
             end += 1
@@ -462,7 +464,7 @@ class _Inline:
         if char == "_":
             left, right = left and not before.isalnum(), right and not after.isalnum()
         if (left or right) and end - at <= 3:
-            self._runs.append(_Run(char, at, end, opens=left, closes=right))
+            self._runs.append(_DelimiterRun(char, at, end, opens=left, closes=right))
         return end
 
     def _link(self, opened: int, closed: int) -> int:
@@ -478,7 +480,7 @@ class _Inline:
         return found.end()
 
     def _emphasise(self) -> None:
-        waiting: list[_Run] = []
+        waiting: list[_DelimiterRun] = []
         for run in self._runs:
             while run.closes and run.length:
                 lowest = max(0, len(waiting) - _LOOK_BACK)
@@ -500,7 +502,7 @@ class _Inline:
             if run.opens and run.length:
                 waiting.append(run)
 
-    def _pair(self, opener: _Run, closer: _Run, width: int) -> None:
+    def _pair(self, opener: _DelimiterRun, closer: _DelimiterRun, width: int) -> None:
         self.styles.append((Range(opener.end, closer.start), "strong" if width == 2 else "em"))
         self.hidden += [
             Range(opener.end - width, opener.end),

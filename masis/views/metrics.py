@@ -12,7 +12,7 @@ from masis.audit.measures.metrics import Bin, Distribution, Measure, Period, Rat
 from masis.views.numbers import NOTHING, day, in_unit, percent
 
 
-class Spread(NamedTuple):
+class MetricSpread(NamedTuple):
     """A metric whose distribution is shown: what it is, its unit, and what is counted in each bin.
 
     ``limit`` is what 95% should stay under.
@@ -24,19 +24,19 @@ class Spread(NamedTuple):
     limit: float | None = None
 
 
-SPREADS: dict[Measure, Spread] = {
-    "critic_ms": Spread("Critic time per answer", "ms", "answers", 15_000),
-    "reviser_ms": Spread("Reviser time per revision", "ms", "revisions", 15_000),
-    "iteration_ms": Spread("Time per iteration", "ms", "iterations", 35_000),
-    "loop_ms": Spread("Time per audit", "ms", "audits", 90_000),
-    "iterations": Spread("Iterations per audit", ""),
-    "improvement_delta": Spread("Change in quality per revision", "", "revisions"),
-    "improvement_percentage": Spread("Improvement per audit", "%"),
-    "issues": Spread("Issues per answer", "", "answers"),
-    "claims": Spread("Claims per draft", ""),
-    "confidence": Spread("Confidence in the answer", ""),
-    "tokens": Spread("Tokens per audit", ""),
-    "cost_usd": Spread("Cost per audit", "USD"),
+SPREADS: dict[Measure, MetricSpread] = {
+    "critic_ms": MetricSpread("Critic time per answer", "ms", "answers", 15_000),
+    "reviser_ms": MetricSpread("Reviser time per revision", "ms", "revisions", 15_000),
+    "iteration_ms": MetricSpread("Time per iteration", "ms", "iterations", 35_000),
+    "loop_ms": MetricSpread("Time per audit", "ms", "audits", 90_000),
+    "iterations": MetricSpread("Iterations per audit", ""),
+    "improvement_delta": MetricSpread("Change in quality per revision", "", "revisions"),
+    "improvement_percentage": MetricSpread("Improvement per audit", "%"),
+    "issues": MetricSpread("Issues per answer", "", "answers"),
+    "claims": MetricSpread("Claims per draft", ""),
+    "confidence": MetricSpread("Confidence in the answer", ""),
+    "tokens": MetricSpread("Tokens per audit", ""),
+    "cost_usd": MetricSpread("Cost per audit", "USD"),
 }
 """The distributions of REQ-CRITIC-OBS-001, with the limits of REQ-CRITIC-NFR-001 to -004, and a few
 more.
@@ -107,7 +107,7 @@ RATES: dict[Rate, RateWords] = {
 }
 
 
-class Share(NamedTuple):
+class RateShare(NamedTuple):
     """A rate with its base."""
 
     share: float | None
@@ -129,11 +129,11 @@ class Share(NamedTuple):
         )
 
 
-def share_of(rates: Rates, rate: Rate) -> Share:
+def share_of(rates: Rates, rate: Rate) -> RateShare:
     """Return one rate of some runs with its base: the runs for which it is known."""
     words = RATES[rate]
     share, base = getattr(rates, words.field), getattr(rates, words.base)
-    return Share(share, round((share or 0) * base), base)
+    return RateShare(share, round((share or 0) * base), base)
 
 
 def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[dict[str, Any]]:

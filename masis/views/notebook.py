@@ -16,7 +16,7 @@ from masis.schema.audit import Issue
 from masis.schema.explain import kind_of
 from masis.schema.run import Iteration, Run
 from masis.schema.screening import Screening
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.views.markdown import drawable
 from masis.views.numbers import score_text
 from masis.views.scores import values
@@ -49,9 +49,9 @@ def html(shown: Run | Screening) -> str:
     Raises InputError for anything else.
     """
     if isinstance(shown, Run):
-        return drawable(_run(shown))
+        return drawable(_run_html(shown))
     if isinstance(shown, Screening):
-        return drawable(_screening(shown))
+        return drawable(_screening_html(shown))
     raise InputError(f"a {type(shown).__name__} has no view", hint="Give a Run or a Screening.")
 
 
@@ -93,33 +93,37 @@ class _Mark(NamedTuple):
     word: Word
 
 
-def _run(run: Run) -> str:
+def _run_html(run: Run) -> str:
     original, revised = run.original, run.revised
     state = "needs review" if run.needs_review else "auto-accepted"
     head = (
-        f"<b>{_short(run.case_id)}</b> &middot; {state} &middot; "
+        f"<b>{_short_html(run.case_id)}</b> &middot; {state} &middot; "
         f"{run.total_iterations} iteration{'' if run.total_iterations == 1 else 's'}"
     )
     reasons = "".join(
-        f"<li>{_short(reason.message)}</li>" for reason in run.review_reasons[:_ISSUES_SHOWN]
+        f"<li>{_short_html(reason.message)}</li>" for reason in run.review_reasons[:_ISSUES_SHOWN]
     )
     parts = [f"<div>{head}</div>", f"<ul>{reasons}</ul>" if reasons else ""]
     if run.termination_reason == "no_answer":
         parts.append("<p>There was no answer to audit.</p>")
     elif original is None:
-        parts.append(f"<p>No iteration was finished: {_short(run.termination_reason)}.</p>")
+        parts.append(f"<p>No iteration was finished: {_short_html(run.termination_reason)}.</p>")
     else:
-        parts += [_score_table(original, revised), _answer(original), _issues(original.issues)]
+        parts += [
+            _score_table(original, revised),
+            _answer_html(original),
+            _issue_table(original.issues),
+        ]
     if revised is not None:
         suggested = "suggested by the audit" if run.best else "not better than the original"
         title = (
             f"Revision {revised.iteration_number}, {suggested},"
-            f" {counted(len(revised.issues), 'issue')}"
+            f" {count_noun(len(revised.issues), 'issue')}"
         )
         parts.append(
-            f"<details><summary>{title}</summary>{_answer(revised, _OF_REVISION)}</details>"
+            f"<details><summary>{title}</summary>{_answer_html(revised, _OF_REVISION)}</details>"
         )
-    return _framed(parts)
+    return _frame_html(parts)
 
 
 def _score_table(original: Iteration, revised: Iteration | None) -> str:
@@ -132,7 +136,7 @@ def _score_table(original: Iteration, revised: Iteration | None) -> str:
     return f"<table><tr><th></th>{names}</tr>{cells}</table>"
 
 
-def _answer(iteration: Iteration, part: int = 1) -> str:
+def _answer_html(iteration: Iteration, part: int = 1) -> str:
     answer, most = iteration.answer, _ANSWER_SHOWN // part
     marks = [
         _Mark(check.claim.start, check.claim.end, verdict_word(check))
@@ -159,12 +163,12 @@ def _answer(iteration: Iteration, part: int = 1) -> str:
         for each in references
         if each.status == "invalid"
     ]
-    shown = _marked(answer[:most], marks, _MARKS_SHOWN // part)
+    shown = _mark_text(answer[:most], marks, _MARKS_SHOWN // part)
     cut = f"<i>… {len(answer) - most:,} more characters</i>" if len(answer) > most else ""
     return f'<div style="white-space:pre-wrap;margin:.6em 0;line-height:1.5">{shown}{cut}</div>'
 
 
-def _marked(text: str, marks: Iterable[_Mark], most: int) -> str:
+def _mark_text(text: str, marks: Iterable[_Mark], most: int) -> str:
     """The text with marks; of marks that overlap the innermost (the one that begins last) shows."""
     words: list[Word | None] = [None] * len(text)
     for mark in sorted(marks, key=lambda each: (each.start, -each.end)):
@@ -190,11 +194,11 @@ def _mark(text: str, word: Word | None) -> str:
     )
 
 
-def _issues(issues: Sequence[Issue]) -> str:
+def _issue_table(issues: Sequence[Issue]) -> str:
     if not issues:
         return "<p>No issues found.</p>"
     rows = "".join(
-        f"<tr><td>{each.severity}</td><td>{_short(each.description)}</td><td>{_short(each.suggestion)}</td></tr>"
+        f"<tr><td>{each.severity}</td><td>{_short_html(each.description)}</td><td>{_short_html(each.suggestion)}</td></tr>"
         for each in issues[:_ISSUES_SHOWN]
     )
     more = (
@@ -205,20 +209,22 @@ def _issues(issues: Sequence[Issue]) -> str:
     return f"<table><tr><th>severity</th><th>issue</th><th>suggestion</th></tr>{rows}</table>{more}"
 
 
-def _screening(screening: Screening) -> str:
+def _screening_html(screening: Screening) -> str:
     rows = "".join(
-        f"<tr><td>{_short(each.abstract_id)}</td><td>{each.recommendation.replace('_', ' ')}</td>"
+        f"<tr><td>{_short_html(each.abstract_id)}</td><td>{each.recommendation.replace('_', ' ')}</td>"
         f"<td>{score_text(each.quality)}</td>"
-        f"<td>{_short(each.study_type or 'unknown')}</td></tr>"
+        f"<td>{_short_html(each.study_type or 'unknown')}</td></tr>"
         for each in screening.grades[:_GRADES_SHOWN]
     )
     hidden = len(screening.grades) - _GRADES_SHOWN
     more = f"<p>and {hidden:,} more abstracts</p>" if hidden > 0 else ""
-    reasons = "".join(f"<li>{_short(reason)}</li>" for reason in screening.reasons[:_ISSUES_SHOWN])
-    return _framed(
+    reasons = "".join(
+        f"<li>{_short_html(reason)}</li>" for reason in screening.reasons[:_ISSUES_SHOWN]
+    )
+    return _frame_html(
         [
             (
-                f"<div><b>{_short(screening.question)}</b> &middot;"
+                f"<div><b>{_short_html(screening.question)}</b> &middot;"
                 f" {screening.outcome.replace('_', ' ')}</div>"
             ),
             f"<div>{len(screening.kept)} of {len(screening.grades)} abstracts kept</div>",
@@ -233,11 +239,11 @@ def _screening(screening: Screening) -> str:
     )
 
 
-def _short(text: str) -> str:
-    return escape(shortened(text, _TEXT_SHOWN))
+def _short_html(text: str) -> str:
+    return escape(shorten(text, _TEXT_SHOWN))
 
 
-def _framed(parts: Iterable[str]) -> str:
+def _frame_html(parts: Iterable[str]) -> str:
     whole = f'<div class="masis">{"".join(parts)}</div>'
     assert len(whole.encode()) < MOST_BYTES
     return whole

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from masis.schema.case import Case
 from masis.schema.review import CaseState, LogEntry
 from masis.schema.run import Run
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.views import scores
 from masis.views.answer import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
 from masis.views.comparison import changed_settings
@@ -36,14 +36,14 @@ _TEMPLATES = Environment(
 )
 _TEMPLATES.globals |= {
     "model_words": model_words,
-    "counted": counted,
+    "counted": count_noun,
     "entry_word": entry_word,
     "moment": moment,
     "score_text": score_text,
 }
 
 
-class Reported(NamedTuple):
+class ReportSubject(NamedTuple):
     """What a report is about: a case, one of its runs, the decision that stands, and its log,
     newest first.
     """
@@ -56,7 +56,7 @@ class Reported(NamedTuple):
     history: Sequence[LogEntry] = ()
 
 
-def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") -> str:
+def case_report(shown: ReportSubject, head: tuple[int, str] | None, index: str = "") -> str:
     """Return the report of a case as HTML.
 
     ``head`` is the log's length and last digest, so that the report can be held against the log
@@ -67,11 +67,11 @@ def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") 
     page = _TEMPLATES.get_template("report.html").render(
         case=case,
         digest=case.digest(),
-        state=_stands(shown),
+        state=_status_word(shown),
         standing=shown.decision,
         run=run,
         stopped=STOPPED[run.termination_reason] if run else "",
-        flags=_flag_words(shown),
+        flags=_flags_shown(shown),
         iterations=_answer_views(case, run),
         plain=unaudited_answer_view(case, ""),
         table=scores.score_frame(run, "text") if run and run.iterations else None,
@@ -86,12 +86,12 @@ def case_report(shown: Reported, head: tuple[int, str] | None, index: str = "") 
 
 
 def report_index(
-    rows: Sequence[tuple[str, Reported]], described: Iterable[str], head: tuple[int, str]
+    rows: Sequence[tuple[str, ReportSubject]], described: Iterable[str], head: tuple[int, str]
 ) -> str:
     """Return the page that lists reports by the names of their files; ``described`` says how they
     were chosen.
     """
-    states = Counter(_stands(each) for _, each in rows)
+    states = Counter(_status_word(each) for _, each in rows)
     page = _TEMPLATES.get_template("report_index.html").render(
         rows=[_index_row(name, each) for name, each in rows],
         states=states.most_common(),
@@ -108,7 +108,7 @@ def report_name(case_id: str) -> str:
     return f"audit-{re.sub(r'[^A-Za-z0-9]+', '-', case_id).strip('-')[:80] or 'case'}.html"
 
 
-def _stands(shown: Reported) -> Word:
+def _status_word(shown: ReportSubject) -> Word:
     """Return where a case stands, in the words of the queue."""
     return (
         STANDING[standing(shown.run)]
@@ -117,21 +117,21 @@ def _stands(shown: Reported) -> Word:
     )
 
 
-def _flag_words(shown: Reported) -> list[Any]:
+def _flags_shown(shown: ReportSubject) -> list[Any]:
     return [word for flag, word in FLAG.items() if flag in shown.flags]
 
 
-def _index_row(name: str, shown: Reported) -> dict[str, Any]:
+def _index_row(name: str, shown: ReportSubject) -> dict[str, Any]:
     run = shown.run
     return {
         "name": name,
         "id": shown.case.id,
         "query": shown.case.query,
-        "state": _stands(shown),
+        "state": _status_word(shown),
         "quality": run.quality if run else None,
         "revised_quality": run.revised_quality if run else None,
         "run": run is not None,
-        "flags": _flag_words(shown),
+        "flags": _flags_shown(shown),
         "reasons": [each.message for each in run.review_reasons] if run else [],
         "standing": shown.decision,
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from masis.schema.screening import Flow, Round, Ruling
-from masis.schema.wording import counted
-from masis.views.markdown import escaped
+from masis.schema.wording import count_noun
+from masis.views.markdown import escape_markdown
 from masis.views.screening import SUFFICIENCY
 
 
@@ -41,7 +41,7 @@ def rules_text(each: Round) -> str:
 
 def studies_text(ruling: Ruling) -> str:
     """Say how many independent studies are kept, and whether they are too few for a verdict."""
-    kept = counted(ruling.studies, "independent study", "independent studies")
+    kept = count_noun(ruling.studies, "independent study", "independent studies")
     if ruling.too_few:
         return f"{kept} kept, too few"
     return f"{kept} kept" + (", one of them enough alone" if ruling.enough_alone else "")
@@ -58,14 +58,19 @@ def flow_frame(flow: Flow) -> pd.DataFrame:
         (
             "Identified",
             flow.identified,
-            _left("Duplicates removed", flow.duplicates, "No duplicates"),
+            _left_out_text("Duplicates removed", flow.duplicates, "No duplicates"),
             [],
         ),
-        ("Screened", flow.screened, _left("Excluded", excluded, "Nothing excluded"), reasons),
+        (
+            "Screened",
+            flow.screened,
+            _left_out_text("Excluded", excluded, "Nothing excluded"),
+            reasons,
+        ),
         (
             "Not excluded",
             flow.screened - excluded,
-            _left("Undecided", flow.undecided, "Nothing undecided"),
+            _left_out_text("Undecided", flow.undecided, "Nothing undecided"),
             undecided if flow.undecided else [],
         ),
         ("Kept", flow.kept, "", []),
@@ -74,12 +79,14 @@ def flow_frame(flow: Flow) -> pd.DataFrame:
         [
             name,
             f"**{count:,}**",
-            " · ".join([title, *(f"{number:,} {escaped(reason)}" for reason, number in left)]),
+            " · ".join(
+                [title, *(f"{number:,} {escape_markdown(reason)}" for reason, number in left)]
+            ),
         ]
         for name, count, title, left in steps
     ]
     return pd.DataFrame(rows, columns=["Step", "Abstracts", "Removed here"])
 
 
-def _left(title: str, count: int, nothing: str) -> str:
+def _left_out_text(title: str, count: int, nothing: str) -> str:
     return f"{title} ({count:,})" if count else nothing

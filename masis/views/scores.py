@@ -9,8 +9,8 @@ import pandas as pd
 
 from masis.schema.audit import FiredRule, Measurement, Score
 from masis.schema.run import Iteration, Run
-from masis.schema.wording import counted
-from masis.views.markdown import escaped
+from masis.schema.wording import count_noun
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import score_text
 from masis.views.words import SCORE, Word
 
@@ -24,7 +24,7 @@ WEIGHTS = {
 }
 
 
-class Cell(NamedTuple):
+class ScoreCell(NamedTuple):
     """A score in one iteration, with its change since the one before and the rules that bent it, in
     a word each.
     """
@@ -52,12 +52,12 @@ class Cell(NamedTuple):
             [
                 score_text(self.value),
                 *change,
-                *(f":orange-badge[{escaped(rule)}]" for rule in self.bent),
+                *(f":orange-badge[{escape_markdown(rule)}]" for rule in self.bent),
             ]
         )
 
 
-class Origin(NamedTuple):
+class ScoreOrigin(NamedTuple):
     """How one score came about: ``steps`` are sums a person can follow, ``measurements`` what went
     into it.
     """
@@ -83,12 +83,12 @@ def values(iteration: Iteration) -> dict[str, float | None]:
     }
 
 
-def score_cells(run: Run) -> dict[str, list[Cell]]:
+def score_cells(run: Run) -> dict[str, list[ScoreCell]]:
     """Return every score of a run, by name, iteration by iteration."""
     by_iteration = [
         (iteration, values(iteration), _by_name(iteration)) for iteration in run.iterations
     ]
-    found: dict[str, list[Cell]] = {}
+    found: dict[str, list[ScoreCell]] = {}
     for name in SCORE:
         before: float | None = None
         cells = found[name] = []
@@ -96,7 +96,7 @@ def score_cells(run: Run) -> dict[str, list[Cell]]:
             value = scores[name]
             delta = None if value is None or before is None else value - before
             moved = delta if delta is not None and abs(delta) >= SMALLEST_DELTA else None
-            cells.append(Cell(value, moved, _bent(name, iteration, stored.get(name))))
+            cells.append(ScoreCell(value, moved, _rule_texts(name, iteration, stored.get(name))))
             before = value
     return found
 
@@ -134,7 +134,7 @@ def changing_rules(iteration: Iteration) -> list[str]:
     ]
 
 
-def _bent(name: str, iteration: Iteration, score: Score | None) -> list[str]:
+def _rule_texts(name: str, iteration: Iteration, score: Score | None) -> list[str]:
     """Return the rules that changed a score, and how far samples lie apart, as short as a table
     cell needs.
     """
@@ -144,10 +144,10 @@ def _bent(name: str, iteration: Iteration, score: Score | None) -> list[str]:
     if score is None:
         return []
     apart = [f"± {score.spread / 2:.2f}"] if score.spread else []
-    return [*apart, *(_short(rule) for rule in score.rules if rule.rule != "weighted_mean")]
+    return [*apart, *(_short_rule(rule) for rule in score.rules if rule.rule != "weighted_mean")]
 
 
-def _short(rule: FiredRule) -> str:
+def _short_rule(rule: FiredRule) -> str:
     if rule.rule == "citation_penalty" and rule.before and rule.after is not None:
         return f"× {rule.after / rule.before:.2g}"
     if rule.rule.endswith("_cap") and rule.after is not None:
@@ -155,7 +155,7 @@ def _short(rule: FiredRule) -> str:
     return rule.rule.replace("_", " ")
 
 
-def origins(run: Run, index: int) -> list[Origin]:
+def origins(run: Run, index: int) -> list[ScoreOrigin]:
     """Return how each score of iteration ``index`` (from 0) came about."""
     iteration = run.iterations[index]
     stored, scores = _by_name(iteration), values(iteration)
@@ -171,30 +171,30 @@ def origins(run: Run, index: int) -> list[Origin]:
         unmoved = _unbent(score) if scores[name] is not None else _why_unscored(name, iteration)
         measurements = score.measurements if score else ()
         found.append(
-            Origin(word, scores[name], [*_samples(score), *steps] or [unmoved], measurements)
+            ScoreOrigin(word, scores[name], [*_samples(score), *steps] or [unmoved], measurements)
         )
     return found
 
 
-def origin_frame(found: Sequence[Origin]) -> pd.DataFrame:
+def origin_frame(found: Sequence[ScoreOrigin]) -> pd.DataFrame:
     """Return how scores came about, as Markdown cells."""
     rows = [
         [
-            f"**{each.word.text}** {escaped(each.word.meaning)}",
+            f"**{each.word.text}** {escape_markdown(each.word.meaning)}",
             score_text(each.value),
-            escaped("; ".join(each.steps)),
+            escape_markdown("; ".join(each.steps)),
         ]
         for each in found
     ]
     return pd.DataFrame(rows, columns=["Score", "Value", "How it came about"])
 
 
-def measured_frame(found: Sequence[Origin]) -> pd.DataFrame:
+def measured_frame(found: Sequence[ScoreOrigin]) -> pd.DataFrame:
     """Return the quantities that went into scores, as Markdown cells."""
     rows = [
         [
             origin.word.text,
-            *(escaped(text) for text in (each.name, score_text(each.value), each.meaning)),
+            *(escape_markdown(text) for text in (each.name, score_text(each.value), each.meaning)),
         ]
         for origin in found
         for each in origin.measurements
@@ -277,7 +277,7 @@ def _penalty_for(iteration: Iteration) -> str:
     audit = iteration.citation_audit
     invalid, uncited = len(audit.invalid_citations), len(audit.uncited_claims)
     causes = [
-        *([counted(invalid, "fabricated reference")] if invalid else []),
-        *([counted(uncited, "uncited sentence")] if uncited else []),
+        *([count_noun(invalid, "fabricated reference")] if invalid else []),
+        *([count_noun(uncited, "uncited sentence")] if uncited else []),
     ]
     return f"for {' and '.join(causes)}" if causes else "by the citation penalty"

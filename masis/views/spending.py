@@ -7,21 +7,21 @@ from collections.abc import Iterable
 from masis.schema.audit import Escalation
 from masis.schema.calls import ModelCall, Usage
 from masis.schema.run import Event, Run
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.views.numbers import cost_text, dollars
 from masis.views.words import model_words
 
 
-def spent(usage: Usage) -> str:
+def usage_text(usage: Usage) -> str:
     """Say what calls took, as in ``12 calls, 34,120 tokens (40% from a cache), $0.12``."""
     words = []
     if usage.calls or not (usage.cached_calls or usage.replayed_calls):
-        words += [counted(usage.calls, "call"), _tokens(usage)]
+        words += [count_noun(usage.calls, "call"), _token_text(usage)]
         if usage.tries > usage.calls:
-            words.insert(1, counted(usage.tries - usage.calls, "retry", "retries"))
+            words.insert(1, count_noun(usage.tries - usage.calls, "retry", "retries"))
     words += unpaid(usage)
     if usage.repaired:
-        words.append(f"{counted(usage.repaired, 'reply', 'replies')} repaired")
+        words.append(f"{count_noun(usage.repaired, 'reply', 'replies')} repaired")
     if usage.calls or not words:
         words.append(cost_text(usage.cost_usd))
     return ", ".join(words)
@@ -31,18 +31,18 @@ def unpaid(usage: Usage) -> list[str]:
     """Say what was answered without a model, which took no tokens: from the cache, from recorded
     replies.
     """
-    from_cache = f"{counted(usage.cached_calls, 'reply', 'replies')} from the cache, unpaid"
+    from_cache = f"{count_noun(usage.cached_calls, 'reply', 'replies')} from the cache, unpaid"
     return [
         *([from_cache] if usage.cached_calls else []),
         *(
-            [counted(usage.replayed_calls, "recorded reply", "recorded replies")]
+            [count_noun(usage.replayed_calls, "recorded reply", "recorded replies")]
             if usage.replayed_calls
             else []
         ),
     ]
 
 
-def _tokens(usage: Usage) -> str:
+def _token_text(usage: Usage) -> str:
     tokens = usage.prompt_tokens + usage.completion_tokens
     if not usage.cached_tokens:
         return f"{tokens:,} tokens"
@@ -59,9 +59,9 @@ def spent_so_far(events: Iterable[Event]) -> str:
         return ""
     usage = Usage.of(ModelCall.model_construct(**call) for call in calls)
     return (
-        f"{spent(usage)}; no model was called"
+        f"{usage_text(usage)}; no model was called"
         if usage.replayed_calls and not usage.calls
-        else spent(usage)
+        else usage_text(usage)
     )
 
 
@@ -69,22 +69,24 @@ def spent_by_role(run: Run) -> list[str]:
     """Return what each role took, the whole run first; empty where no model was asked."""
     if not run.calls:
         return []
-    roles = [f"{role.capitalize()}: {spent(usage)}" for role, usage in run.usage_by_role().items()]
-    return [f"{spent(run.usage)}.", *roles]
+    roles = [
+        f"{role.capitalize()}: {usage_text(usage)}" for role, usage in run.usage_by_role().items()
+    ]
+    return [f"{usage_text(run.usage)}.", *roles]
 
 
-def escalated(found: Escalation) -> str:
+def escalation_text(found: Escalation) -> str:
     """Say what two verifiers in a row did: ``Offline settled 5 of 8 claims; openai:gpt-4o decided 3
     (1 call).``
     """
     whole = found.settled + found.escalated
-    words = f"The offline checks settled {found.settled:,} of {counted(whole, 'claim')}"
+    words = f"The offline checks settled {found.settled:,} of {count_noun(whole, 'claim')}"
     if not found.escalated:
         words += f"; {model_words(found.second)} was not asked."
     else:
-        calls = f" ({counted(found.calls, 'call')})" if found.calls else ""
+        calls = f" ({count_noun(found.calls, 'call')})" if found.calls else ""
         words += f"; {model_words(found.second)} decided the other {found.escalated:,}{calls}."
     if found.calls_saved:
         cost = "" if found.cost_saved_usd is None else f", about {dollars(found.cost_saved_usd)}"
-        words += f" Saved: {counted(found.calls_saved, 'call')}{cost}."
+        words += f" Saved: {count_noun(found.calls_saved, 'call')}{cost}."
     return words

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from masis.audit.acceptance import RULE_VERSION
 from masis.schema.run import Iteration, Run
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.settings import OFFLINE
 from masis.views.numbers import score_text
-from masis.views.spending import escalated, spent_by_role
+from masis.views.spending import escalation_text, spent_by_role
 from masis.views.words import REASON, STOPPED, model_words
 
 OFFLINE_SAYS = (
@@ -40,8 +40,8 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
         else critique.critique_reasoning
     )
     rows = [
-        StoryRow("Suggested" if run.best else "Chosen", [chosen(run)]),
-        StoryRow("Ended", [ended(run)]),
+        StoryRow("Suggested" if run.best else "Chosen", [final_answer_text(run)]),
+        StoryRow("Ended", [end_text(run)]),
         (
             StoryRow("Acceptance", [earlier_rule(run)])
             if run.acceptance.rule != RULE_VERSION
@@ -50,7 +50,7 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
         StoryRow("Checks passed", checks_passed(run)) if not run.needs_review else None,
         StoryRow("Judged by", [judges(run)]),
         StoryRow("Exam", [f"{exam[:1].upper()}{exam[1:]}."]) if exam else None,
-        StoryRow("Claims decided", [escalated(run.escalation)]) if run.escalation else None,
+        StoryRow("Claims decided", [escalation_text(run.escalation)]) if run.escalation else None,
         StoryRow("Verifier file", verifier_files(run)) if run.versions.local_models else None,
         StoryRow("Spent", spent_by_role(run)) if run.calls else None,
         (
@@ -155,7 +155,7 @@ def nothing_found(iteration: Iteration) -> str:
     if undecided := sum(
         check.verdict in ("unverifiable", "unscored") for check in iteration.claims
     ):
-        claims = f"{undecided} of {counted(len(iteration.claims), 'claim')}"
+        claims = f"{undecided} of {count_noun(len(iteration.claims), 'claim')}"
         return f"No issues found by the {checks}, which could not confirm {claims}."
     return (
         f"No issues found by the {checks}: every checked sentence is cited, and its evidence"
@@ -163,7 +163,7 @@ def nothing_found(iteration: Iteration) -> str:
     )
 
 
-def chosen(run: Run) -> str:
+def final_answer_text(run: Run) -> str:
     """Say which iteration's answer is the final one, and why."""
     best = run.best_iteration
     if best is None:
@@ -195,7 +195,7 @@ def chosen(run: Run) -> str:
     )
 
 
-def ended(run: Run) -> str:
+def end_text(run: Run) -> str:
     """Say why the loop went no further; after a single iteration, why nothing was revised."""
     if len(run.iterations) == 1 and run.termination_reason == "no_issues":
         return (
@@ -211,7 +211,7 @@ def ended(run: Run) -> str:
         why = f" {last.changes_explanation}" if last and last.changes_explanation else ""
         return f"After 1 iteration: the reviser was asked for a revision and changed nothing.{why}"
     return (
-        f"After {counted(len(run.iterations), 'iteration')}, because"
+        f"After {count_noun(len(run.iterations), 'iteration')}, because"
         f" {STOPPED[run.termination_reason]}."
     )
 

@@ -74,33 +74,37 @@ def runs_to_pandas(
     return frame if index is None else frame.set_axis(pd.Index(labels), axis="index")
 
 
-def _columns(*names: str, **others: str | Getter) -> dict[str, Getter]:
+def _table_columns_by_path(*names: str, **others: str | Getter) -> dict[str, Getter]:
     """Return how columns are read: as fields of the same name, by a path, which may end at None, or
     by a function.
     """
     every: dict[str, str | Getter] = {**dict(zip(names, names, strict=True)), **others}
     return {
-        name: partial(_at, how.split(".")) if isinstance(how, str) else how
+        name: partial(_value_of_path, how.split(".")) if isinstance(how, str) else how
         for name, how in every.items()
     }
 
 
-def _at(path: Sequence[str], record: Any) -> Any:
+def _value_of_path(path: Sequence[str], record: Any) -> Any:
     for name in path:
         record = None if record is None else getattr(record, name)
     return record
 
 
 _RUN = {
-    **_columns("case_id", standing=standing, headline=lambda run: headline(run).text, run_id="id"),
-    **_columns("quality", "revised_quality", confidence="original.critique.confidence"),
-    **_columns(worst_severity=lambda run: _worst_severity(run.original)),
-    **_columns(
+    **_table_columns_by_path(
+        "case_id", standing=standing, headline=lambda run: headline(run).text, run_id="id"
+    ),
+    **_table_columns_by_path(
+        "quality", "revised_quality", confidence="original.critique.confidence"
+    ),
+    **_table_columns_by_path(worst_severity=lambda run: _worst_severity(run.original)),
+    **_table_columns_by_path(
         overall="original.evaluation.overall_score", faithfulness="original.evaluation.faithfulness"
     ),
-    **_columns(iterations="total_iterations"),
-    **_columns("improvement_percentage", "termination_reason", "needs_review"),
-    **_columns(
+    **_table_columns_by_path(iterations="total_iterations"),
+    **_table_columns_by_path("improvement_percentage", "termination_reason", "needs_review"),
+    **_table_columns_by_path(
         review_reasons=lambda run: " ".join(reason.code for reason in run.review_reasons),
         claims=lambda run: len(run.original.claims) if run.original else 0,
         supported_claims=lambda run: (
@@ -116,30 +120,34 @@ _RUN = {
         seconds=lambda run: sum(sum(each.step_ms.values()) for each in run.iterations) / 1000,
         cost_usd="usage.cost_usd",
     ),
-    **_columns("final_answer"),
+    **_table_columns_by_path("final_answer"),
 }
 _ITERATION = {
-    **_columns(
+    **_table_columns_by_path(
         quality="quality_score",
         confidence="critique.confidence",
         overall="evaluation.overall_score",
     ),
-    **_columns("improvement_delta"),
-    **_columns(
+    **_table_columns_by_path("improvement_delta"),
+    **_table_columns_by_path(
         invalid_citations=lambda iteration: len(iteration.citation_audit.invalid_citations),
         uncited_claims=lambda iteration: len(iteration.citation_audit.uncited_claims),
         claims=lambda iteration: len(iteration.claims),
         issues=lambda iteration: len(iteration.issues),
     ),
-    **_columns("answer"),
+    **_table_columns_by_path("answer"),
 }
 _CLAIM = {
-    **_columns(start="claim.start", end="claim.end", text="claim.text"),
-    **_columns("verdict", "support", "confidence", sources=lambda check: " ".join(check.sources)),
-    **_columns("judged_by"),
+    **_table_columns_by_path(start="claim.start", end="claim.end", text="claim.text"),
+    **_table_columns_by_path(
+        "verdict", "support", "confidence", sources=lambda check: " ".join(check.sources)
+    ),
+    **_table_columns_by_path("judged_by"),
 }
-_CITATION = _columns("start", "end", "text", "reference", "evidence_id", "status", "resolved_by")
-_ISSUE = _columns(
+_CITATION = _table_columns_by_path(
+    "start", "end", "text", "reference", "evidence_id", "status", "resolved_by"
+)
+_ISSUE = _table_columns_by_path(
     "start", "end", "source", "type", "rule", "severity", "description", "reason", "suggestion"
 )
 _FIGURES = {
@@ -154,7 +162,7 @@ def _worst_severity(original: Iteration | None) -> Severity | None:
     return min(severities, key=get_args(Severity).index, default=None)
 
 
-class _Table(NamedTuple):
+class _RunTable(NamedTuple):
     """A table of what stands in the iterations of runs: its columns, and what of an iteration is a
     row.
     """
@@ -173,8 +181,8 @@ class _Table(NamedTuple):
 
 
 _TABLES = {
-    "iterations": _Table(_ITERATION, lambda iteration: (iteration,)),
-    "claims": _Table(_CLAIM, lambda iteration: iteration.claims),
-    "citations": _Table(_CITATION, lambda iteration: iteration.citation_audit.citations),
-    "issues": _Table(_ISSUE, lambda iteration: iteration.issues),
+    "iterations": _RunTable(_ITERATION, lambda iteration: (iteration,)),
+    "claims": _RunTable(_CLAIM, lambda iteration: iteration.claims),
+    "citations": _RunTable(_CITATION, lambda iteration: iteration.citation_audit.citations),
+    "issues": _RunTable(_ISSUE, lambda iteration: iteration.issues),
 }

@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from masis.schema.audit import Citation, ClaimCheck, ReferenceCheck, ResolvedBy
 from masis.schema.run import Iteration
-from masis.schema.wording import figures_not_in_evidence, shortened, words_marked
+from masis.schema.wording import figures_not_in_evidence, shorten, words_marked
 from masis.settings import OFFLINE
 from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_word
 
@@ -91,7 +91,7 @@ def references(iteration: Iteration, marks: dict[int, str]) -> list[ReferenceDat
 
 def _reference_says(citation: Citation, check: ReferenceCheck | None) -> list[str]:
     if citation.evidence_id is None:
-        return [f"No evidence of this case has the id “{shortened(citation.reference, 80)}”."]
+        return [f"No evidence of this case has the id “{shorten(citation.reference, 80)}”."]
     says = (
         [RESOLVED[citation.resolved_by].format(id=citation.evidence_id)]
         if citation.resolved_by
@@ -116,7 +116,7 @@ def claims(iteration: Iteration) -> list[ClaimData]:
 
 def _claim(check: ClaimCheck) -> ClaimData:
     data: ClaimData = {
-        "text": shortened(check.claim.text, LONGEST_CLAIM),
+        "text": shorten(check.claim.text, LONGEST_CLAIM),
         "label": label(verdict_word(check)),
         "says": list(_claim_says(check)),
         "by": "" if check.judged_by == OFFLINE else model_words(check.judged_by),
@@ -147,18 +147,18 @@ def _claim_says(check: ClaimCheck) -> list[str]:
     if check.steps:
         says.append(_sentence(check.steps))
     if check.claim.statement:
-        says.insert(0, f"Read as “{shortened(check.claim.statement, LONGEST_CLAIM)}”")
+        says.insert(0, f"Read as “{shorten(check.claim.statement, LONGEST_CLAIM)}”")
     missing = [
         text for start, end in check.uncovered if (text := check.claim.text[start:end].strip())
     ]
     if missing and not check.issue and check.verdict in ("partial", "unsupported"):
         says.append(
             "Not found in any evidence: "
-            + ", ".join(f"“{shortened(words, 80)}”" for words in missing[:4])
+            + ", ".join(f"“{shorten(words, 80)}”" for words in missing[:4])
             + "."
         )
     return list(dict.fromkeys(says))
 
 
 def _sentence(text: str) -> str:
-    return shortened(text[:1].upper() + text[1:], LONGEST_CLAIM)
+    return shorten(text[:1].upper() + text[1:], LONGEST_CLAIM)

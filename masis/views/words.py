@@ -164,7 +164,9 @@ LESSER = Word(
 """Stands in place of ``STANDING["nothing_found"]`` where the answer has a lesser issue."""
 
 
-def stands(standing: Standing, state: CaseState, severity: Severity | None) -> tuple[Word, str]:
+def status_label(
+    standing: Standing, state: CaseState, severity: Severity | None
+) -> tuple[Word, str]:
     """Return where a case stands, and what that leaves open: what was decided, or that a rule
     accepted it ("" else).
 

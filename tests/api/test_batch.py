@@ -16,7 +16,7 @@ import pytest
 
 import masis
 from masis.api import batch
-from masis.api.batch import Budget, Done, Job, NotAudited, audit_in_threads
+from masis.api.batch import BatchItem, Budget, ItemResult, OverBudget, audit_in_threads
 from masis.errors import InputError
 from masis.schema.calls import Usage
 from masis.settings import ROLES, Settings
@@ -44,14 +44,14 @@ class Spent(Budget):
         self._spent, self._ended = 10.0, 1
 
 
-def done_of(**told: Any) -> list[Done]:
-    return list(audit_in_threads((Job(n, case) for n, case in enumerate(CASES)), **told))
+def done_of(**told: Any) -> list[ItemResult]:
+    return list(audit_in_threads((BatchItem(n, case) for n, case in enumerate(CASES)), **told))
 
 
 def test_results_come_in_the_order_of_the_cases_whichever_ends_first() -> None:
     first_may_end = threading.Event()
 
-    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+    def audit(job: BatchItem, cancelled: Callable[[], bool]) -> masis.Run:
         if job.number == 0:
             assert first_may_end.wait(20)
         elif job.number == 3:
@@ -65,7 +65,7 @@ def test_no_further_audit_begins_after_a_stop() -> None:
     begun: list[int] = []
     stop, full = threading.Event(), threading.Barrier(4, timeout=20)
 
-    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+    def audit(job: BatchItem, cancelled: Callable[[], bool]) -> masis.Run:
         begun.append(job.number)
         full.wait()
         stop.set()
@@ -79,14 +79,14 @@ def test_what_is_broken_off_is_cancelled_and_no_more_cases_are_taken() -> None:
     taken: list[int] = []
     ended = threading.Event()
 
-    def jobs() -> Iterator[Job]:
+    def jobs() -> Iterator[BatchItem]:
         for n, case in enumerate(CASES):
             taken.append(n)
             if n == 2:
                 raise KeyboardInterrupt
-            yield Job(n, case)
+            yield BatchItem(n, case)
 
-    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+    def audit(job: BatchItem, cancelled: Callable[[], bool]) -> masis.Run:
         try:
             while not cancelled():
                 time.sleep(0.01)
@@ -103,7 +103,7 @@ def test_what_is_broken_off_is_cancelled_and_no_more_cases_are_taken() -> None:
 def test_audits_that_could_pass_the_limit_wait_for_the_cost_of_those_under_way() -> None:
     most, under_way, lock = 0, 0, threading.Lock()
 
-    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
+    def audit(job: BatchItem, cancelled: Callable[[], bool]) -> masis.Run:
         nonlocal most, under_way
         with lock:
             under_way += 1
@@ -116,7 +116,7 @@ def test_audits_that_could_pass_the_limit_wait_for_the_cost_of_those_under_way()
     # 10 are spent: 2 may begin at 10 dollars each
     done = done_of(audit=audit, at_once=4, budget=Spent(31.0))
     assert most == 4  # once the first have shown that they cost less
-    assert not any(isinstance(each.outcome, NotAudited) for each in done)
+    assert not any(isinstance(each.outcome, OverBudget) for each in done)
 
 
 def priced(server: ModelServer) -> masis.Settings:
@@ -133,7 +133,7 @@ def priced(server: ModelServer) -> masis.Settings:
 def test_what_was_spent_before_makes_no_single_audit_dearer() -> None:
     budget, audits = Budget(Settings(), 5.0, spent=2.6), 0
     while budget.begin(case("a")):
-        budget.ended(Usage(calls=1, cost_usd=0.01))
+        budget.record(Usage(calls=1, cost_usd=0.01))
         audits += 1
     assert audits == pytest.approx(240, abs=1)
 
@@ -188,7 +188,7 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begun: list[str] = []
-    begin = batch.begun
+    begin = batch.audit_events
 
     def counted(case: masis.Case, *rest: Any) -> Any:
         begun.append(case.id)
@@ -198,7 +198,7 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
         yield from cases(2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(batch, "begun", counted)
+    monkeypatch.setattr(batch, "audit_events", counted)
     found = masis.audit_many(interrupted(), masis.Settings(max_iterations=1), concurrency=1)
     assert [run.case_id for run in found] == ["case-0", "case-1"]
     assert begun == ["case-0", "case-1"]

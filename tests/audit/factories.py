@@ -115,7 +115,9 @@ def verdict(
     audit: CitationAudit | None = None, issues: tuple[Issue, ...] = (), **changes: Any
 ) -> Critique:
     """A critique after the rules."""
-    return critique.ruled(judgement(**changes), audit or citations(), issues, JUDGED_BY)
+    return critique.apply_critique_rules(
+        judgement(**changes), audit or citations(), issues, JUDGED_BY
+    )
 
 
 def iteration(

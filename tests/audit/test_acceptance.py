@@ -58,7 +58,7 @@ def case_of(**changes: Any) -> Case:
     )
 
 
-def assessed(**changes: Any) -> acceptance.Assessment:
+def assessed(**changes: Any) -> acceptance.Acceptability:
     about = {
         name: changes.pop(name) for name in ("evidence", "screening", "answer") if name in changes
     }
@@ -264,7 +264,9 @@ def test_a_contradicted_claim_that_the_critic_is_content_with_is_a_disagreement(
 
 
 def test_rules_that_criticise_by_the_verifiers_verdicts_do_not_disagree_with_it() -> None:
-    offline = critique.ruled(factories.judgement(confidence=0.9), citations(), (), JUDGED_BY_RULES)
+    offline = critique.apply_critique_rules(
+        factories.judgement(confidence=0.9), citations(), (), JUDGED_BY_RULES
+    )
     assert "disagreement" not in codes(claims=(check("contradicted", 0.1),), critique=offline)
 
 
@@ -515,7 +517,7 @@ def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
 )
 def test_an_answer_that_can_be_stored_and_audited_passes_as_it_is(answer: str) -> None:
     assert (
-        PydanticValidator().validated(revision(answer), context(answer=ANSWER)).revised_answer
+        PydanticValidator().validate(revision(answer), context(answer=ANSWER)).revised_answer
         == answer
     )
 
@@ -541,21 +543,21 @@ def test_an_answer_that_can_be_stored_and_audited_passes_as_it_is(answer: str) -
 )
 def test_what_can_not_leave_is_refused_with_the_reason(answer: str, why: str) -> None:
     with pytest.raises(InvalidRevision, match=why) as raised:
-        PydanticValidator().validated(revision(answer), context(answer=ANSWER))
+        PydanticValidator().validate(revision(answer), context(answer=ANSWER))
     assert raised.value.code == "CRITIC-ERR-006"
 
 
 def test_what_the_answer_before_had_is_the_audits_to_find() -> None:
     before = "A \x00 stands here [] and here [chunk_1 and {"
-    found = PydanticValidator().validated(revision(before + " more"), context(answer=before))
+    found = PydanticValidator().validate(revision(before + " more"), context(answer=before))
     assert found.revised_answer == before + " more"
     with pytest.raises(InvalidRevision):
-        PydanticValidator().validated(revision(before + " \x00"), context(answer=before))
+        PydanticValidator().validate(revision(before + " \x00"), context(answer=before))
 
 
 def test_the_reason_quotes_nothing_of_the_answer() -> None:
     with pytest.raises(InvalidRevision) as raised:
-        PydanticValidator().validated(revision("SECRET \x00"), context())
+        PydanticValidator().validate(revision("SECRET \x00"), context())
     assert "SECRET" not in str(raised.value)
 
 
@@ -566,13 +568,13 @@ def test_the_reason_quotes_nothing_of_the_answer() -> None:
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 def test_a_reviser_that_hands_over_no_revision_is_refused(given: Any) -> None:
     with pytest.raises(InvalidRevision, match="out of form"):
-        PydanticValidator().validated(given, context())
+        PydanticValidator().validate(given, context())
 
 
 @given(st.text(max_size=200))
 def test_any_text_passes_or_is_refused_and_is_never_changed(text: str) -> None:
     try:
-        found = PydanticValidator().validated(revision(text), context(answer=ANSWER))
+        found = PydanticValidator().validate(revision(text), context(answer=ANSWER))
     except InvalidRevision:
         return
     assert found.revised_answer == text
@@ -596,7 +598,7 @@ def test_every_improved_answer_passes_the_validator_and_nothing_else_does() -> N
     class Listening(PydanticValidator):
         def validated(self, revision: Revision, context: Any) -> Revision:
             seen.append(revision.revised_answer)
-            return super().validated(revision, context)
+            return super().validate(revision, context)
 
     run = run_with(GOOD, GOOD + " More.", validator=Listening())
     assert seen == [GOOD, GOOD + " More."]
@@ -658,6 +660,6 @@ def test_an_unknown_validator_is_named_with_the_nearest_before_anything_is_done(
 
 
 def test_the_default_needs_no_look_at_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    output_validation.chosen.cache_clear()
+    output_validation.validator_named.cache_clear()
     monkeypatch.setattr(output_validation, "entry_points", lambda **_: pytest.fail("looked"))
-    assert output_validation.chosen("pydantic").name == "pydantic"
+    assert output_validation.validator_named("pydantic").name == "pydantic"

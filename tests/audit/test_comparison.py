@@ -44,7 +44,7 @@ def test_a_fold_that_is_added_to_the_table_applies_everywhere(
 ) -> None:
     def colours(text: str) -> object:
         return (
-            comparison.Edit(at, at + 6, "color")
+            comparison.FoldEdit(at, at + 6, "color")
             for at in range(len(text))
             if text.startswith("colour", at)
         )

@@ -18,10 +18,10 @@ import pytest
 from masis.audit.control import concurrency
 from masis.audit.control.concurrency import (
     AUDITS_THAT_WAIT,
-    awaited,
     run_concurrently,
-    settled,
     start_audit,
+    wait_for_coroutine,
+    wait_for_future,
 )
 from masis.errors import StepError
 from tests.waiting import run_at_once, until
@@ -59,7 +59,7 @@ def test_a_signal_that_another_thread_took_ends_the_main_threads_wait() -> None:
     began = time.monotonic()
     try:
         with pytest.raises(Interrupted):
-            settled(future)
+            wait_for_future(future)
     finally:
         over.set()
         thread.join()
@@ -70,10 +70,10 @@ def test_what_the_work_raises_is_raised_to_whoever_waits() -> None:
     future: Future[int] = Future()
     future.set_exception(TimeoutError("the work's own"))
     with pytest.raises(TimeoutError, match="the work's own"):
-        settled(future)
+        wait_for_future(future)
     given: list[int] = []
     late: Future[int] = Future()
-    waiter = threading.Thread(target=lambda: given.append(settled(late)))
+    waiter = threading.Thread(target=lambda: given.append(wait_for_future(late)))
     waiter.start()
     late.set_result(7)
     waiter.join()
@@ -95,12 +95,12 @@ def test_audits_that_are_awaited_wait_for_their_turn_and_keep_their_own_context(
     names = ["bad", *map(str, range(2 * AUDITS_THAT_WAIT))]
     futures = [start_audit(partial(work, name), waits=True) for name in names]
     until(lambda: len(under_way) == AUDITS_THAT_WAIT, "all threads are taken")
-    assert settled(start_audit(lambda: "computed", waits=False)) == "computed"
+    assert wait_for_future(start_audit(lambda: "computed", waits=False)) == "computed"
     assert len(under_way) == AUDITS_THAT_WAIT
     gate.set()
-    assert [settled(future) for future in futures[1:]] == names[1:]
+    assert [wait_for_future(future) for future in futures[1:]] == names[1:]
     with pytest.raises(KeyError, match="bad"):
-        settled(futures[0])
+        wait_for_future(futures[0])
     assert place.get() == "nowhere"
 
 
@@ -110,12 +110,12 @@ def test_what_a_coroutine_raises_reaches_the_work_that_waits() -> None:
         raise StepError("the server is gone")
 
     with pytest.raises(StepError, match="the server is gone"):
-        awaited(fails())
+        wait_for_coroutine(fails())
 
 
 def test_tasks_side_by_side_return_their_errors() -> None:
     def task(number: int) -> int:
-        awaited(asyncio.sleep(0.3))
+        wait_for_coroutine(asyncio.sleep(0.3))
         if number == 2:
             raise StepError("two")
         return number
@@ -147,7 +147,7 @@ def test_threads_that_ask_for_the_loop_at_once_before_there_is_one_get_the_same(
 
     def ask() -> None:
         asking.wait(20)
-        awaited(here())
+        wait_for_coroutine(here())
 
     threads = [threading.Thread(target=ask) for _ in range(askers)]
     run_at_once(threads)
@@ -161,11 +161,15 @@ def test_threads_that_ask_for_the_loop_at_once_before_there_is_one_get_the_same(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_a_loop_of_its_own() -> None:
-    settled(start_audit(lambda: awaited(asyncio.sleep(0)), waits=True))
+    wait_for_future(start_audit(lambda: wait_for_coroutine(asyncio.sleep(0)), waits=True))
     child = os.fork()
     if child == 0:
         try:
-            os._exit(settled(start_audit(lambda: awaited(asyncio.sleep(0, 7)), waits=True)))
+            os._exit(
+                wait_for_future(
+                    start_audit(lambda: wait_for_coroutine(asyncio.sleep(0, 7)), waits=True)
+                )
+            )
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -15,7 +15,7 @@ from masis.audit import critique, evaluation, loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import Objection
 from masis.audit.evaluation import EvaluationJudgement
-from masis.audit.measures.scores import capped, multiplied, normalised
+from masis.audit.measures.scores import cap_score, multiply_score, normalise_score
 from masis.audit.sampling import SAMPLE, Sample, SampledCritic, SampledEvaluator
 from masis.errors import CriticFailed
 from masis.observers.observation import run_to_completion
@@ -34,7 +34,9 @@ GENEROUS = EvaluationJudgement(0.95, 0.95, 0.95, 0.95, 0.95)
 
 
 def evaluated(audit: CitationAudit, judged: Any = GENEROUS, **critique: Any) -> Evaluation:
-    return evaluation.ruled(judged, audit, verdict(audit, **critique), Settings(), JUDGED_BY)
+    return evaluation.apply_evaluation_rules(
+        judged, audit, verdict(audit, **critique), Settings(), JUDGED_BY
+    )
 
 
 @pytest.mark.spec("MASIS-EVAL-P5", "MASIS-EVAL-LOWEST")
@@ -121,21 +123,24 @@ def test_a_clamp_that_fired_is_on_the_record() -> None:
 def test_both_scales_mean_the_same_and_what_is_out_of_range_is_clamped(
     given_value: float, kept: float
 ) -> None:
-    assert normalised("confidence", given_value).value == pytest.approx(kept)
+    assert normalise_score("confidence", given_value).value == pytest.approx(kept)
 
 
 @pytest.mark.parametrize(
     "nonsense", [None, "high", math.nan, math.inf, -math.inf, 10**400, True, [], {}]
 )
 def test_what_is_no_finite_number_is_unscored_and_never_zero(nonsense: object) -> None:
-    score = normalised("confidence", nonsense)
+    score = normalise_score("confidence", nonsense)
     assert score.value is None
     assert score.raw is None
 
 
 def test_every_rule_that_changed_a_score_is_recorded() -> None:
-    score = capped(
-        normalised("faithfulness", 95), 0.4, rule="hallucination_cap", why="fabricated reference"
+    score = cap_score(
+        normalise_score("faithfulness", 95),
+        0.4,
+        rule="hallucination_cap",
+        why="fabricated reference",
     )
     assert [(rule.rule, rule.before, rule.after) for rule in score.rules] == [
         ("percentage", 95, 0.95),
@@ -145,20 +150,20 @@ def test_every_rule_that_changed_a_score_is_recorded() -> None:
 
 
 def test_a_cap_above_the_score_leaves_no_trace() -> None:
-    assert capped(normalised("faithfulness", 0.2), 0.4, rule="cap", why="").rules == ()
+    assert cap_score(normalise_score("faithfulness", 0.2), 0.4, rule="cap", why="").rules == ()
 
 
 def test_an_unscored_score_stays_unscored_whatever_follows() -> None:
-    score = normalised("confidence", "high")
+    score = normalise_score("confidence", "high")
     assert (
-        capped(multiplied(score, 0.5, rule="penalty", why=""), 0.4, rule="cap", why="").value
+        cap_score(multiply_score(score, 0.5, rule="penalty", why=""), 0.4, rule="cap", why="").value
         is None
     )
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True) | st.integers())
 def test_a_score_is_within_0_and_1_or_absent(number: float) -> None:
-    value = normalised("x", number).value
+    value = normalise_score("x", number).value
     assert value is None or 0.0 <= value <= 1.0
 
 
@@ -217,7 +222,9 @@ def test_a_hallucination_follows_from_the_issues_whoever_raised_them(
     raised = (issue("low", type="ambiguity"), issue(severity, type=type_, source=source))
     assert verdict(issues=raised).hallucination_detected is found
     assert verdict(issues=raised, hallucination_detected=True).hallucination_detected is True
-    failed = critique.ruled(Unscored(reason="timeout"), citations(), raised, JUDGED_BY)
+    failed = critique.apply_critique_rules(
+        Unscored(reason="timeout"), citations(), raised, JUDGED_BY
+    )
     assert failed.hallucination_detected is found
 
 
@@ -230,7 +237,9 @@ def test_a_retry_follows_from_serious_issues_and_the_critics_own_word_can_only_a
     assert verdict(issues=raised).needs_retry is major
     assert verdict(issues=raised, needs_retry=True).needs_retry is True
     assert (
-        critique.ruled(Unscored(reason="timeout"), citations(), raised, JUDGED_BY).needs_retry
+        critique.apply_critique_rules(
+            Unscored(reason="timeout"), citations(), raised, JUDGED_BY
+        ).needs_retry
         is major
     )
 
@@ -242,7 +251,7 @@ def test_chunks_that_disagree_are_no_hallucination() -> None:
 
 
 def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None:
-    found = critique.ruled(
+    found = critique.apply_critique_rules(
         Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY
     )
     assert found.unscored is not None
@@ -261,7 +270,9 @@ def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None
 )
 def test_major_issues_are_critical_or_high(severity: str, major: bool) -> None:
     assert (
-        critique.ruled(judgement(), citations(), (issue(severity),), JUDGED_BY).has_major_issues
+        critique.apply_critique_rules(
+            judgement(), citations(), (issue(severity),), JUDGED_BY
+        ).has_major_issues
         is major
     )
 

@@ -32,7 +32,7 @@ SETTINGS = Settings()
 
 
 def test_a_fabricated_reference_is_critical_and_comes_first() -> None:
-    found = issues.merged(
+    found = issues.merge_issues(
         audit_citations(ANSWER, EVIDENCE), (check("unsupported", 0.1),), (), SETTINGS
     )
     assert [(issue.id, issue.rule, issue.severity) for issue in found] == [
@@ -46,7 +46,7 @@ def test_a_fabricated_reference_is_critical_and_comes_first() -> None:
 @pytest.mark.spec("REQ-CRITIC-005")
 def test_every_issue_says_what_why_and_what_to_do() -> None:
     point = MissingPoint(description="It was painted.", evidence_id="chunk_2")
-    for issue in issues.merged(
+    for issue in issues.merge_issues(
         audit_citations(ANSWER, EVIDENCE), (check("contradicted", 0.1),), (point,), SETTINGS
     ):
         assert issue.description
@@ -55,7 +55,9 @@ def test_every_issue_says_what_why_and_what_to_do() -> None:
 
 
 def test_a_partly_supported_claim_is_not_called_unsupported_and_not_to_be_removed() -> None:
-    (found,) = issues.merged(audit_citations("", EVIDENCE), (check("partial", 0.5),), (), SETTINGS)
+    (found,) = issues.merge_issues(
+        audit_citations("", EVIDENCE), (check("partial", 0.5),), (), SETTINGS
+    )
     assert found.rule == "partly_supported_claim"
     assert found.description.startswith("Supported only in part: ")
     assert found.reason == "The evidence supports part of this claim, not all of it."
@@ -64,7 +66,7 @@ def test_a_partly_supported_claim_is_not_called_unsupported_and_not_to_be_remove
 
 def test_a_claim_that_nobody_judged_is_not_accused_and_not_revised() -> None:
     unjudged = check("unscored", None, issue=None, unscored=Unscored(reason="the server timed out"))
-    (found,) = issues.merged(audit_citations("", EVIDENCE), (unjudged,), (), SETTINGS)
+    (found,) = issues.merge_issues(audit_citations("", EVIDENCE), (unjudged,), (), SETTINGS)
     assert (found.type, found.rule) == ("missing_info", "unscored_claim")
     assert found.description == "Not judged: “The bridge is long.”"
     assert found.reason == "There is no verdict on this claim. That doesn't mean it's wrong."
@@ -89,7 +91,7 @@ LENGTH = "The bridge is 90 metres long. It opened in 1931."
 def test_words_that_the_evidence_denies_are_at_least_a_serious_issue_whatever_the_critic_calls_it(
     given: Severity, kept: Severity
 ) -> None:
-    (found,) = issues.raised([objected(given)], LENGTH, ()).issues
+    (found,) = issues.raise_critic_issues([objected(given)], LENGTH, ()).issues
     assert found.severity == kept
 
 
@@ -100,13 +102,18 @@ def test_words_without_ground_that_a_claim_shows_to_be_denied_are_a_serious_issu
     denied = check(
         "contradicted", 0.0, claim=Claim(text="The bridge is 90 metres long.", start=0, end=29)
     )
-    before = issues.merged(audit_citations(LENGTH, EVIDENCE), (denied,), (), SETTINGS)
+    before = issues.merge_issues(audit_citations(LENGTH, EVIDENCE), (denied,), (), SETTINGS)
     told = [objected("low", type_), objected("low", type_, quote="It opened in 1931.")]
-    assert [issue.severity for issue in issues.raised(told, LENGTH, before).issues] == [
+    assert [
+        issue.severity for issue in issues.raise_critic_issues(told, LENGTH, before).issues
+    ] == [
         "high",
         "low",
     ]
-    assert [issue.severity for issue in issues.raised(told, LENGTH, ()).issues] == ["low", "low"]
+    assert [issue.severity for issue in issues.raise_critic_issues(told, LENGTH, ()).issues] == [
+        "low",
+        "low",
+    ]
 
 
 def test_a_contradiction_that_quotes_no_words_of_the_answer_keeps_its_severity_and_so_does_any_other_issue() -> (
@@ -117,13 +124,13 @@ def test_a_contradiction_that_quotes_no_words_of_the_answer_keeps_its_severity_a
         objected("medium", quote="80 metres"),
         objected("low", "ambiguity"),
     ]
-    assert [issue.severity for issue in issues.raised(told, LENGTH, ()).issues] == [
+    assert [issue.severity for issue in issues.raise_critic_issues(told, LENGTH, ()).issues] == [
         "medium",
         "medium",
         "low",
     ]
     conflict = objected("medium")._replace(rule="source_conflict")
-    assert issues.raised([conflict], LENGTH, ()).issues[0].severity == "medium"
+    assert issues.raise_critic_issues([conflict], LENGTH, ()).issues[0].severity == "medium"
 
 
 @pytest.mark.spec("REQ-CRITIC-003")
@@ -145,7 +152,7 @@ def test_strictness_hides_lesser_claims_and_never_a_fabricated_reference() -> No
 
     def rules(strictness: str) -> list[str]:
         settings = Settings(strictness=strictness)
-        found = issues.merged(audit_citations(ANSWER, EVIDENCE), weak, (), settings)
+        found = issues.merge_issues(audit_citations(ANSWER, EVIDENCE), weak, (), settings)
         return [
             issue.severity
             for issue in found
@@ -164,11 +171,12 @@ def test_each_check_can_be_switched_off() -> None:
 
     def rules(**options: bool) -> set[str]:
         return {
-            issue.rule for issue in issues.merged(citations(), checks, missing, Settings(**options))
+            issue.rule
+            for issue in issues.merge_issues(citations(), checks, missing, Settings(**options))
         }
 
     assert rules() == {"unsupported_claim", "contradicted_claim", "missing_information"}
-    merged = issues.merged(citations(), checks, missing, Settings())
+    merged = issues.merge_issues(citations(), checks, missing, Settings())
     assert {issue.rule: issue.point for issue in merged if issue.point} == {
         "missing_information": "It was painted."
     }
@@ -182,14 +190,14 @@ def test_a_contradiction_says_what_to_put_instead() -> None:
         kind="number", claim_start=14, claim_end=17, claim_text="120", evidence_id="chunk_1",
         evidence_start=14, evidence_end=17, evidence_text="130", reason="the evidence has 130",
     )  # fmt: skip
-    found = issues.merged(
+    found = issues.merge_issues(
         citations(), (check("contradicted", 0.1, contradictions=(contradiction,)),), (), SETTINGS
     )
     assert found[0].suggestion == "Correct “120”: chunk_1 says “130”."
     in_source = contradiction.model_copy(
         update={"kind": "source", "evidence_text": "Minutes (Judge Ash)."}
     )
-    found = issues.merged(
+    found = issues.merge_issues(
         citations(), (check("contradicted", 0.1, contradictions=(in_source,)),), (), SETTINGS
     )
     assert (
@@ -201,7 +209,7 @@ def test_a_misattributed_reference_names_the_better_one() -> None:
     reference = ReferenceCheck(
         evidence_id="chunk_1", finding="misattributed", support=0.1, better="chunk_2"
     )
-    found = issues.merged(citations(), (check(references=(reference,)),), (), SETTINGS)
+    found = issues.merge_issues(citations(), (check(references=(reference,)),), (), SETTINGS)
     assert [(issue.rule, issue.severity) for issue in found] == [
         ("misattributed_reference", "high")
     ]
@@ -210,12 +218,12 @@ def test_a_misattributed_reference_names_the_better_one() -> None:
 
 def test_a_quote_of_the_critic_gets_its_place_in_the_answer() -> None:
     objection = Objection("logical", "r", "high", "d", "w", "s", quote="opened  in 1931")
-    found = issues.raised([objection], ANSWER, ())
+    found = issues.raise_critic_issues([objection], ANSWER, ())
     assert ANSWER[found.issues[0].start : found.issues[0].end] == "opened in 1931"
 
 
 def test_a_quote_that_is_not_in_the_answer_is_a_note_and_no_span() -> None:
-    found = issues.raised(
+    found = issues.raise_critic_issues(
         [Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")], ANSWER, ()
     )
     assert found.issues[0].start is None
@@ -225,14 +233,16 @@ def test_a_quote_that_is_not_in_the_answer_is_a_note_and_no_span() -> None:
 def test_an_issue_keeps_its_key_where_the_same_words_keep_the_same_fault() -> None:
     here = check("unsupported", 0.1, claim=Claim(text="It  opened in 1931.", start=0, end=19))
     there = check("unsupported", 0.2, claim=Claim(text="It opened in 1931.", start=40, end=58))
-    first, second = (issues.merged(citations(), (one,), (), SETTINGS)[0] for one in (here, there))
+    first, second = (
+        issues.merge_issues(citations(), (one,), (), SETTINGS)[0] for one in (here, there)
+    )
     assert first.key == second.key
 
 
 def test_an_issue_with_another_unit_or_sign_has_another_key() -> None:
     claims = (Claim(text=f"It draws {value}.") for value in ("5 MW", "5 mW", "−5 MW", "5 MW²"))
     found = [
-        issues.merged(citations(), (check("unsupported", 0.1, claim=one),), (), SETTINGS)[0]
+        issues.merge_issues(citations(), (check("unsupported", 0.1, claim=one),), (), SETTINGS)[0]
         for one in claims
     ]
     assert len({issue.key for issue in found}) == 4
@@ -337,7 +347,7 @@ def test_two_claims_in_the_same_words_keep_a_verdict_each() -> None:
 def test_strictness_filters_by_severity() -> None:
     grades: tuple[Severity, ...] = ("critical", "high", "medium", "low")
     kept = {
-        how: [grade for grade in grades if claims.passes(grade, how)]
+        how: [grade for grade in grades if claims.is_reported(grade, how)]
         for how in get_args(Strictness)
     }
     assert kept == {

@@ -19,7 +19,7 @@ from masis.api import stepwise
 from masis.audit import loop
 from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
-from masis.audit.control.run_control import Place, RunControl
+from masis.audit.control.run_control import RunControl, RunPosition
 from masis.audit.critique import CritiqueJudgement
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.limits import answer_within, evidence_within
@@ -505,7 +505,7 @@ def test_who_stops_a_run_need_not_wait_for_the_reply() -> None:
 
     run = run_to_completion(work, stop_at_critique)
     assert run.termination_reason == "cancelled"
-    assert chosen.control.cancellation.cancelled
+    assert chosen.control.cancellation.is_cancelled
     assert not critic.waited_out
     assert run.usage.calls == 1, "the call that was under way is counted"
 
@@ -543,9 +543,9 @@ def control_at(settings: Settings) -> tuple[RunControl, list[float]]:
 
 def test_no_deadline_runs_while_a_call_waits_for_its_turn_at_a_busy_provider() -> None:
     control, clock = control_at(Settings())
-    with control.budget.queued():
+    with control.budget.pause_while_queued():
         clock[0] += 50
-        with control.budget.queued():
+        with control.budget.pause_while_queued():
             clock[0] += 50
         assert control.budget.left_s() == 15
     clock[0] += 30
@@ -553,7 +553,7 @@ def test_no_deadline_runs_while_a_call_waits_for_its_turn_at_a_busy_provider() -
 
 
 def test_the_step_under_way_is_known_to_its_calls() -> None:
-    seen: list[Place] = []
+    seen: list[RunPosition] = []
 
     class LookingCritic(TellingCritic):
         def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
@@ -561,7 +561,7 @@ def test_the_step_under_way_is_known_to_its_calls() -> None:
             return super().critique(context)
 
     waited(waiting(LookingCritic()))
-    assert seen == [Place("critique", 1)]
+    assert seen == [RunPosition("critique", 1)]
 
 
 # a run cut short between two steps
@@ -675,9 +675,11 @@ class Kept:
             before = self.steps.get(number)
             self.steps[number] = before.with_more(finished) if before else finished
 
-    def progress(self, events: int) -> loop.Progress:
+    def progress(self, events: int) -> loop.AuditProgress:
         under_way = self.steps.get(len(self.iterations) + 1)
-        return loop.Progress(self.draft, tuple(self.iterations.values()), events, steps=under_way)
+        return loop.AuditProgress(
+            self.draft, tuple(self.iterations.values()), events, steps=under_way
+        )
 
 
 def audited_up_to(

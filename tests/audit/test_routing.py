@@ -11,11 +11,11 @@ import pytest
 
 from masis.audit import critique, issues, loop
 from masis.audit.acceptance import assess, fault_probability
-from masis.audit.carried import carried
+from masis.audit.carried import issues_still_open
 from masis.audit.citations import audit_citations
 from masis.audit.control import routing
 from masis.audit.critique import Objection
-from masis.audit.revision import dropped
+from masis.audit.revision import dropped_claims
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Claim, ClaimCheck, Issue, ReferenceCheck
 from masis.schema.base import Unscored
@@ -82,7 +82,7 @@ def test_the_limit_is_1_to_5(limit: int) -> None:
 def test_a_failed_critique_never_counts_as_nothing_found_and_having_nothing_to_judge_is_no_error(
     code: str | None, reason: str
 ) -> None:
-    unscored = critique.ruled(
+    unscored = critique.apply_critique_rules(
         Unscored(reason="refused, or no evidence has text", code=code), citations(), (), JUDGED_BY
     )
     assert routing.stop_reason([iteration(quality=None, critique=unscored)], SETTINGS) == reason
@@ -236,7 +236,7 @@ OLD = f"{LENGTH} {YEAR}"
 
 
 def lost(answer: str, *earlier: Iteration) -> list[str]:
-    return [each.claim.text for each in dropped(earlier or (claimed(OLD),), answer)]
+    return [each.claim.text for each in dropped_claims(earlier or (claimed(OLD),), answer)]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
@@ -293,13 +293,13 @@ def test_claims_in_scripts_without_blanks_are_separated() -> None:
 
 @pytest.mark.spec("REQ-CRITIC-012")
 def test_the_re_audit_raises_it_as_an_issue_that_names_the_evidence() -> None:
-    gone = dropped((claimed(OLD),), LENGTH)
+    gone = dropped_claims((claimed(OLD),), LENGTH)
     gone = tuple(each.model_copy(update={"sources": ("chunk_2",)}) for each in gone)
-    (found,) = issues.merged(citations(), (), (), Settings(), gone)
+    (found,) = issues.merge_issues(citations(), (), (), Settings(), gone)
     assert (found.rule, found.type, found.severity) == ("dropped_content", "missing_info", "medium")
     assert YEAR in found.description
     assert found.evidence_ids == ("chunk_2",)
-    assert issues.merged(citations(), (), (), Settings(strictness="lenient"), gone) == ()
+    assert issues.merge_issues(citations(), (), (), Settings(strictness="lenient"), gone) == ()
 
 
 def test_paraphrases_are_kept_and_what_is_taken_out_is_noticed() -> None:
@@ -321,7 +321,7 @@ def test_paraphrases_are_kept_and_what_is_taken_out_is_noticed() -> None:
 
 def test_a_long_answer_is_compared_in_linear_time() -> None:
     words = "".join(f"Word{number} follows word{number + 1} here. " for number in range(4_000))
-    dropped((claimed(OLD),), words * 2)
+    dropped_claims((claimed(OLD),), words * 2)
 
 
 # An issue is fixed only where what it accused is gone or confirmed; until then it keeps its
@@ -504,7 +504,9 @@ def test_a_contradicted_claim_is_gone_where_the_figure_or_the_negation_changed(
     before = claimed(WRONG, "contradicted", issues=(accused,))
     after = claimed(revised, verdict)
     raised: tuple[Issue, ...] = (accused,) if verdict == "contradicted" else ()
-    found = carried(before, revised, audit_citations(revised, EVIDENCE), after.claims, raised)
+    found = issues_still_open(
+        before, revised, audit_citations(revised, EVIDENCE), after.claims, raised
+    )
     assert [(each.severity, each.quote) for each in found] == (
         [("high", revised)] if open_still else []
     )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from masis.audit.sentences import split_sentences
-from masis.audit.text.quotes import located, located_parts
+from masis.audit.text.quotes import locate_quote, located_parts
 
 
 def pieces(text: str) -> list[str]:
@@ -211,7 +211,7 @@ MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
     ],
 )
 def test_a_careless_copy_is_found_where_the_text_says_it(quote: str, found: str) -> None:
-    place = located(quote, TEXT)
+    place = locate_quote(quote, TEXT)
     assert TEXT[place.start : place.end] == found
 
 
@@ -231,7 +231,7 @@ def test_a_careless_copy_is_found_where_the_text_says_it(quote: str, found: str)
     ],
 )
 def test_what_the_text_does_not_say_is_not_found(quote: str) -> None:
-    assert located(quote, TEXT) is None
+    assert locate_quote(quote, TEXT) is None
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_what_the_text_does_not_say_is_not_found(quote: str) -> None:
     ],
 )
 def test_a_quote_is_found_however_its_text_is_typeset(quote: str, text: str) -> None:
-    place = located(quote, text)
+    place = locate_quote(quote, text)
     assert place is not None
     assert text[place.start : place.end] == text.removeprefix("Then ").rstrip(".'")
 
@@ -289,22 +289,22 @@ def test_a_quote_is_found_however_its_text_is_typeset(quote: str, text: str) -> 
     ],
 )
 def test_a_quote_with_another_value_sign_or_unit_is_not_found(quote: str, text: str) -> None:
-    assert located(quote, text) is None
+    assert locate_quote(quote, text) is None
 
 
 def test_a_quote_may_leave_out_the_markers_that_are_named_and_no_others() -> None:
     quote = "in 2020. It’s said"
-    assert located(quote, TEXT) is None
-    place = located(quote, TEXT, [MARKER])
+    assert locate_quote(quote, TEXT) is None
+    place = locate_quote(quote, TEXT, [MARKER])
     assert TEXT[place.start : place.end] == "in 2020 [chunk_1]. It’s said"
 
 
 def test_a_short_quote_is_the_word_and_not_a_part_of_another() -> None:
-    assert located("he", "the other one said that he left").start == 24
+    assert locate_quote("he", "the other one said that he left").start == 24
 
 
 def test_words_on_both_sides_of_a_marker_stay_two_words() -> None:
-    assert located("ab", "a[1]b", [(1, 4)]) is None
+    assert locate_quote("ab", "a[1]b", [(1, 4)]) is None
 
 
 def test_each_part_of_a_quote_with_dots_has_its_own_place() -> None:
@@ -314,7 +314,7 @@ def test_each_part_of_a_quote_with_dots_has_its_own_place() -> None:
 
 def test_parts_far_from_each_other_are_no_quote() -> None:
     assert (
-        located(
+        locate_quote(
             "the first part ... the second part", f"the first part{' x' * 1000} the second part"
         )
         is None
@@ -330,7 +330,7 @@ NO_FIGURES = st.characters(exclude_categories=["Cs", "Nd", "No"])
     st.text(NO_FIGURES, max_size=60),
 )
 def test_whatever_is_copied_to_the_letter_is_found(before: str, quote: str, behind: str) -> None:
-    place = located(quote, before + quote + behind)
+    place = locate_quote(quote, before + quote + behind)
     if not quote.strip():
         assert place is None
     elif len(quote.strip()) >= 4:
@@ -362,10 +362,10 @@ def test_a_place_lies_within_the_text(quote: str, text: str, spans: list[tuple[i
 def test_a_strange_quote_of_100_000_characters_does_not_stall_the_search(
     quote: str, text: str
 ) -> None:
-    located(quote, text, [(at, at + 1) for at in range(0, 40_000, 5)])
+    locate_quote(quote, text, [(at, at + 1) for at in range(0, 40_000, 5)])
 
 
 def test_a_blank_beside_a_quote_mark_is_no_difference() -> None:
     text = "They ask « why? » and go."
-    place = located('They ask "why?" and go', text)
+    place = locate_quote('They ask "why?" and go', text)
     assert (place.start, place.end) == (0, len(text) - 1)

@@ -156,14 +156,16 @@ def test_a_model_that_finds_every_fault_and_flags_nothing_else_passes(tmp_path: 
 
 def test_a_model_whose_replies_cannot_be_read_does_not_pass(tmp_path: Path) -> None:
     with ModelServer(lambda request: says("I would rather not."), issues="none") as server:
-        result = taken(settings_at(server, tmp_path / "exams.jsonl").updated({"max_retries": 0}))
+        result = taken(
+            settings_at(server, tmp_path / "exams.jsonl").with_values({"max_retries": 0})
+        )
     assert result.accepted.count == 0
     assert not result.passed
     assert "couldn't be read" in result.shortfalls[-1]
 
 
 def audited(server: ModelServer, results: Path, **changes: object) -> Run:
-    return run_audit(SOUND, settings_at(server, results).updated(changes))
+    return run_audit(SOUND, settings_at(server, results).with_values(changes))
 
 
 def test_nothing_is_accepted_before_the_models_have_passed_the_exam(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from masis import Case, Evidence, Run, run_audit, verify_claims
-from masis.bench.metrics import Estimate
-from masis.bench.verifiers import Comparison, compare_verifiers, render_comparison
+from masis.bench.metrics import MetricEstimate
+from masis.bench.verifiers import VerifierComparison, compare_verifiers, render_comparison
 from masis.cli import main
 from masis.errors import SettingsError
 from masis.schema.providers import Price, ProviderSettings
@@ -62,7 +62,7 @@ def nli(tmp_path: Path) -> str:
     return f"local:{save_model(tmp_path / 'nli', WORDS, vocabulary=vocabulary)}"
 
 
-def shares(found: Comparison, at: int = 0) -> dict[str, tuple[float | None, int]]:
+def shares(found: VerifierComparison, at: int = 0) -> dict[str, tuple[float | None, int]]:
     return {share.name: (share.estimate.value, share.of) for share in found.verifiers[at].shares}
 
 
@@ -87,7 +87,7 @@ def test_the_curve_falls_and_agrees_with_the_threshold_in_use(labelled: Path, nl
     confirmed = [point.true_confirmed.value or 0.0 for point in curve]
     assert confirmed == sorted(confirmed, reverse=True)
     (used,) = [point for point in curve if point.threshold == 0.75]
-    assert used.true_confirmed == Estimate(0.6667, None, None)
+    assert used.true_confirmed == MetricEstimate(0.6667, None, None)
     assert used.faulty_accepted.value == 0.5
 
 

@@ -25,7 +25,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(
     open_tab: Callable[..., Tab], tmp_path: Path
 ) -> None:
     with closing(Workbench.open(tmp_path / "team.db")) as workbench:
-        workbench.team.set(ADA, QueuePolicy(reviewers=2))
+        workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
         for case in map(with_copied_figure, demo_cases()):
             if case.id in DIFFERING:
                 workbench.cases.add(ADA, [case])

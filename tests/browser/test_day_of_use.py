@@ -171,7 +171,7 @@ def test_a_day_of_use_meets_no_error_holds_its_memory_and_leaves_the_log_intact(
                     )
                 sampled.append((memory(opened.process.pid), memory(served.pid)))
         assert not errors
-        until(lambda: not bench.store.inbox.unaudited(0), "all are audited", seconds=300)
+        until(lambda: not bench.store.inbox.next_unaudited(0), "all are audited", seconds=300)
         until(lambda: not bench.store.inbox.due(1), "all is delivered")
         logged = opened.logged() + (tmp_path / "server.log").read_text(encoding="utf-8")
     assert not bench.store.inbox.waiting(1)

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from masis.audit.acceptance import drawn_for_spot_check
-from masis.datasets.lake import Origin, audited_row, failed_row, open_lake, write_file
+from masis.datasets.lake import RecordOrigin, audited_row, failed_row, open_lake, write_file
 from masis.schema.review import Decision
 from masis.schema.team import LakeSample, QueuePolicy
 from masis.services import Actor, Workbench
@@ -246,7 +246,7 @@ def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
 
     assert not warned("--format", "runs")
     workbench = Workbench.open(audited)
-    workbench.team.set(Actor(name="Lead"), QueuePolicy(machine="after"))
+    workbench.team.put_in_force(Actor(name="Lead"), QueuePolicy(machine="after"))
     shown = (
         ("--format", "runs"),
         ("--format", "executions"),
@@ -259,7 +259,7 @@ def test_a_file_that_shows_what_a_blind_policy_hides_is_written_with_a_warning(
         ("--format", "labels", "--state", "approved"),
     )
     assert not any(warned(*arguments) for arguments in hidden)
-    workbench.team.set(Actor(name="Lead"), QueuePolicy(reviewers=2))
+    workbench.team.put_in_force(Actor(name="Lead"), QueuePolicy(reviewers=2))
     assert not warned("--format", "runs")
     workbench.close()
 
@@ -332,15 +332,15 @@ def lake(tmp_path: Path) -> Path:
     for number in range(ACCEPTED + WAITING):
         case = a_case(f"case-{number}")
         run = a_run(case, f"run-{number}", needs_review=number >= ACCEPTED)
-        row = audited_row(case, run, Origin(source="answers.jsonl", source_row=number + 1))
+        row = audited_row(case, run, RecordOrigin(source="answers.jsonl", source_row=number + 1))
         rows[str(row["outcome"])].append(row)
-    origin = Origin(source="answers.jsonl", source_row=46)
+    origin = RecordOrigin(source="answers.jsonl", source_row=46)
     rows["failed"] = [
         failed_row(a_case("case-failed"), "the model refused", origin, tries=3),
         failed_row(
             '{"no": "case"}',
             "query: is missing",
-            Origin(source="answers.jsonl", source_row=47),
+            RecordOrigin(source="answers.jsonl", source_row=47),
             tries=0,
         ),
     ]

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from masis.cli.output import Progress
+from masis.cli.output import ProgressBar
 from masis.integrations.dspy import programs
 from masis.services import Workbench
 from masis.settings import Settings
@@ -130,9 +130,11 @@ def test_programs_that_may_hold_texts_of_cases_are_named_and_left(
     at = tmp_path / "programs"
     monkeypatch.setenv("MASIS_PROGRAMS_FOLDER", str(at))
     old = {"made_at": "2020-03-01T10:00:00.000Z", "source": "decisions"}
-    programs.saved(at, a_program(name="ours", **old))
-    programs.saved(at, a_program(name="demos", made_at=old["made_at"]))
-    programs.saved(at, a_program(name="young", **old | {"made_at": "2999-01-01T00:00:00.000Z"}))
+    programs.save_program(at, a_program(name="ours", **old))
+    programs.save_program(at, a_program(name="demos", made_at=old["made_at"]))
+    programs.save_program(
+        at, a_program(name="young", **old | {"made_at": "2999-01-01T00:00:00.000Z"})
+    )
     told = masis("purge", "--dry-run", "--db", audited).stdout
     assert "stays  1 compiled critic or reviser: dspy:ours@1" in told
     assert f"delete files that are not in use from {at}" in told
@@ -170,14 +172,14 @@ def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
     masis: Masis, audited: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("masis.store.retention.removal.BATCH", 1)
-    move = Progress.move
+    move = ProgressBar.move
 
-    def interrupted(self: Progress, to: int, note: str) -> None:
+    def interrupted(self: ProgressBar, to: int, note: str) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         move(self, to, note)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Progress, "move", interrupted)
+        patched.setattr(ProgressBar, "move", interrupted)
         result = masis("purge", "--yes", "--json", "--db", audited)
     assert result.exit_code == 130
     assert read(result)["removed"]["runs"] == 1

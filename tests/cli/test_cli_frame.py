@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from masis.cli import GROUPS, main
 from masis.cli.commands import CommandGroup
 from masis.cli.options import chosen_settings
-from masis.cli.output import ErrorReport, LogLines, Progress, printable, say
+from masis.cli.output import ErrorReport, LogLines, ProgressBar, printable, say
 from masis.errors import InputError, SettingsError
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.store.core import connections
 from masis.version import APP
 from tests.cli.running import Masis, case, lines
@@ -105,7 +105,7 @@ def test_many_errors_are_shown_up_to_a_limit_and_all_counted(
 
 
 def test_counts_read_as_words() -> None:
-    assert [counted(1, "case"), counted(2000, "case"), counted(2, "entry", "entries")] == [
+    assert [count_noun(1, "case"), count_noun(2000, "case"), count_noun(2, "entry", "entries")] == [
         "1 case",
         "2,000 cases",
         "2 entries",
@@ -159,7 +159,7 @@ def test_a_line_of_the_log_stands_above_the_bar(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     record = logging.makeLogRecord({"msg": "try %d\x1b[2J", "args": (1,)})
-    with Progress("Auditing", 10) as bar:
+    with ProgressBar("Auditing", 10) as bar:
         bar.move(5, "half")
         LogLines().emit(record)
     LogLines().emit(record)

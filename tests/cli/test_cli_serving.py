@@ -125,7 +125,7 @@ def test_the_entries_make_a_sign_in_file_and_the_secret_is_shown_once(
             people.write(result.stdout)
     sign_in = SignIn(file)
     for name, secret in secrets.items():
-        assert sign_in.knows(name, secret)
+        assert sign_in.is_secret_of(name, secret)
         assert sign_in.actor(sign_in.claims_of(name)) is not None
 
 

@@ -572,7 +572,7 @@ def test_a_draft_in_place_of_what_was_refused_is_made_where_it_is_asked_for_and_
     None
 ):
     case = made(no_answer={"code": "refused", "message": "I can't help."})
-    run = masis.run_audit(case, settings=masis.Settings().updated({"draft_unanswered": True}))
+    run = masis.run_audit(case, settings=masis.Settings().with_values({"draft_unanswered": True}))
     assert run.draft is not None
     assert run.iterations[0].claims
     assert "answer_refused" in {reason.code for reason in run.review_reasons}

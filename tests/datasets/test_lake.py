@@ -15,7 +15,7 @@ import pytest
 from masis.datasets.lake import (
     COLUMNS,
     OUTCOMES,
-    Origin,
+    RecordOrigin,
     audited_row,
     failed_row,
     file_schema,
@@ -31,7 +31,7 @@ from masis.schema.case import Case
 from masis.schema.run import ReviewReason, Run
 from tests.store.factories import a_case, a_run
 
-ORIGIN = Origin(source="cases.jsonl", source_offset=0, source_row=3)
+ORIGIN = RecordOrigin(source="cases.jsonl", source_offset=0, source_row=3)
 SCALE = Path(__file__).parents[2] / "docs" / "scale.md"
 
 
@@ -172,7 +172,7 @@ def test_ids_that_occur_in_several_rows_are_named_with_their_rows(tmp_path: Path
         ("f", "fällt-2", "in/a.jsonl", 4),
     ):
         case = a_case(case_id)
-        origin = Origin(source=source, source_offset=0, source_row=row)
+        origin = RecordOrigin(source=source, source_offset=0, source_row=row)
         put(
             tmp_path,
             (

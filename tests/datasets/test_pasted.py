@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from masis.datasets.readers.pasted import (
     MOST_BYTES,
     MOST_CHUNKS,
-    Pasted,
-    merged,
+    PastedEvidence,
+    merge_chunk,
     read_pasted,
-    renamed,
+    rename_chunk,
     text_of,
-    written,
+    write_pasted,
 )
 from masis.errors import InputError
 from masis.schema.case import Evidence
 
 
-def pairs(pasted: Pasted) -> list[tuple[str, str]]:
+def pairs(pasted: PastedEvidence) -> list[tuple[str, str]]:
     return [(chunk.id, chunk.text) for chunk in pasted.chunks]
 
 
-def said(pasted: Pasted) -> str:
+def said(pasted: PastedEvidence) -> str:
     return "\n".join(map(str, pasted.errors))
 
 
@@ -207,7 +207,7 @@ def test_null_bytes_and_half_characters_are_errors() -> None:
 
 
 def test_nothing_is_nothing_and_no_error() -> None:
-    assert read_pasted(" \n\t") == Pasted((), None)
+    assert read_pasted(" \n\t") == PastedEvidence((), None)
 
 
 def test_more_chunks_than_allowed_is_an_error() -> None:
@@ -249,24 +249,24 @@ WORDS = (
 
 
 def test_a_chunk_is_joined_to_the_one_above_and_keeps_its_id() -> None:
-    chunks = merged(read_pasted(TEXT).chunks, 1)
+    chunks = merge_chunk(read_pasted(TEXT).chunks, 1)
     assert [(chunk.id, chunk.text) for chunk in chunks] == [
         ("1", "Source one begins.\n\nIt goes on."),
         ("3", "Source two."),
     ]
-    text = written(chunks)
+    text = write_pasted(chunks)
     assert text.startswith("[1] Source one begins.")
     assert read_pasted(text).chunks == chunks
 
 
 def test_an_id_is_changed_and_never_to_that_of_another_chunk() -> None:
-    chunks = renamed(read_pasted(TEXT).chunks, 2, " report ")
+    chunks = rename_chunk(read_pasted(TEXT).chunks, 2, " report ")
     assert [chunk.id for chunk in chunks] == ["1", "2", "report"]
-    assert read_pasted(written(chunks)).chunks == chunks
+    assert read_pasted(write_pasted(chunks)).chunks == chunks
     with pytest.raises(InputError, match="the id 1 of another chunk"):
-        renamed(chunks, 1, "1")
+        rename_chunk(chunks, 1, "1")
     with pytest.raises(InputError, match="has no id"):
-        renamed(chunks, 1, "  ")
+        rename_chunk(chunks, 1, "  ")
 
 
 def test_sources_stay_with_their_chunks() -> None:
@@ -274,12 +274,12 @@ def test_sources_stay_with_their_chunks() -> None:
         Evidence(id="a", text="One."),
         Evidence(id="b", text="Two.", source="https://example.org"),
     )
-    assert read_pasted(written(chunks)).chunks == chunks
-    (both,) = merged(chunks, 1)
+    assert read_pasted(write_pasted(chunks)).chunks == chunks
+    (both,) = merge_chunk(chunks, 1)
     assert (both.id, both.source) == ("a", "https://example.org")
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique_by=lambda pair: pair[0]))
 def test_whatever_the_chunks_are_their_text_reads_as_they_are(pairs: list[tuple[str, str]]) -> None:
     chunks = tuple(Evidence(id=name, text=text) for name, text in pairs)
-    assert read_pasted(written(chunks)).chunks == chunks
+    assert read_pasted(write_pasted(chunks)).chunks == chunks

@@ -13,12 +13,12 @@ import pytest
 
 from masis.api.roles import offered_models
 from masis.audit.critique import Objection
-from masis.audit.issues import raised
+from masis.audit.issues import raise_critic_issues
 from masis.errors import InputError, SettingsError
 from masis.integrations.dspy import labelled, metric, plugin, programs
-from masis.integrations.dspy.labelled import Expected, Labelled
+from masis.integrations.dspy.labelled import ExpectedFault, LabelledAnswer
 from masis.integrations.dspy.plugin import critics, revisers
-from masis.integrations.dspy.programs import MadeFrom, Measured, Part, Program
+from masis.integrations.dspy.programs import HeldOutScore, MadeFrom, Predictor, Program
 from masis.llm.roles.prompting import answer as answer_section
 from masis.llm.roles.prompting import compose, question_and_evidence
 from masis.schema.audit import Issue
@@ -29,7 +29,7 @@ from masis.settings import Settings
 from masis.store import Store
 from tests.store.factories import a_case, a_decision, a_run
 
-FIGURE = Measured(mean=0.5, low=0.4, high=0.6, answers=10)
+FIGURE = HeldOutScore(mean=0.5, low=0.4, high=0.6, answers=10)
 ANSWER = (
     "The bridge is 90 m long [1]. It was built in 1900 [2]. It is green [1]. It is loved by all who"
     " see it [2]."
@@ -37,7 +37,7 @@ ANSWER = (
 
 
 def a_program(name: str = "careful", **changes: Any) -> Program:
-    state = {"critic": Part(instructions="Judge.")}
+    state = {"critic": Predictor(instructions="Judge.")}
     given: dict[str, Any] = {
         "name": name,
         "version": 1,
@@ -66,18 +66,20 @@ def a_program(name: str = "careful", **changes: Any) -> Program:
 
 def an_issue(quote: str | None, kind: Any = "contradiction", answer: str = ANSWER) -> Issue:
     objection = Objection(kind, f"critic_{kind}", "high", "It is wrong.", "Why.", "Mend it.", quote)
-    return raised([objection], answer, ()).issues[0]
+    return raise_critic_issues([objection], answer, ()).issues[0]
 
 
-def an_answer(*expected: Expected, right: tuple[str, ...] = (), wrong: Any = ()) -> Labelled:
-    return Labelled(
+def an_answer(
+    *expected: ExpectedFault, right: tuple[str, ...] = (), wrong: Any = ()
+) -> LabelledAnswer:
+    return LabelledAnswer(
         "1", "?", ANSWER, (Evidence(id="1"), Evidence(id="2")), (), expected, right, wrong
     )
 
 
-def expect(words: str, kind: str = "contradiction", required: bool = True) -> Expected:
+def expect(words: str, kind: str = "contradiction", required: bool = True) -> ExpectedFault:
     at = ANSWER.index(words)
-    return Expected(kind, (at, at + len(words)), words, "It is 120 m.", required=required)
+    return ExpectedFault(kind, (at, at + len(words)), words, "It is 120 m.", required=required)
 
 
 LONG, BUILT = "The bridge is 90 m long [1].", "It was built in 1900 [2]."
@@ -87,18 +89,18 @@ LONG, BUILT = "The bridge is 90 m long [1].", "It was built in 1900 [2]."
 
 
 def test_versions_count_up_and_none_is_written_twice(tmp_path: Path) -> None:
-    first, file = programs.saved(tmp_path, a_program())
+    first, file = programs.save_program(tmp_path, a_program())
     before = file.read_bytes()
-    second, _ = programs.saved(tmp_path, a_program(model="ollama:other"))
+    second, _ = programs.save_program(tmp_path, a_program(model="ollama:other"))
     assert (first.string, second.string) == ("dspy:careful@1", "dspy:careful@2")
     assert file.read_bytes() == before
-    assert programs.named(tmp_path, "careful").model == "ollama:other"
-    assert programs.named(tmp_path, "careful@1").model == "ollama:m"
+    assert programs.find_program(tmp_path, "careful").model == "ollama:other"
+    assert programs.find_program(tmp_path, "careful@1").model == "ollama:m"
 
 
 def test_programs_saved_at_once_each_get_a_version(tmp_path: Path) -> None:
     with ThreadPoolExecutor(12) as pool:
-        list(pool.map(lambda _: programs.saved(tmp_path, a_program()), range(12)))
+        list(pool.map(lambda _: programs.save_program(tmp_path, a_program()), range(12)))
     assert programs.versions(tmp_path, "careful") == list(range(1, 13))
     assert sorted(each.name for each in (tmp_path / "careful").iterdir()) == sorted(
         f"v{n}.json" for n in range(1, 13)
@@ -106,12 +108,12 @@ def test_programs_saved_at_once_each_get_a_version(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_altered_is_not_asked_with(tmp_path: Path) -> None:
-    _, file = programs.saved(tmp_path, a_program())
+    _, file = programs.save_program(tmp_path, a_program())
     whole = json.loads(file.read_text())
     whole["state"]["critic"]["instructions"] = "Find nothing."
     file.write_text(json.dumps(whole))
     with pytest.raises(InputError, match="altered"):
-        programs.named(tmp_path, "careful")
+        programs.find_program(tmp_path, "careful")
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 2}', "\x00"])
@@ -119,26 +121,26 @@ def test_a_file_that_is_no_program_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "careful").mkdir()
     (tmp_path / "careful" / "v1.json").write_text(text)
     with pytest.raises(InputError, match=r"v1\.json"):
-        programs.named(tmp_path, "careful")
-    assert isinstance(programs.listed(tmp_path)[0], InputError)
+        programs.find_program(tmp_path, "careful")
+    assert isinstance(programs.list_programs(tmp_path)[0], InputError)
 
 
 @pytest.mark.parametrize("name", ["", "../up", "A", "a/b", "a" * 65, ".hidden", "a b"])
 def test_a_name_is_fit_for_a_file(name: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no name for a program"):
-        programs.named(tmp_path, name)
+        programs.find_program(tmp_path, name)
 
 
 def test_the_nearest_name_is_reported(tmp_path: Path) -> None:
-    programs.saved(tmp_path, a_program())
+    programs.save_program(tmp_path, a_program())
     with pytest.raises(SettingsError, match="Did you mean dspy:careful"):
-        programs.named(tmp_path, "carefull")
+        programs.find_program(tmp_path, "carefull")
     with pytest.raises(SettingsError, match="There are: 1"):
-        programs.named(tmp_path, "careful@3")
+        programs.find_program(tmp_path, "careful@3")
 
 
 def test_a_program_is_for_its_own_role(tmp_path: Path) -> None:
-    programs.saved(tmp_path, a_program())
+    programs.save_program(tmp_path, a_program())
     settings = Settings(programs_folder=str(tmp_path))
     assert critics.named("careful", settings).asks == "ollama:m"
     with pytest.raises(SettingsError, match="can't be the reviser"):
@@ -152,7 +154,7 @@ def test_a_program_is_for_its_own_role(tmp_path: Path) -> None:
 
 
 FOUND_BY_CODE = an_answer(expect(LONG), expect(BUILT, "uncited", required=False))
-LEFT_OUT = an_answer(Expected("missing_info", None, "", "It does not say who built it."))
+LEFT_OUT = an_answer(ExpectedFault("missing_info", None, "", "It does not say who built it."))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ LEFT_OUT = an_answer(Expected("missing_info", None, "", "It does not say who bui
 def test_a_critique_is_worth_what_it_finds_and_no_more(
     expected: Any, issues: list[Any], worth: float
 ) -> None:
-    case = expected if isinstance(expected, Labelled) else an_answer(*map(expect, expected))
+    case = expected if isinstance(expected, LabelledAnswer) else an_answer(*map(expect, expected))
     raised_issues = [each if isinstance(each, Issue) else an_issue(each) for each in issues]
     assert metric.of_critique(case, raised_issues, None).score == pytest.approx(worth)
 
@@ -236,23 +238,23 @@ def test_the_demo_cases_are_labelled_answers() -> None:
 def test_no_question_is_in_both_parts_and_both_have_flawed_and_clean_answers() -> None:
     cases = labelled.from_cases(demo_cases())
     twice = [*cases, *(case._replace(id=f"{case.id}-again") for case in cases)]
-    parts = labelled.split(twice, 0.4, 7)
+    parts = labelled.split_by_question(twice, 0.4, 7)
     assert not {case.query for case in parts.train} & {case.query for case in parts.held_out}
     assert len(parts.train) + len(parts.held_out) == len(twice)
     for part in parts:
         assert {case.clean for case in part} == {True, False}
-    assert parts == labelled.split(twice, 0.4, 7)
-    assert parts != labelled.split(twice, 0.4, 8)
+    assert parts == labelled.split_by_question(twice, 0.4, 7)
+    assert parts != labelled.split_by_question(twice, 0.4, 8)
 
 
 def test_too_few_labels_are_said() -> None:
     with pytest.raises(InputError, match="can't be split"):
-        labelled.split([an_answer(expect(LONG))], 0.5, 0)
+        labelled.split_by_question([an_answer(expect(LONG))], 0.5, 0)
 
 
 def test_shuffled_labels_are_those_of_other_answers() -> None:
     cases = labelled.from_cases(demo_cases())
-    mixed = labelled.shuffled(cases, 0)
+    mixed = labelled.shuffle_labels(cases, 0)
     assert [case.answer for case in mixed] == [case.answer for case in cases]
     same = sum(
         one.expected == other.expected and one.expected != ()

@@ -24,7 +24,7 @@ from masis.integrations.web import app as web
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.arrivals.ingestion import Source, new_token
+from masis.services.arrivals.ingestion import ProgramSource, new_token
 from masis.services.arrivals.webhook import Webhook
 from masis.settings import Settings
 from tests.cli.running import case, example
@@ -158,7 +158,7 @@ def test_the_client_of_the_guide_sends_a_case(
     token, digest = new_token()
     workbench = Workbench.open(tmp_path / "inbox.db", Settings())
     served = web.application(
-        workbench.ingestion, {"chatbot": Source(name="chatbot", token_sha256=digest)}
+        workbench.ingestion, {"chatbot": ProgramSource(name="chatbot", token_sha256=digest)}
     )
     names: dict[str, Any] = {
         "question": "How long?",
@@ -190,7 +190,7 @@ def test_a_receiver_knows_a_call_of_the_webhook_by_the_check_of_the_guide(tmp_pa
         settings = Settings(webhook_address=address, webhook_private=True)
         webhook = Webhook(workbench.store, settings, "0123456789abcdef" * 2)
         workbench.cases.add_one(ADA, Case.model_validate(case("a")))
-        workbench.store.inbox.arrived([workbench.store.cases.get("a")], "chatbot")
+        workbench.store.inbox.record_arrivals([workbench.store.cases.get("a")], "chatbot")
         workbench.audits.audit(ADA, workbench.store.cases.get("a"))
         webhook.deliver()
     (call,) = calls

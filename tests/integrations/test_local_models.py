@@ -29,8 +29,8 @@ from masis.api.roles import (
 from masis.cli import main
 from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import model_files, plugin, scoring, verifier
-from masis.integrations.local.forms import Head, Labels
-from masis.integrations.local.scoring import _read
+from masis.integrations.local.forms import Head, OutputLabels
+from masis.integrations.local.scoring import _pair_scores
 from masis.integrations.local.verifier import (
     MOST,
     WINDOW_WORDS,
@@ -58,7 +58,7 @@ CARD = "---\nlicense: mit\nlanguage:\n- en\n- de-AT\n---\n# A model\n"
 @pytest.fixture(autouse=True)
 def _empty_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    scoring._loaded.cache_clear()
+    scoring._load_scorer.cache_clear()
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def verdicts(folder: Path, *claims: str, **settings: Any) -> list[str]:
     return [check.verdict for check in found]
 
 
-def scorer_with(folder: Path, logits: Callable[[scoring.Encoded], Any]) -> scoring.LocalScorer:
+def scorer_with(folder: Path, logits: Callable[[scoring.EncodedBatch], Any]) -> scoring.LocalScorer:
     """The model's scorer with another engine."""
     whole = scoring.load(str(folder))
     return scoring.LocalScorer(whole.labels, whole.encoder, logits, whole.model)
@@ -155,7 +155,7 @@ def test_marks_in_a_text_from_outside_are_characters(nli: Path) -> None:
 
 
 def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
-    def logits(batch: scoring.Encoded) -> Any:
+    def logits(batch: scoring.EncodedBatch) -> Any:
         raise RuntimeError("no memory")
 
     broken = scorer_with(nli, logits)
@@ -288,7 +288,7 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("head", ["classes", "score"])
 def test_outputs_for_every_token_are_not_read_as_those_of_a_claim(head: Head) -> None:
     with pytest.raises(StepError, match="for every token"):
-        list(_read(np.zeros((2, 7, 2)), Labels(head, "pair"), 2))
+        list(_pair_scores(np.zeros((2, 7, 2)), OutputLabels(head, "pair"), 2))
 
 
 def test_outputs_that_differ_from_the_configuration_are_refused(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_a_text_without_a_stop_is_cut_all_the_same() -> None:
 def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
     batches: list[int] = []
 
-    def logits(batch: scoring.Encoded) -> Any:
+    def logits(batch: scoring.EncodedBatch) -> Any:
         batches.append(len(batch.ids))
         return scoring.load(str(nli)).engine(batch)
 
@@ -444,7 +444,7 @@ def test_a_replaced_file_is_loaded_again(nli: Path) -> None:
 def test_licence_and_languages_are_what_the_card_says(
     tmp_path: Path, card: str, licence: str | None, languages: set[str] | None
 ) -> None:
-    found = model_files.recorded(model_files.find(str(save_model(tmp_path / "m", card=card))))
+    found = model_files.model_record(model_files.find(str(save_model(tmp_path / "m", card=card))))
     assert (found.licence, found.languages) == (
         licence,
         tuple(sorted(languages)) if languages else None,
@@ -498,7 +498,7 @@ def test_a_model_of_the_hub_is_downloaded_once_with_progress(nli: Path) -> None:
     )
     # from the cache
     assert model_files.download("org/name", endpoint="http://127.0.0.1:9").weights == found.weights
-    assert [each.name for each in model_files.downloaded()] == ["local:org/name"]
+    assert [each.name for each in model_files.downloaded_models()] == ["local:org/name"]
     assert plugin.verifiers.offered(Settings()) == ("local:org/name",)
 
 

@@ -40,7 +40,7 @@ MADE_UP = (0.0, 4.0)
 
 @pytest.fixture(autouse=True)
 def _empty_caches() -> None:
-    scoring._loaded.cache_clear()
+    scoring._load_scorer.cache_clear()
 
 
 def role(folder: Path) -> LocalTagger:
@@ -276,7 +276,7 @@ def test_the_answer_is_read_once_behind_the_question_and_all_passages(tmp_path: 
     whole = scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP})))
     seen: list[list[int]] = []
 
-    def engine(batch: scoring.Encoded) -> Any:
+    def engine(batch: scoring.EncodedBatch) -> Any:
         seen.extend(batch.ids.tolist())
         assert not batch.types.any()
         return whole.engine(batch)

@@ -22,11 +22,11 @@ from masis.errors import InputError, MasisError
 from masis.integrations.mcp import reports
 from masis.integrations.mcp.quoting import quoted_json, visible
 from masis.integrations.mcp.reports import address
-from masis.integrations.mcp.resources import MOST, PROMPTS, completed, prompted
-from masis.integrations.mcp.server import Busy, Pool
-from masis.integrations.mcp.sources import gathered
+from masis.integrations.mcp.resources import MOST, PROMPTS, complete_argument, render_prompt
+from masis.integrations.mcp.server import Busy, WorkerPool
+from masis.integrations.mcp.sources import gather_sources
 from masis.integrations.mcp.spending import Spending
-from masis.integrations.mcp.tools import TOOLS, Progress, Stopped, Tools, Watch, page_of
+from masis.integrations.mcp.tools import TOOLS, CallerGone, CallProgress, CallWatch, Tools, page_of
 from masis.integrations.mcp.tools import cursor_of as cursor
 from masis.schema.calls import ModelCall
 from masis.schema.case import Case, Evidence
@@ -58,10 +58,15 @@ def handlers(tmp_path: Path) -> Tools:
     return tools_on(tmp_path / "m.db")
 
 
-def called(tools: Tools, name: str, arguments: dict[str, Any], watch: Watch = Watch()) -> Any:  # noqa: B008
+def called(
+    tools: Tools,
+    name: str,
+    arguments: dict[str, Any],
+    watch: CallWatch = CallWatch(),  # noqa: B008
+) -> Any:
     """The structured result of a call."""
     tool = TOOLS[name]
-    return tool.call(tools, tool.read(arguments), watch)
+    return tool.call(tools, tool.parse_arguments(arguments), watch)
 
 
 @pytest.mark.parametrize("key", ["x" * 100_000, "query" * 20_000, "\u202e" * 100_000])
@@ -75,7 +80,7 @@ def test_long_names_and_values_are_refused_at_once_and_cut_in_the_message(key: s
     )
     for given_ in wrong:
         with pytest.raises(InputError) as refused:
-            TOOLS["critique_answer"].read(given_)
+            TOOLS["critique_answer"].parse_arguments(given_)
         assert len(str(refused.value)) < 2000
         assert "\u202e" not in str(refused.value)
 
@@ -119,7 +124,7 @@ def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(
     handlers.workbench.cases.add(ADA, [Case.model_validate(again)])
     inline = [Evidence(id="2", text="In full.")]
     asked = ["bridge/1", "bridge/2", "100%25%2Fb/1", "100%25%2Fb/3%2F4"]
-    found = gathered(handlers.workbench, [*asked, "bridge/1"], inline)
+    found = gather_sources(handlers.workbench, [*asked, "bridge/1"], inline)
     assert [source.chunk.id for source in found] == [
         "2",
         "bridge/1",
@@ -128,17 +133,17 @@ def test_chunks_of_many_cases_and_chunks_in_full_each_have_an_id_of_their_own(
         "3/4",
     ]
     assert [source.chunk.text[:5] for source in found] == ["In fu", "The b", "It op", "a", "b"]
-    assert [used.source_id for used in reports.used(found)] == [None, *asked]
+    assert [used.source_id for used in reports.used_sources(found)] == [None, *asked]
     with pytest.raises(InputError, match="'1' is evidence of 2 cases: name the case too, as in "):
-        gathered(handlers.workbench, ["1"], [])
+        gather_sources(handlers.workbench, ["1"], [])
 
 
 def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written_first(
     handlers: Tools,
 ) -> None:
     without = {key: value for key, value in BRIDGE.items() if key not in ("id", "answer")}
-    told: list[Progress] = []
-    called(handlers, "run_audit", {"case": without}, Watch(told.append))
+    told: list[CallProgress] = []
+    called(handlers, "run_audit", {"case": without}, CallWatch(told.append))
     done = [progress.done for progress in told]
     assert done == sorted(set(done))
     assert told[-1].done == told[-1].total == 16
@@ -148,10 +153,12 @@ def test_progress_only_grows_and_ends_at_its_total_also_where_a_draft_is_written
 def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_finished(
     handlers: Tools,
 ) -> None:
-    told: list[Progress] = []
+    told: list[CallProgress] = []
     asked = {"caseId": "bridge"}
-    until_second = Watch(told.append, lambda: any("iteration 2" in each.message for each in told))
-    with pytest.raises(Stopped):
+    until_second = CallWatch(
+        told.append, lambda: any("iteration 2" in each.message for each in told)
+    )
+    with pytest.raises(CallerGone):
         called(handlers, "run_audit", asked, until_second)
     (stopped,) = handlers.workbench.store.runs.for_case("bridge")
     assert stopped.state == "interrupted"
@@ -162,7 +169,7 @@ def test_an_audit_whose_caller_is_gone_stops_and_is_taken_up_after_what_was_fini
         None,
     )
     told.clear()
-    run = called(handlers, "run_audit", asked, Watch(told.append))
+    run = called(handlers, "run_audit", asked, CallWatch(told.append))
     assert run["run_id"] == stopped.id
     assert told[0].message == f"run {stopped.id} is resumed"
     assert [progress.done for progress in told] == sorted(progress.done for progress in told)
@@ -252,7 +259,7 @@ def test_a_pool_takes_so_many_calls_and_refuses_the_next_in_words(
     let_go = threading.Event()
 
     async def fill() -> None:
-        pool = Pool(1, "test")
+        pool = WorkerPool(1, "test")
         calls = [asyncio.ensure_future(pool.do(lambda gone: let_go.wait(20))) for _ in range(3)]
         await asyncio.sleep(0)  # every call has come as far as the pool
         with pytest.raises(Busy, match="2 calls of this kind wait already"):
@@ -275,7 +282,7 @@ def test_work_learns_that_its_caller_has_gone_and_what_waited_is_never_begun() -
         noticed.set()
 
     async def leave() -> None:
-        pool = Pool(1, "test")
+        pool = WorkerPool(1, "test")
         first = asyncio.ensure_future(pool.do(until_gone))
         second = asyncio.ensure_future(pool.do(lambda gone: begun.append("second")))
         await until_async(lambda: begun, "the first is begun")
@@ -290,12 +297,12 @@ def test_work_learns_that_its_caller_has_gone_and_what_waited_is_never_begun() -
 
 
 def test_claims_are_left_where_whoever_asked_has_gone(handlers: Tools) -> None:
-    with pytest.raises(Stopped):
+    with pytest.raises(CallerGone):
         called(
             handlers,
             "verify_claims",
             {"claims": ["It is long."], "sourceIds": ["bridge/1"]},
-            Watch(gone=lambda: True),
+            CallWatch(gone=lambda: True),
         )
 
 
@@ -304,7 +311,7 @@ def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handle
     handlers.workbench.cases.add(ADA, many)
 
     def typed(argument: str, begun: str) -> Any:
-        return completed(handlers, argument, begun).completion
+        return complete_argument(handlers, argument, begun).completion
 
     found = typed("case_id", "brief-")
     assert (len(found.values), found.values[0], found.total) == (MOST, "brief-149", 150)
@@ -355,7 +362,7 @@ def test_the_error_for_a_wrong_prompt_says_what_is_wrong(
     name: str, given: dict[str, str] | None, told: str
 ) -> None:
     with pytest.raises(InputError, match=told):
-        prompted(name, given)
+        render_prompt(name, given)
 
 
 def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -> None:
@@ -386,7 +393,7 @@ def test_one_audit_of_a_case_runs_at_a_time_and_nothing_is_held_of_it_afterwards
     counting = threading.Lock()
 
     def audit(audited: Case) -> None:
-        with handlers._one_at_a_time(audited, Watch()):
+        with handlers._one_at_a_time(audited, CallWatch()):
             with counting:
                 inside[audited.id] += 1
                 most[audited.id] = max(most[audited.id], inside[audited.id])
@@ -402,10 +409,10 @@ def test_one_audit_of_a_case_runs_at_a_time_and_nothing_is_held_of_it_afterwards
 def test_who_has_gone_waits_for_no_audit_of_another(handlers: Tools) -> None:
     bridge = Case.model_validate(BRIDGE)
     with (
-        handlers._one_at_a_time(bridge, Watch()),
-        pytest.raises(Stopped),
-        handlers._one_at_a_time(bridge, Watch(gone=lambda: True)),
+        handlers._one_at_a_time(bridge, CallWatch()),
+        pytest.raises(CallerGone),
+        handlers._one_at_a_time(bridge, CallWatch(gone=lambda: True)),
     ):
         pytest.fail("two audits of one case run at a time")
-    with handlers._one_at_a_time(bridge, Watch()):
+    with handlers._one_at_a_time(bridge, CallWatch()):
         pass

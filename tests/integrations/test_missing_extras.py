@@ -49,7 +49,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             if name == ours or name.startswith((f"{package}.", f"{ours}.")):
                 monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)
-        output_validation.chosen.cache_clear()
+        output_validation.validator_named.cache_clear()
 
     return refuse
 
@@ -143,7 +143,7 @@ def test_the_records_of_dspy_s_modules_need_no_dspy(without: Callable[..., None]
 def test_a_program_of_dspy_is_listed_named_and_asked_with_where_dspy_is_missing(
     without: Callable[..., None], tmp_path: Path
 ) -> None:
-    programs.saved(tmp_path, a_program())
+    programs.save_program(tmp_path, a_program())
     without("dspy")
     listed = CliRunner().invoke(main, ["optimize", "--list", "--programs", str(tmp_path)])
     assert "dspy:careful@1" in listed.stdout

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from masis.integrations.web import app as web
 from masis.integrations.web import otlp
 from masis.services import Workbench
-from masis.services.arrivals.ingestion import Source
+from masis.services.arrivals.ingestion import ProgramSource
 from tests.integrations.test_web import DIGEST, SEND, audited, ingesting, stored
 from tests.waiting import until
 from tools.serving import free_port
@@ -120,7 +120,7 @@ def protobuf(*spans: dict[str, Any]) -> bytes:
 
 @pytest.fixture
 def opened(bench: Workbench) -> Iterator[TestClient]:
-    source = Source(
+    source = ProgramSource(
         name="chatbot",
         token_sha256=DIGEST,
         max_body_bytes=100_000,

@@ -13,10 +13,10 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from masis.datasets.lake import Origin, failed_row, open_lake
+from masis.datasets.lake import RecordOrigin, failed_row, open_lake
 from masis.errors import InputError
 from masis.integrations.ray.inputs import Chunk, cases_of, chunks_of, parts_of
-from masis.integrations.ray.ledger import Ledger, Spent
+from masis.integrations.ray.ledger import Ledger, SpentUsage
 from masis.integrations.ray.shards import Lake
 from tests.cli.running import case, lines
 from tests.store.factories import a_case
@@ -121,7 +121,7 @@ def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def a_row(number: int, outcome: str = "failed") -> dict[str, object]:
     row = failed_row(
-        a_case(f"case-{number}"), "no", Origin(source="x", source_offset=0, source_row=number)
+        a_case(f"case-{number}"), "no", RecordOrigin(source="x", source_offset=0, source_row=number)
     )
     return row | {"outcome": outcome}
 
@@ -138,10 +138,10 @@ ABOUT = {"parts": {"a": 1}, "settings": {"seed": 1}, "profile": None, "chunk": 5
 
 def test_a_shard_that_is_written_again_takes_the_place_of_what_was_there(lake: Lake) -> None:
     lake.write("part-000000", [a_row(1), a_row(2, "accepted")])
-    assert sorted(lake.written("part-000000")) == [1, 2]
-    lake.write("part-000000", [*lake.written("part-000000").values(), a_row(3)])
+    assert sorted(lake.written_rows("part-000000")) == [1, 2]
+    lake.write("part-000000", [*lake.written_rows("part-000000").values(), a_row(3)])
     assert sorted(open_lake(lake.place).to_table().column("source_row").to_pylist()) == [1, 2, 3]
-    assert {row["outcome"] for row in lake.written("part-000000").values()} == {
+    assert {row["outcome"] for row in lake.written_rows("part-000000").values()} == {
         "accepted",
         "failed",
     }
@@ -183,9 +183,9 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_two_jobs_do_not_write_the_same_folder(lake: Lake) -> None:
-    with lake.held(), pytest.raises(InputError, match="is being written"), Lake(lake.place).held():
+    with lake.lock(), pytest.raises(InputError, match="is being written"), Lake(lake.place).lock():
         pass
-    with Lake(lake.place).held():
+    with Lake(lake.place).lock():
         pass
 
 
@@ -194,11 +194,11 @@ def test_what_is_complete_is_known_from_the_marks(lake: Lake, file: Path) -> Non
     chunks = read(file)
     for chunk in chunks[1:]:
         lake.complete(chunk)
-    found = lake.done()[part.name]
+    found = lake.completed_chunks()[part.name]
     assert (sorted(found.chunks), found.whole) == ([1, 2, 3, 4, 5], False)
     lake.complete(chunks[0])
-    assert lake.done()[part.name].whole
-    assert sum(lake.done()[part.name].chunks.values()) == part.size
+    assert lake.completed_chunks()[part.name].whole
+    assert sum(lake.completed_chunks()[part.name].chunks.values()) == part.size
 
 
 # --- the ledger
@@ -211,7 +211,7 @@ def test_a_case_that_ends_its_worker_again_and_again_is_set_aside() -> None:
         assert ledger.begin("s", 7, 0.0) == ("audit", number)
     ledger.start("s")
     assert ledger.begin("s", 7, 0.0) == ("set_aside", 3)
-    ledger.ended("s", 7, Spent("failed"), "the worker ended")
+    ledger.record_end("s", 7, SpentUsage("failed"), "the worker ended")
     assert ledger.totals().failed == 1
     assert ledger.errors() == ["the worker ended"]
     assert ledger.errors() == []
@@ -222,7 +222,7 @@ def test_what_a_dead_worker_had_not_written_counts_once_and_costs_twice() -> Non
     for _ in range(2):
         ledger.start("s")
         ledger.begin("s", 2, 0.0)
-        ledger.ended("s", 2, Spent("accepted", cost_usd=0.5))
+        ledger.record_end("s", 2, SpentUsage("accepted", cost_usd=0.5))
     ledger.complete("s", 10)
     assert (ledger.totals().accepted, ledger.totals().cost_usd, ledger.totals().size) == (
         1,
@@ -236,7 +236,7 @@ def test_the_cost_of_the_whole_cluster_stays_under_the_limit() -> None:
     begun = [ledger.begin(f"s{n}", n, 0.3)[0] for n in range(5)]
     assert begun == ["audit", "audit", "audit", "stop", "stop"]
     # cheaper than estimated: there is room for more
-    ledger.ended("s0", 0, Spent("accepted", cost_usd=0.1))
+    ledger.record_end("s0", 0, SpentUsage("accepted", cost_usd=0.1))
     assert ledger.begin("s5", 5, 0.3)[0] == "audit"
     assert ledger.totals().exhausted
 

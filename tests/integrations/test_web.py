@@ -30,9 +30,9 @@ from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import (
     IngestionService,
+    ProgramSource,
     Rule,
-    Source,
-    drawn,
+    is_in_sample,
     new_token,
     read_sources,
 )
@@ -49,12 +49,12 @@ DOCUMENT = SEND | {"content-type": "application/json"}
 
 
 def client(bench: Workbench, **limits: Any) -> TestClient:
-    source = Source(
+    source = ProgramSource(
         name="chatbot",
         token_sha256=DIGEST,
         **({"requests_per_minute": 60_000, "burst": 1000} | limits),
     )
-    other = Source(name="other", token_sha256="0" * 64)
+    other = ProgramSource(name="other", token_sha256="0" * 64)
     served = web.application(bench.ingestion, {"chatbot": source, "other": other})
     return TestClient(served, base_url="http://127.0.0.1:8700")
 
@@ -166,7 +166,7 @@ def test_cases_are_counted_and_not_the_keys_of_their_labels(bench: Workbench) ->
 
 def test_a_body_of_line_breaks_is_looked_at_in_little_memory(bench: Workbench) -> None:
     peaks = []
-    source = Source(name="chatbot", token_sha256="0" * 64)
+    source = ProgramSource(name="chatbot", token_sha256="0" * 64)
     for size in (1_000_000, 4_000_000):
         body = b"\n" * size
         tracemalloc.start()
@@ -229,7 +229,9 @@ def test_a_source_sends_so_fast_and_no_faster(bench: Workbench) -> None:
 def test_a_source_sees_its_own_batches_alone(bench: Workbench) -> None:
     with client(bench) as opened:
         assert opened.get("/v1/batches/unknown", headers=SEND).status_code == 404
-    first = bench.ingestion.receive([web.Received("theirs", "other", None, "d", "json", b"{}")])
+    first = bench.ingestion.receive(
+        [web.ReceivedRequest("theirs", "other", None, "d", "json", b"{}")]
+    )
     assert first[0].new
     with client(bench) as opened:
         assert opened.get("/v1/batches/theirs", headers=SEND).status_code == 404
@@ -238,8 +240,10 @@ def test_a_source_sees_its_own_batches_alone(bench: Workbench) -> None:
 def test_rules_say_which_cases_enter_the_queue(bench: Workbench) -> None:
     rules = ({"flagged": True}, {"field": "metadata.language", "is_one_of": ["de"]}, {"share": 0.1})
     with client(bench, rules=rules) as opened:
-        drawn_one = next(str(n) for n in range(100) if drawn(str(n), 0.1))
-        undrawn = [name for name in (f"case-{n}" for n in range(100)) if not drawn(name, 0.1)][:4]
+        drawn_one = next(str(n) for n in range(100) if is_in_sample(str(n), 0.1))
+        undrawn = [
+            name for name in (f"case-{n}" for n in range(100)) if not is_in_sample(name, 0.1)
+        ][:4]
         sent = [
             case(drawn_one),
             case(undrawn[0]),
@@ -250,10 +254,10 @@ def test_rules_say_which_cases_enter_the_queue(bench: Workbench) -> None:
         found = result(opened, {"cases": sent})
         assert (found["stored"], found["passed_over"]) == (3, 2)
     assert stored(bench) == [drawn_one, undrawn[1], undrawn[2]]
-    assert Rule(field="metadata.language", flagged=True).takes(
+    assert Rule(field="metadata.language", flagged=True).is_met(
         a_case(metadata={"flagged": True, "language": "de"})
     ), "conditions of one rule add up"
-    assert 800 < sum(drawn(str(n), 0.1) for n in range(10_000)) < 1_200
+    assert 800 < sum(is_in_sample(str(n), 0.1) for n in range(10_000)) < 1_200
 
 
 @pytest.mark.spec("CRITIC-ERR-HTTP")
@@ -407,7 +411,7 @@ def test_a_source_is_told_where_its_cases_stand_and_nobody_else(bench: Workbench
 def test_of_a_case_that_reviewers_differ_about_nothing_is_said_until_it_is_settled(
     bench: Workbench,
 ) -> None:
-    bench.team.set(ADA, QueuePolicy(reviewers=2))
+    bench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     with client(bench) as opened:
         result(opened, case("a"))
         bench.audits.audit(ADA, bench.store.cases.get("a"))

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from masis.audit.control.run_control import RunControl
 from masis.llm.client.model import Model
 from masis.llm.registry import asker
-from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.replies import Number
 from masis.schema.providers import ProviderSettings, Wire
 from masis.settings import ROLES, Settings
@@ -19,7 +19,7 @@ from tests.cases import case_of
 from tests.serving_models import ModelServer
 
 KEY = "loopback/0123456789.abcdef"
-PROMPT = Prompt(
+PROMPT = RolePrompt(
     "You judge.",
     "QUESTION how long?\nEVIDENCE ten metres",
     "Judge the answer: SECRET ANSWER.",

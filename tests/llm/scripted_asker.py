@@ -13,19 +13,21 @@ from pydantic import BaseModel
 
 from masis.audit.control.run_control import RunControl
 from masis.errors import BadReply, StepError
-from masis.llm.client.reply_parsing import Unreadable, read
-from masis.llm.roles.prompting import Prompt, R
+from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
+from masis.llm.roles.prompting import R, RolePrompt
 
 MARK = "0123456789abcdef0123456789abcdef"
 
-Reply = dict[str, Any] | str | StepError | Callable[[Prompt], "dict[str, Any] | str | StepError"]
+Reply = (
+    dict[str, Any] | str | StepError | Callable[[RolePrompt], "dict[str, Any] | str | StepError"]
+)
 
 
 @dataclass(frozen=True)
 class Asked:
     """One question put to the model."""
 
-    prompt: Prompt
+    prompt: RolePrompt
     shape: type[BaseModel]
     max_tokens: int
     temperature: float | None
@@ -57,7 +59,12 @@ class ScriptedAsker:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(
-        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+        self,
+        prompt: RolePrompt,
+        shape: type[R],
+        *,
+        max_tokens: int,
+        temperature: float | None = None,
     ) -> R:
         """The next reply for this prompt."""
         asked = Asked(prompt, shape, max_tokens, temperature)
@@ -73,8 +80,8 @@ class ScriptedAsker:
             raise given
         if isinstance(given, str):
             try:
-                return read(given, shape)
-            except Unreadable as error:
+                return parse_reply(given, shape)
+            except UnreadableReply as error:
                 raise BadReply(str(error), kind="malformed", raw=given) from error
         return shape.model_validate(given)
 

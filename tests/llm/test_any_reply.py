@@ -15,7 +15,7 @@ from masis.api.audits import audit_citations
 from masis.audit import critique as critique_step
 from masis.audit import evaluation as evaluation_step
 from masis.audit import issues as issues_step
-from masis.audit.claims import Checked
+from masis.audit.claims import ClaimResults
 from masis.errors import InvalidRevision
 from masis.llm.roles import critic, evaluator, reviser
 from masis.llm.roles.replies import (
@@ -24,8 +24,8 @@ from masis.llm.roles.replies import (
     CritiqueReply,
     EvaluationReply,
     Number,
-    Reply,
     RevisionReply,
+    RoleReply,
     TextOrEmpty,
     VerdictsReply,
 )
@@ -118,7 +118,7 @@ def field_of(name: str, field: FieldInfo) -> st.SearchStrategy[Any]:
     return st.none() | found if TextOrEmpty.__metadata__[0] in field.metadata else found
 
 
-def drawn(shape: type[Reply]) -> st.SearchStrategy[dict[str, Any]]:
+def drawn(shape: type[RoleReply]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {name: field_of(name, field) for name, field in shape.model_fields.items()}
     )
@@ -144,7 +144,7 @@ def test_claims_and_verdicts_in_one_reply(reply: dict[str, Any], second: dict[st
     holds_no_more_than_it_shows(found)
 
 
-def holds_no_more_than_it_shows(found: Checked) -> None:
+def holds_no_more_than_it_shows(found: ClaimResults) -> None:
     texts = {chunk.id: chunk.text for chunk in EVIDENCE}
     for check in found.checks:
         assert storable(check.model_dump())
@@ -187,12 +187,14 @@ def holds_no_more_than_it_shows(found: Checked) -> None:
 @settings(max_examples=50)
 def test_critiques(given_critique: dict[str, Any]) -> None:
     judgement = critic.judgement(CritiqueReply.model_validate(given_critique), CONTEXT)
-    raised = issues_step.raised(judgement.objections, ANSWER, ())
+    raised = issues_step.raise_critic_issues(judgement.objections, ANSWER, ())
     for found in raised.issues:
         if found.start is not None:
             assert ANSWER[found.start : found.end] == found.quote
         assert set(found.evidence_ids) <= {chunk.id for chunk in EVIDENCE}
-    ruled = critique_step.ruled(judgement, AUDIT, raised.issues, JUDGED_BY, raised.notes)
+    ruled = critique_step.apply_critique_rules(
+        judgement, AUDIT, raised.issues, JUDGED_BY, raised.notes
+    )
     assert storable(ruled.model_dump())
 
 
@@ -200,7 +202,9 @@ def test_critiques(given_critique: dict[str, Any]) -> None:
 @settings(max_examples=50)
 def test_evaluations(given_evaluation: dict[str, Any]) -> None:
     judgement = evaluator.judgement(EvaluationReply.model_validate(given_evaluation))
-    ruled = evaluation_step.ruled(judgement, AUDIT, verdict(), Settings(), JUDGED_BY)
+    ruled = evaluation_step.apply_evaluation_rules(
+        judgement, AUDIT, verdict(), Settings(), JUDGED_BY
+    )
     scores = (ruled.faithfulness, ruled.relevance, ruled.completeness, ruled.reasoning_quality)
     assert (ruled.overall_score is None) == any(score is None for score in scores)
     assert storable(ruled.model_dump())

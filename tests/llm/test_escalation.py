@@ -29,7 +29,7 @@ from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.providers import Price, ProviderSettings
 from masis.schema.run import Run
 from masis.views.batches import BatchSummary
-from masis.views.spending import escalated
+from masis.views.spending import escalation_text
 from masis.views.story import story
 from tests.cases import case_of
 from tests.integrations.tiny_models import save_model
@@ -164,9 +164,9 @@ def test_what_two_stages_save_is_counted_against_what_the_second_alone_would_ask
     with ModelServer() as server:
         settings = settings_of(server)
         for batch, calls in ((8, 1), (1, 5)):
-            alone = settings.updated({"verifier": "scripted:m", "claims_batch": batch})
+            alone = settings.with_values({"verifier": "scripted:m", "claims_batch": batch})
             assert run_audit(CASE, alone).usage.calls == calls
-            run = run_audit(CASE, settings.updated({"claims_batch": batch}))
+            run = run_audit(CASE, settings.with_values({"claims_batch": batch}))
             found = run.iterations[0].claim_report.escalation
             assert (run.usage.calls, found.calls + found.calls_saved) == (found.calls, calls)
 
@@ -258,7 +258,7 @@ def test_the_batch_says_it_for_all_runs_together(tmp_path: Path) -> None:
     said = " ".join(summary.lines(settings))
     assert "settled 2 of 6 claims" in said
     assert "decided the other 4" in said
-    assert ("Claims decided", [escalated(run.escalation)]) in [
+    assert ("Claims decided", [escalation_text(run.escalation)]) in [
         (row.title, row.lines) for row in story(run, 0)
     ]
 

@@ -8,8 +8,8 @@ import pytest
 
 import masis
 from masis.errors import ContextFull, ProviderFailed
-from masis.llm.roles.evidence_window import LEAST, narrowed
-from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.evidence_window import LEAST, narrow_evidence
+from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.audit import Claim
 from masis.schema.case import Evidence
@@ -31,7 +31,7 @@ CLAIM = Claim(text="The bridge is 120 metres long.", cited=("1", "2"))
 
 
 def test_what_fits_is_sent_as_it_is() -> None:
-    fitted = narrowed(LONG_EVIDENCE, [CLAIM.text], 1_000_000)
+    fitted = narrow_evidence(LONG_EVIDENCE, [CLAIM.text], 1_000_000)
     assert fitted.evidence == LONG_EVIDENCE
     assert fitted.share == 1.0
 
@@ -40,7 +40,9 @@ def test_what_fits_is_sent_as_it_is() -> None:
 def test_a_narrow_context_gets_the_passages_that_share_most_words_with_each_claim(
     room: int,
 ) -> None:
-    fitted = narrowed(LONG_EVIDENCE, [CLAIM.text, "It was opened by the mayor in 1931."], room)
+    fitted = narrow_evidence(
+        LONG_EVIDENCE, [CLAIM.text, "It was opened by the mayor in 1931."], room
+    )
     sent = {chunk.id: chunk.text for chunk in fitted.evidence}
     assert LENGTH_TEXT in sent["1"]
     assert "The mayor opened it in 1931." in sent["3"]
@@ -50,14 +52,14 @@ def test_a_narrow_context_gets_the_passages_that_share_most_words_with_each_clai
 
 def test_passages_are_parts_of_their_chunks_in_order_whatever_the_text() -> None:
     text = "x" * 5_000 + "\n\n \u2028" + "ends. " * 900 + "wörter" * 400
-    (chunk,) = narrowed((Evidence(id="1", text=text),), ["ends"], 4_000).evidence
+    (chunk,) = narrow_evidence((Evidence(id="1", text=text),), ["ends"], 4_000).evidence
     at = 0
     for part in chunk.text.split("\n[...]\n"):
         assert part
         at = text.index(part, at)
 
 
-def _small_context(prompt: Prompt) -> dict[str, object] | Exception:
+def _small_context(prompt: RolePrompt) -> dict[str, object] | Exception:
     if len(prompt.shared) > 6_000:
         return ContextFull(
             "scripted:model: question and evidence do not fit the model's context (400)"

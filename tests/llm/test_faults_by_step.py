@@ -70,7 +70,7 @@ def audited(
     ) as server:
         settings = settings_for(server, wire, ROLE[step] if dead else None)
         if step in IN_STEPS:
-            settings = settings.updated({"claims_batch": 1})
+            settings = settings.with_values({"claims_batch": 1})
         bench = Workbench.open(tmp_path / "masis.db", settings)
         bench.cases.add(ADA, [case])
         run = bench.audits.audit(ADA, case)

@@ -169,7 +169,10 @@ def test_a_server_that_has_too_many_calls_is_left_alone_by_all_for_as_long_as_it
         model = model_at(server)
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(model.ask, PROMPT, Judged, max_tokens=100)
-            until(lambda: server.counts["requests"] and model.limiter.held, "the address is held")
+            until(
+                lambda: server.counts["requests"] and model.limiter.is_holding,
+                "the address is held",
+            )
             held_until = model.limiter._held_until
             model_at(server, model="judge-2").ask(PROMPT, Judged, max_tokens=100)
             assert time.monotonic() >= held_until
@@ -442,7 +445,7 @@ def served(limiter: Limiter, slots: int, calls: int) -> list[int]:
     """
     seen = []
     for _ in range(calls):
-        limiter.answered(max(1.0, limiter.now / slots))
+        limiter.record_reply(max(1.0, limiter.now / slots))
         seen.append(limiter.now)
     return seen
 
@@ -508,6 +511,6 @@ def test_calls_of_different_length_are_held_against_calls_of_their_own_kind() ->
     """
     limiter = Limiter(16, adapts=True)
     for _ in range(60):
-        limiter.answered(1.0, "claims")
-        limiter.answered(10.0, "critic")
+        limiter.record_reply(1.0, "claims")
+        limiter.record_reply(10.0, "critic")
     assert limiter.now == 16

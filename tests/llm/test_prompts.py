@@ -26,12 +26,12 @@ from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.evaluator import prompt as evaluator_prompt
 from masis.llm.roles.prompting import (
     FOLDER,
-    Prompt,
-    disarmed,
+    RolePrompt,
+    disarm,
     load,
     prompts_version,
     question_and_evidence,
-    rearmed,
+    rearm,
     unforgeable,
     without_fences,
 )
@@ -254,7 +254,7 @@ def objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("shape", canned.PROMPT_OF)
-def test_every_field_of_a_reply_is_explained_in_its_prompt(shape: type[replies.Reply]) -> None:
+def test_every_field_of_a_reply_is_explained_in_its_prompt(shape: type[replies.RoleReply]) -> None:
     text = load(canned.PROMPT_OF[shape]).before.casefold()
     parts = list(objects(schemas.of(shape).schema))
     # it is said in the prompt, which has a version
@@ -329,7 +329,7 @@ hostile_texts = st.builds(
 )
 
 
-def prompts(texts: Texts) -> list[Prompt]:
+def prompts(texts: Texts) -> list[RolePrompt]:
     """Every prompt there is, around these texts."""
     first = {
         "id": texts.chunk_id,
@@ -393,7 +393,7 @@ def prompts(texts: Texts) -> list[Prompt]:
     ]
 
 
-def mark_of(prompt: Prompt) -> str:
+def mark_of(prompt: RolePrompt) -> str:
     found = re.match(r"The mark of all fences below: ([0-9a-f]{16,32})\n\n", prompt.shared)
     assert found
     return found.group(1)
@@ -404,7 +404,7 @@ def fences(text: str, mark: str) -> list[tuple[str, str]]:
     return re.findall(rf"<<<([A-Z_]+) {mark}>>>\n(.*?)\n<<<END \1 {mark}>>>", text, re.DOTALL)
 
 
-def ours(prompt: Prompt) -> tuple[str, str, str]:
+def ours(prompt: RolePrompt) -> tuple[str, str, str]:
     """The prompt without what stands in fences and without the mark."""
     mark = mark_of(prompt)
     bare = [
@@ -446,7 +446,7 @@ def test_no_fence_can_be_closed_or_opened_from_inside(texts: Texts) -> None:
 @settings(max_examples=30)
 def test_every_text_arrives_whole_in_the_fence_where_it_belongs(texts: Texts) -> None:
     critic_, evaluator_, reviser_, _, _, claims_, verify, _ = prompts(texts)
-    texts = Texts(*map(disarmed, vars(texts).values()))
+    texts = Texts(*map(disarm, vars(texts).values()))
     head, _, body = dict(_first(critic_.shared, mark_of(critic_)))["EVIDENCE"].partition("\n")
     origin = {"id": texts.chunk_id, "source": texts.source, "title": f"On {texts.source}"[:300]}
     assert (json.loads(head), body) == (origin, texts.chunk)
@@ -467,7 +467,7 @@ def _first(text: str, mark: str) -> Sequence[tuple[str, str]]:
     return list(reversed(fences(text, mark)))  # a dict of them keeps the first of a name
 
 
-def _rows(prompt: Prompt, name: str) -> list[dict[str, object]]:
+def _rows(prompt: RolePrompt, name: str) -> list[dict[str, object]]:
     """The rows of a fence, read line by line as a model would."""
     return [
         json.loads(line) for line in dict(fences(prompt.task, mark_of(prompt)))[name].splitlines()
@@ -497,29 +497,29 @@ def test_no_control_word_of_a_chat_template_gets_through(texts: Texts) -> None:
     ["[THINK]", "[/THINK]", "<sop>", "<unused0>", "<unused99>", "<tools>", "</tools>", "[gMASK]"],
 )
 def test_a_control_word_of_any_template_is_parted(word: str) -> None:
-    assert disarmed(f"It is {word} long.") == f"It is {word[0]}\u2060{word[1:]} long."
+    assert disarm(f"It is {word} long.") == f"It is {word[0]}\u2060{word[1:]} long."
 
 
 @given(hostile)
 def test_a_text_is_what_it_was_when_it_comes_back(text: str) -> None:
     plain = text.replace("\u2060", "")
-    assert rearmed(disarmed(plain)) == plain
+    assert rearm(disarm(plain)) == plain
 
 
 def test_a_quote_and_an_id_are_found_with_the_joiner_as_without() -> None:
     text = "Type <|im_start|> to begin and </s> to end."
     evidence = (Evidence(id="<s>", text=text),)
     chunks = Chunks(evidence)
-    for quote in ("Type <|im_start|> to begin", disarmed("Type <|im_start|> to begin")):
+    for quote in ("Type <|im_start|> to begin", disarm("Type <|im_start|> to begin")):
         (found,) = chunks.quotes("<s>", quote, 1.0)
         assert found.text == "Type <|im_start|> to begin"
-    assert chunks.id_of(disarmed("<s>")) == "<s>"
-    assert without_fences(disarmed(text)) == text
+    assert chunks.id_of(disarm("<s>")) == "<s>"
+    assert without_fences(disarm(text)) == text
 
 
 def test_ordinary_brackets_stay_as_they_are() -> None:
     text = "a < b, x[1], [chunk_1], <b>bold</b>, if (a <| b), <span>, [INSTANCE], <summary>"
-    assert disarmed(text) == text
+    assert disarm(text) == text
 
 
 def test_a_mark_that_a_text_holds_gives_way_to_one_that_no_text_holds() -> None:
@@ -544,8 +544,8 @@ def test_a_text_of_a_million_characters_is_fenced_as_quickly_as_it_is_read() -> 
         ),
         MARK,
     )
-    disarmed("<|" * 500_000)
-    disarmed("<" * 1_000_000)
+    disarm("<|" * 500_000)
+    disarm("<" * 1_000_000)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from masis.errors import BadReply, ContextFull, ProviderFailed
 from masis.llm import registry
 from masis.llm.client.retry import retry_after
 from masis.llm.client.server_capabilities import ServerCapabilities
-from masis.llm.providers.base import Tokens, Trouble
-from masis.llm.providers.provider_errors import from_status, refusal, scrubbed
+from masis.llm.providers.base import TokenUsage, Trouble
+from masis.llm.providers.provider_errors import from_status, refusal, scrub_error
 from masis.schema.providers import ProviderSettings, Wire
 from masis.settings import ROLES, Settings
 from tests.cases import case_of
@@ -214,21 +214,23 @@ def test_a_server_that_counts_only_what_was_not_in_its_cache_has_cut_nothing() -
 def test_whether_a_prompt_was_cut_is_told_by_its_words_in_any_language(
     text: str, tokens: int, cut: bool
 ) -> None:
-    assert ServerCapabilities(("json_schema",)).cut_the_prompt(text, Tokens(prompt=tokens)) is cut
+    assert (
+        ServerCapabilities(("json_schema",)).cut_the_prompt(text, TokenUsage(prompt=tokens)) is cut
+    )
 
 
 def test_what_came_from_the_cache_counts_as_read() -> None:
     text = "word " * 3_000
     capabilities = ServerCapabilities(("json_schema",))
-    assert not capabilities.cut_the_prompt(text, Tokens(prompt=100, cached=4_000))
-    assert not capabilities.cut_the_prompt(text, Tokens(prompt=100, written=4_000))
+    assert not capabilities.cut_the_prompt(text, TokenUsage(prompt=100, cached=4_000))
+    assert not capabilities.cut_the_prompt(text, TokenUsage(prompt=100, written=4_000))
 
 
 def test_a_server_whose_tokens_hold_one_word_at_most_is_held_to_that() -> None:
     capabilities, text = ServerCapabilities(("json_schema",)), "word " * 1_000
-    assert not capabilities.cut_the_prompt(text, Tokens(prompt=900))
-    assert not capabilities.cut_the_prompt(text, Tokens(prompt=1_300))
-    assert capabilities.cut_the_prompt(text, Tokens(prompt=900))
+    assert not capabilities.cut_the_prompt(text, TokenUsage(prompt=900))
+    assert not capabilities.cut_the_prompt(text, TokenUsage(prompt=1_300))
+    assert capabilities.cut_the_prompt(text, TokenUsage(prompt=900))
 
 
 def test_a_key_that_a_proxy_does_not_know_is_an_authentication_problem() -> None:
@@ -688,9 +690,9 @@ def test_a_wrong_key_is_never_shown_and_says_where_to_look() -> None:
 
 def test_what_looks_like_a_key_is_taken_out_of_a_servers_words() -> None:
     key = "gateway.secret/1"
-    assert scrubbed(f"no quota for {key} or sk-abc***wxyz", key) == "no quota for [key] or [key]"
-    assert len(scrubbed("x" * 5000)) == 300
-    assert scrubbed("two\nlines\x85here") == "two lines here"
+    assert scrub_error(f"no quota for {key} or sk-abc***wxyz", key) == "no quota for [key] or [key]"
+    assert len(scrub_error("x" * 5000)) == 300
+    assert scrub_error("two\nlines\x85here") == "two lines here"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from masis.audit.control.run_control import RunControl
 from masis.errors import BadReply, SettingsError
 from masis.llm import recordings, registry
 from masis.llm.recordings import RecordedReply
-from masis.llm.roles.prompting import VERSION, Prompt, answer, compose, question
+from masis.llm.roles.prompting import VERSION, RolePrompt, answer, compose, question
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.screening import Screening
@@ -58,7 +58,7 @@ def recorded(
     with ModelServer(script, issues="always") as server:
         return [
             run_audit(
-                case, settings_for(server, "openai").updated({"record": str(file), **changes})
+                case, settings_for(server, "openai").with_values({"record": str(file), **changes})
             )
             for case in cases
         ]
@@ -337,7 +337,7 @@ class Kept:
     def __init__(self) -> None:
         self.held: dict[str, RecordedReply] = {}
 
-    def find(self, asked: recordings.Asked) -> RecordedReply | None:
+    def find(self, asked: recordings.RequestKey) -> RecordedReply | None:
         return self.held.get(asked.key)
 
     def keep(self, replies: Any) -> None:
@@ -409,7 +409,7 @@ def test_a_grader_of_abstracts_is_recorded_and_replayed_like_the_roles_of_an_aud
 
     with ModelServer() as server:
         graders = {"screening_graders": "here:m", "record": str(file)}
-        before = screened(settings_for(server, "openai").updated(graders))
+        before = screened(settings_for(server, "openai").with_values(graders))
     after = screened(Settings(screening_graders=f"replay:{file}"))
     (was,), (grade,) = before.grades, after.grades
     assert grade.unscored is None
@@ -426,8 +426,8 @@ def test_a_prompt_that_was_made_elsewhere_is_known_by_its_text_without_the_mark_
     def digest(task: str) -> str:
         with ModelServer() as server:
             model = registry.asker("here:m", "critic", RunControl(), settings_for(server, "openai"))
-        return model.asked(
-            Prompt("You judge.", f"<<<ANSWER {model.control.fence}>>>", task, "mine/1"), None
+        return model.request_key(
+            RolePrompt("You judge.", f"<<<ANSWER {model.control.fence}>>>", task, "mine/1"), None
         ).asked
 
     assert digest("Judge it.") == digest("Judge it.")

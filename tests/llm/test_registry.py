@@ -31,8 +31,8 @@ from masis.llm import role_plugins
 from masis.llm.client.model import OUTCOMES, RAW_KEPT, Model
 from masis.llm.client.retry import RetryPolicy
 from masis.llm.endpoints import CONCURRENCY, KNOWN, endpoint
-from masis.llm.prices import cost, listed, price
-from masis.llm.providers.base import Tokens
+from masis.llm.prices import cost, price, price_list
+from masis.llm.providers.base import TokenUsage
 from masis.llm.registry import asker, probe, resolve
 from masis.llm.roles.critic import ModelCritic
 from masis.schema.audit import JudgedBy
@@ -365,12 +365,12 @@ def test_the_numbers_are_those_of_the_code() -> None:
 def test_every_model_that_is_a_default_has_a_price() -> None:
     for vendor, known in KNOWN.items():
         for model in filter(None, (known.strong, known.plain)):
-            assert f"{vendor}:{model}" in listed()
+            assert f"{vendor}:{model}" in price_list()
 
 
 def test_cached_tokens_cost_their_own_price() -> None:
     at = Price(input=2.0, output=10.0, cached_input=0.5, cache_write=4.0)
-    tokens = Tokens(prompt=1_000_000, cached=200_000, written=100_000, completion=50_000)
+    tokens = TokenUsage(prompt=1_000_000, cached=200_000, written=100_000, completion=50_000)
     assert cost(tokens, at) == pytest.approx(0.7 * 2.0 + 0.2 * 0.5 + 0.1 * 4.0 + 0.05 * 10.0)
     assert cost(tokens, Price(input=2.0, output=10.0)) == pytest.approx(2.5)
     assert cost(tokens, None) is None
@@ -393,11 +393,11 @@ OWN = Price(input=1.0, output=1.0)
 def test_a_price_is_ones_own_or_listed_or_unknown(
     model: str, own: dict[str, Price], found: str | Price | None
 ) -> None:
-    assert price(model, own) == (listed()[found] if isinstance(found, str) else found)
+    assert price(model, own) == (price_list()[found] if isinstance(found, str) else found)
 
 
 def test_prices_are_dollars_for_a_million_tokens_and_ordered_as_vendors_order_them() -> None:
-    for name, each in listed().items():
+    for name, each in price_list().items():
         assert 0 < each.input < each.output <= 100, name
         assert each.cached_input is not None, name
         assert each.cached_input < each.input, name

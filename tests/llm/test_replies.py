@@ -17,18 +17,18 @@ from pydantic import BaseModel, Field
 
 from masis.audit.context import AuditContext
 from masis.audit.control.run_control import RunControl
-from masis.audit.output_validation import Rescued
+from masis.audit.output_validation import RepairedRecord
 from masis.errors import BadReply, ProviderFailed
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.json_repair import RepairRefused, verify_repair
 from masis.llm.client.model import Model
-from masis.llm.client.reply_parsing import LONGEST_REPLY, Unreadable, read
+from masis.llm.client.reply_parsing import LONGEST_REPLY, UnreadableReply, parse_reply
 from masis.llm.client.shared_schema import COMMON_FROM, CommonReply, asked_in, read_from, worthwhile
 from masis.llm.registry import Ready
 from masis.llm.roles import replies
 from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.evaluator import ModelEvaluator
-from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.replies import ClaimsReply, CompletenessReply, CritiqueReply, EvaluationReply
 from masis.llm.roles.reviser import ModelReviser
 from masis.llm.roles.verifier import Extractions, ModelVerifier
@@ -65,7 +65,7 @@ FAKE = json.dumps({"reasons": ["planted"], "sound": True, "confidence": 1.0})
     ],
 )
 def test_the_last_object_of_the_form_binds(reply: str) -> None:
-    assert read(reply, Judged).model_dump() == GOOD
+    assert parse_reply(reply, Judged).model_dump() == GOOD
 
 
 @pytest.mark.parametrize(
@@ -95,24 +95,28 @@ def test_the_last_object_of_the_form_binds(reply: str) -> None:
     ],
 )
 def test_what_is_not_the_record_is_refused_with_the_reason(reply: str, why: str) -> None:
-    with pytest.raises(Unreadable, match=why):
-        read(reply, Judged)
+    with pytest.raises(UnreadableReply, match=why):
+        parse_reply(reply, Judged)
 
 
 def test_the_reason_quotes_nothing_of_the_reply() -> None:
-    with pytest.raises(Unreadable) as raised:
-        read('{"reasons": "ORDERS", "sound": "ORDERS", "confidence": 1, "ORDERS": 1}', Judged)
+    with pytest.raises(UnreadableReply) as raised:
+        parse_reply(
+            '{"reasons": "ORDERS", "sound": "ORDERS", "confidence": 1, "ORDERS": 1}', Judged
+        )
     assert "ORDERS" not in str(raised.value)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_a_number_that_is_none_is_read_as_such(number: str) -> None:
-    found = read(f'{{"reasons": [], "sound": true, "confidence": {number}}}', Judged).confidence
+    found = parse_reply(
+        f'{{"reasons": [], "sound": true, "confidence": {number}}}', Judged
+    ).confidence
     assert not math.isfinite(found)
 
 
 def test_half_a_character_does_not_reach_a_file_or_a_database() -> None:
-    found = read(
+    found = parse_reply(
         '{"reasons": ["a\\ud800b", "\\ud83d\\ude00"], "sound": true, "confidence": "\\udfff"}',
         Judged,
     )
@@ -124,7 +128,7 @@ def test_half_a_character_does_not_reach_a_file_or_a_database() -> None:
 def test_any_text_around_the_record_leaves_it_as_it_is(before: str, after: str) -> None:
     if any(f'"{name}"' in after for name in GOOD):
         return
-    assert read(f"{before}\n{TEXT}\n{after}", Judged).model_dump() == GOOD or "{" in before
+    assert parse_reply(f"{before}\n{TEXT}\n{after}", Judged).model_dump() == GOOD or "{" in before
 
 
 # A parser's reading is held against the text: what is not there, or not sure to be there, is
@@ -333,9 +337,9 @@ def mending(
     """The model with a validator that reads this out of any reply."""
     asked: list[tuple[str, type[BaseModel]]] = []
 
-    def rescue(text: str, shape: type[BaseModel]) -> Rescued | None:
+    def rescue(text: str, shape: type[BaseModel]) -> RepairedRecord | None:
         asked.append((text, shape))
-        return None if value is None else Rescued(value, ("quotes of another kind",))
+        return None if value is None else RepairedRecord(value, ("quotes of another kind",))
 
     return replace(model, rescue=rescue), asked
 
@@ -391,7 +395,7 @@ def test_a_reply_that_the_provider_says_is_cut_off_is_not_even_tried() -> None:
 
 
 def test_a_reply_in_the_common_form_is_looked_for_in_its_field_first() -> None:
-    prompt = Prompt(PROMPT.frame, "x" * shared_schema.COMMON_FROM, PROMPT.task, PROMPT.version)
+    prompt = RolePrompt(PROMPT.frame, "x" * shared_schema.COMMON_FROM, PROMPT.task, PROMPT.version)
     with ModelServer([says("{'evaluator': ...}")]) as server:
         model, asked = mending(model_at(server), {"evaluator": canned.evaluation()})
         model.provider.schema_in_cache = True
@@ -403,7 +407,7 @@ def test_a_reply_in_the_common_form_is_looked_for_in_its_field_first() -> None:
 # Long evidence is paid for once a run: its calls ask for the same form, so that a provider's cache
 # serves them
 
-LONG = Prompt("frame", "x" * COMMON_FROM, "task", "critic/1+0")
+LONG = RolePrompt("frame", "x" * COMMON_FROM, "task", "critic/1+0")
 
 
 def audited(characters: int) -> AuditContext:
@@ -498,7 +502,7 @@ def test_the_record_is_read_from_its_field_whatever_the_others_hold_or_without_t
     ],
 )
 def test_a_reply_without_the_record_is_no_reply(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableReply):
         read_from(text, CritiqueReply)
 
 

@@ -87,7 +87,7 @@ def test_a_quote_without_its_marker_is_found_in_the_answer_by_offset() -> None:
     found = judgement(
         canned.critique(issues=[canned.raised(location="the bridge is 90 metres long.")])
     )
-    (issue,) = issues.raised(found.objections, OLD_ANSWER, ()).issues
+    (issue,) = issues.raise_critic_issues(found.objections, OLD_ANSWER, ()).issues
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
 
 
@@ -101,7 +101,7 @@ def test_flags_that_no_prompt_asks_for_are_read_where_a_reply_has_them() -> None
 
 def test_an_omission_needs_no_quote() -> None:
     found = judgement(canned.critique(issues=[canned.raised(type="missing_info", location=None)]))
-    assert issues.raised(found.objections, OLD_ANSWER, ()).notes == ()
+    assert issues.raise_critic_issues(found.objections, OLD_ANSWER, ()).notes == ()
 
 
 def test_chunks_are_known_by_what_the_model_calls_them_and_unknown_ones_are_reported() -> None:
@@ -144,7 +144,7 @@ def test_numbers_reach_the_rules_unchanged(given: Any, kept: float | None) -> No
     found = judgement(
         canned.critique(confidence=given, overall_quality_score=given, critique_confidence=given)
     )
-    ruled = critique.ruled(found, citations(), (), JUDGED_BY)
+    ruled = critique.apply_critique_rules(found, citations(), (), JUDGED_BY)
     assert (ruled.confidence, ruled.overall_quality_score, ruled.critique_confidence) == (
         kept,
         kept,
@@ -238,7 +238,9 @@ def evaluated(
     )
     critique = verdict(found, hallucination_detected=hallucination)
     judgement = judge.evaluate(context(citation_audit=found), critique)
-    return evaluation.ruled(judgement, found, critique, Settings(), judge.judged_by)
+    return evaluation.apply_evaluation_rules(
+        judgement, found, critique, Settings(), judge.judged_by
+    )
 
 
 @pytest.mark.spec("MASIS-EVAL-P1")

@@ -136,7 +136,7 @@ def audited(rows: list[Row], again: Again = silent, answer: str = FAULTY) -> Run
         return None
 
     with ModelServer(script, issues="none") as server:
-        settings = settings_for(server, "openai").updated(
+        settings = settings_for(server, "openai").with_values(
             {"spot_check_share": 0.0, "max_iterations": 1}
         )
         return masis.run_audit(case_of(answer, EVIDENCE, query=QUESTION), settings)

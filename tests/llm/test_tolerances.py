@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import masis
-from masis.audit.measures.scores import normalised
+from masis.audit.measures.scores import normalise_score
 from masis.errors import BadReply
-from masis.llm.client.reply_parsing import Unreadable, parse, read, record_at_the_end
+from masis.llm.client.reply_parsing import UnreadableReply, parse, parse_reply, record_at_the_end
 from masis.llm.roles.replies import (
     CheckedClaimsReply,
     CritiqueReply,
@@ -58,7 +58,7 @@ def audited(change: Change, wire: str = "openai", issues: Any = "none", **script
 
     with ModelServer(reply, **script) as server:
         return masis.run_audit(
-            CASE, settings=settings_for(server, wire).updated({"spot_check_share": 0.0})
+            CASE, settings=settings_for(server, wire).with_values({"spot_check_share": 0.0})
         )
 
 
@@ -108,7 +108,7 @@ SCORES: dict[Any, float | None] = {
 @each(SCORES)
 def test_a_score_in_words_is_read_where_the_text_names_its_scale(written: Any) -> None:
     verdict = Verdict.model_validate(canned.verdict(confidence=written))
-    found = normalised("confidence", verdict.confidence).value
+    found = normalise_score("confidence", verdict.confidence).value
     assert (
         found == pytest.approx(SCORES[written]) if SCORES[written] is not None else found is None
     ), found
@@ -310,8 +310,8 @@ def test_a_list_that_is_left_out_is_empty_unless_the_reply_speaks_of_what_it_wou
     ],
 )
 def test_what_a_reply_is_asked_for_is_never_filled_in(shape: Any, reply: Wired) -> None:
-    with pytest.raises(Unreadable):
-        read(json.dumps(reply), shape)
+    with pytest.raises(UnreadableReply):
+        parse_reply(json.dumps(reply), shape)
 
 
 WHOLE = canned.evaluation()
@@ -349,13 +349,15 @@ def test_a_record_is_read_out_of_what_is_around_it(wrapped: Any) -> None:
     ]
 )
 def test_a_record_that_may_be_quoted_or_is_one_of_several_is_not_read(wrapped: Any) -> None:
-    with pytest.raises(Unreadable):
-        read(json.dumps(wrapped), EvaluationReply)
+    with pytest.raises(UnreadableReply):
+        parse_reply(json.dumps(wrapped), EvaluationReply)
 
 
 def test_a_remark_about_the_record_does_not_take_its_place() -> None:
     assert (
-        read(f'{WRITTEN} Note: {{"relevance": "high"}} was considered.', EvaluationReply).relevance
+        parse_reply(
+            f'{WRITTEN} Note: {{"relevance": "high"}} was considered.', EvaluationReply
+        ).relevance
         == 0.9
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from masis.llm.roles.replies import Stance
-from masis.llm.roles.verdicts import Chunks, Judged, with_references
+from masis.llm.roles.verdicts import Chunks, ClaimJudgement, with_references
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.audit import Claim, ClaimCheck, ReferenceCheck
 from masis.schema.case import ClaimVerdict, Evidence
@@ -465,12 +465,14 @@ CHUNKS = Chunks(
 
 def chunk_judged(
     cited: str, verdict: ClaimVerdict = "supported", sentence: int | None = 0, **stances: Stance
-) -> Judged:
+) -> ClaimJudgement:
     claim = Claim(text="It is long.", sentence=sentence, cited=tuple(cited.split()))
-    return Judged(ClaimCheck(claim=claim, verdict=verdict, support=0.9, confidence=0.9), stances)
+    return ClaimJudgement(
+        ClaimCheck(claim=claim, verdict=verdict, support=0.9, confidence=0.9), stances
+    )
 
 
-def references(*group: Judged) -> list[list[tuple[str, str, str | None]]]:
+def references(*group: ClaimJudgement) -> list[list[tuple[str, str, str | None]]]:
     return [[told(each) for each in check.references] for check in with_references(group, CHUNKS)]
 
 
@@ -516,7 +518,7 @@ def told(reference: ReferenceCheck) -> tuple[str, str, str | None]:
         (chunk_judged("", c="supports"), []),
     ],
 )
-def test_one_claim(one: Judged, findings: list[tuple[str, str, str | None]]) -> None:
+def test_one_claim(one: ClaimJudgement, findings: list[tuple[str, str, str | None]]) -> None:
     assert references(one) == [findings]
 
 

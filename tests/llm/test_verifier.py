@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from masis.api.audits import audit_citations
-from masis.audit.claims import Checked
+from masis.audit.claims import ClaimResults
 from masis.errors import BadReply, ProviderFailed, StepError
-from masis.llm.roles.prompting import Prompt, load
+from masis.llm.roles.prompting import RolePrompt, load
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.audit import Claim
 from masis.schema.case import Evidence
@@ -43,7 +43,7 @@ def verifier(
     return ModelVerifier(asker, Settings(**changes), Extractions()), asker
 
 
-def checked(given: Any, *claims: Claim, missing: Any = None, **changes: Any) -> Checked:
+def checked(given: Any, *claims: Claim, missing: Any = None, **changes: Any) -> ClaimResults:
     judge, _ = verifier(given, missing, **changes)
     return judge.check(
         claims or (LENGTH,), "How long is it?", "It is long.", EVIDENCE, completeness=True
@@ -82,7 +82,7 @@ def test_batches_and_completeness_are_under_way_at_once() -> None:
     meeting = threading.Barrier(3, timeout=20)
 
     def reply(given: dict[str, Any]) -> Any:
-        def wait(prompt: Prompt) -> dict[str, Any]:
+        def wait(prompt: RolePrompt) -> dict[str, Any]:
             meeting.wait()
             return given
 
@@ -111,7 +111,7 @@ def test_batches_and_completeness_are_under_way_at_once() -> None:
 def test_a_batch_that_fails_leaves_its_claims_unscored_and_the_other_batches_stand(
     failure: Any, code: str, raw: str | None
 ) -> None:
-    def reply(prompt: Prompt) -> Any:
+    def reply(prompt: RolePrompt) -> Any:
         return {"verdicts": [verdict(1)]} if "1932" in prompt.task else failure
 
     found = checked(reply, LENGTH, YEAR, claims_batch=1)
@@ -176,7 +176,7 @@ def test_the_checks_say_which_prompts_judged() -> None:
         assert judge.judged_by.version == load(name).version
 
 
-def rows_of(prompt: Prompt) -> list[dict[str, Any]]:
+def rows_of(prompt: RolePrompt) -> list[dict[str, Any]]:
     """The claims as they were sent."""
     body = prompt.task.partition(f"<<<CLAIMS {MARK}>>>\n")[2].partition(
         f"\n<<<END CLAIMS {MARK}>>>"

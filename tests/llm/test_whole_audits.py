@@ -20,7 +20,7 @@ from masis.audit.loop import Roles
 from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
-from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.reviser import ModelReviser
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.observers.observation import run_to_completion
@@ -56,7 +56,7 @@ RIGHT = (
 )
 
 
-def claims(prompt: Prompt) -> dict[str, Any]:
+def claims(prompt: RolePrompt) -> dict[str, Any]:
     """The clauses of each sentence that was sent, and a verdict on each, by what it says."""
     lines = prompt.task.partition("<<<ANSWER ")[2].splitlines()[1:]
     rows = [
@@ -173,7 +173,7 @@ def test_every_mix_of_roles_audits_a_case_to_its_end(
 def audited_at(depth: str, **changes: object) -> tuple[Run, Counter[str]]:
     """A run at this depth, and how often each form of reply was asked for."""
     with ModelServer(issues="none") as server:
-        settings = settings_for(server, "openai").updated({"depth": depth, **changes})
+        settings = settings_for(server, "openai").with_values({"depth": depth, **changes})
         run = run_audit(CASE, settings)
         assert run.usage.calls <= estimate(CASE, settings).calls
         return run, Counter(request.schema_name for request in server.requests)

@@ -2,7 +2,12 @@
 
 import pytest
 
-from masis.offline.matching.evidence_index import ALWAYS_JUDGED, TOO_LONG, Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import (
+    ALWAYS_JUDGED,
+    TOO_LONG,
+    ClaimAssessment,
+    EvidenceIndex,
+)
 
 FIRM = "The firm grew by 12% in 2021. It had 67 million users. The dose is 0.002 mg a day."
 OTHERS = [
@@ -124,7 +129,7 @@ def test_a_title_that_ends_in_a_question_mark_is_no_question() -> None:
 def test_nothing_to_check_against_is_unverifiable_and_has_no_support(
     evidence: list[tuple[str, str]],
 ) -> None:
-    assert EvidenceIndex(evidence).assess("The firm grew by 12%.") == Assessment(
+    assert EvidenceIndex(evidence).assess("The firm grew by 12%.") == ClaimAssessment(
         None, "unverifiable", 1.0
     )
 

@@ -14,7 +14,7 @@ from masis.audit.context import AuditContext
 from masis.audit.control import run_control
 from masis.audit.text.assertions import citations_by_sentence, claim_within
 from masis.observers.observation import run_to_completion
-from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import ClaimAssessment, EvidenceIndex
 from masis.offline.roles.drafter import NOTHING_FOUND, OfflineDrafter
 from masis.offline.roles.reviser import NOTHING_SAFE, OfflineReviser
 from masis.schema.audit import (
@@ -112,7 +112,7 @@ def test_an_offline_check_of_many_claims_ends_between_two_of_them(
 
     def counted(
         self: EvidenceIndex, claim: str, only: Collection[str] | None = None, **context: str
-    ) -> Assessment:
+    ) -> ClaimAssessment:
         if only is None:
             assessed.append(claim)
         return assess(self, claim, only, **context)
@@ -298,7 +298,7 @@ def by_verdicts(
     )
     context = AuditContext("How long is it?", answer, evidence, audit, checks, (), issues, 1)
     return OfflineReviser().revise(
-        context, critique.ruled(judgement(), audit, issues, JUDGED_BY), issues
+        context, critique.apply_critique_rules(judgement(), audit, issues, JUDGED_BY), issues
     )
 
 
@@ -412,7 +412,9 @@ def test_a_verdict_on_a_part_of_a_sentence_changes_that_part_alone() -> None:
         claim=part, verdict="contradicted", support=0.0, confidence=1.0, contradictions=wrong
     )
     context = AuditContext("How long is it?", answer, EVIDENCE, audit, (check,), (), (), 1)
-    found = OfflineReviser().revise(context, critique.ruled(judgement(), audit, (), JUDGED_BY), ())
+    found = OfflineReviser().revise(
+        context, critique.apply_critique_rules(judgement(), audit, (), JUDGED_BY), ()
+    )
     assert found.revised_answer == f"- {LENGTH}"
 
 

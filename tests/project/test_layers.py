@@ -194,15 +194,15 @@ ABOVE_SERVICES = {"pipeline", "integrations", "ui", "cli", "app", "pages"}
 READS = {
     "cases": {"get", "iterate"},
     "corpora": {"imports", "iterate", "list_all", "search", "summary"},
-    "datasets": {"get", "list_all", "lost"},
-    "decisions": {"check_subjects", "head", "reviewers", "simulated", "verify"},
+    "datasets": {"count_lost", "get", "list_all"},
+    "decisions": {"check_subjects", "count_simulated", "head", "reviewers", "verify"},
     "evidence": {"cases_with", "ids_beginning", "newest_ids", "with_words"},
     "executions": {"iterate", "page"},
     "purges": {"history", "removals"},
     "retention": {"plan"},
     "screening_log": {"check_subjects", "verify"},
     "screenings": {"events", "newest", "progress", "summary"},
-    "team": {"assigned_among", "counted", "history", "in_force", "views"},
+    "team": {"assigned_among", "count_cases", "history", "in_force", "views"},
 }
 """Reads of the store that need no service: nothing that others decided or the machine found is in
 them.
@@ -265,7 +265,7 @@ def test_whatever_lies_above_the_services_writes_through_them_and_reads_only_wha
         "store = desk.store",
         "f(desk.store.team)",
         "desk.runs.finish(run)",
-        "desk.store.team.put(me, rubric)",
+        "desk.store.team.put_in_force(me, rubric)",
     ],
 )
 def test_a_write_and_a_store_handed_on_are_refused(source: str) -> None:

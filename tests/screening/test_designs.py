@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.schema.screening import STUDY_TYPES, Abstract, StudyType
-from masis.screening.grading.designs import WEIGHTS, ReadText, load_classifier, recognise, version
+from masis.screening.grading.designs import (
+    WEIGHTS,
+    AbstractTerms,
+    load_classifier,
+    recognise,
+    version,
+)
 from masis.screening.grading.hierarchy import place_design
 from tests.screening.scripted import TABLES
 
@@ -55,7 +61,7 @@ def test_a_title_alone_is_enough_to_try() -> None:
 
 @given(st.text(max_size=300))
 def test_words_and_their_places_agree(text: str) -> None:
-    read = ReadText(text)
+    read = AbstractTerms(text)
     assert all(
         found.group().lower() == word or word == "0"
         for word, found in zip(read.words, read.matches, strict=True)

@@ -6,7 +6,7 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
-from masis.schema.screening import Grade, Reason
+from masis.schema.screening import Grade, GradeReason
 from masis.screening.grading.ensemble import Ensemble, join_grades, pair_agreement
 from masis.ui.screening.result import agreement_words
 from tests.screening.scripted import (
@@ -78,7 +78,7 @@ def test_the_reasons_shown_are_those_of_the_grader_nearest_to_the_middle_quality
     says = {"low": Said(0.7, 0.7), "middle": Said(0.85, 0.8), "high": Said(0.95, 0.9)}
     grades = [
         grade_of("a", said, name).model_copy(
-            update={"reasons": {"relevance_score": Reason(text=name)}}
+            update={"reasons": {"relevance_score": GradeReason(text=name)}}
         )
         for name, said in says.items()
     ]

@@ -12,12 +12,12 @@ import pytest
 
 from benchmarks.screening_drift import false_alarms, waits
 from masis.observers.observation import run_to_completion
-from masis.schema.screening import Acceptance, Design, Tally, Thresholds
+from masis.schema.screening import AcceptedStudy, Design, Thresholds, VoteTally
 from masis.screening.demo import demo_abstracts, demo_questions
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import ruling
 from masis.screening.rounds.drift import BASELINE, LEAST_DEVIATION, LIMIT, drift
-from masis.screening.rounds.memory import acceptances, adapted, shift, threshold_effects
+from masis.screening.rounds.memory import acceptances, adapt_thresholds, shift, threshold_effects
 from masis.screening.rounds.round_loop import screen
 from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
@@ -35,9 +35,9 @@ ON = Settings(screening_memory=True)
 
 def entries(
     count: int, quality: float, required: float = 0.70, design: Design = "randomised_trial"
-) -> list[Acceptance]:
+) -> list[AcceptedStudy]:
     return [
-        Acceptance(study_type=None, design=design, quality=quality, round=0, required=required)
+        AcceptedStudy(study_type=None, design=design, quality=quality, round=0, required=required)
         for _ in range(count)
     ]
 
@@ -66,25 +66,25 @@ def test_an_insufficient_screening_leaves_nothing() -> None:
 
 @pytest.mark.spec("AESOP-MEMORY")
 def test_it_is_off_unless_asked_for() -> None:
-    assert adapted(Settings(), entries(100, 0.95)) == ruling.thresholds_of(Settings())
+    assert adapt_thresholds(Settings(), entries(100, 0.95)) == ruling.thresholds_of(Settings())
 
 
 def test_it_moves_nothing_before_it_holds_enough() -> None:
-    found = adapted(ON, entries(19, 0.95))
+    found = adapt_thresholds(ON, entries(19, 0.95))
     assert found.required_average == (0.70, 0.65, 0.60, 0.55)
     assert "fewer than the 20" in found.adapted_why
-    assert adapted(ON, entries(20, 0.95)).adapted_by == -0.05
+    assert adapt_thresholds(ON, entries(20, 0.95)).adapted_by == -0.05
 
 
 def test_studies_accepted_well_above_what_was_asked_let_later_decisions_converge_sooner() -> None:
-    found = adapted(ON, entries(40, 0.74))
+    found = adapt_thresholds(ON, entries(40, 0.74))
     assert found.required_average == (0.68, 0.63, 0.58, 0.55)
     assert found.adapted_by == -0.02
     assert "0.040 above" in found.adapted_why
 
 
 def test_studies_accepted_below_what_was_asked_make_it_stricter() -> None:
-    assert adapted(ON, entries(40, 0.66)).required_average == (0.72, 0.67, 0.62, 0.57)
+    assert adapt_thresholds(ON, entries(40, 0.66)).required_average == (0.72, 0.67, 0.62, 0.57)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
@@ -93,7 +93,7 @@ def test_however_extreme_the_past_a_threshold_moves_by_no_more_than_the_bound_an
     quality: float,
 ) -> None:
     own = ruling.thresholds_of(ON).required_average
-    found = adapted(ON, entries(500, quality)).required_average
+    found = adapt_thresholds(ON, entries(500, quality)).required_average
     assert all(
         abs(new - old) <= 0.05 + 1e-9 and new >= 0.55 for new, old in zip(found, own, strict=True)
     )
@@ -180,7 +180,7 @@ def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_bo
     rounds: int,
 ) -> None:
     votes = [
-        Tally(keep=keep, discard=discard, needs_more=n - keep - discard)
+        VoteTally(keep=keep, discard=discard, needs_more=n - keep - discard)
         for n in range(9)
         for keep in range(n + 1)
         for discard in range(n - keep + 1)
@@ -189,9 +189,11 @@ def test_memory_decides_exactly_where_they_agree_and_the_average_lies_between_bo
     for hundredth, tally in itertools.product(range(-5, 6, rounds), votes):
         other = moved(hundredth / 100)
         for number, percent in itertools.product(range(4), range(45, 101)):
-            mine = ruling.decided(tally, percent / 100, number, other)
-            own = ruling.decided(tally, percent / 100, number, ruling.DEFAULT)
-            low, high = sorted((other.required(number), ruling.DEFAULT.required(number)))
+            mine = ruling.make_ruling(tally, percent / 100, number, other)
+            own = ruling.make_ruling(tally, percent / 100, number, ruling.DEFAULT)
+            low, high = sorted(
+                (other.average_required_in(number), ruling.DEFAULT.average_required_in(number))
+            )
             between = round(low * 100) <= percent < round(high * 100)
             expected = (
                 own.consensus == "sufficient"
@@ -212,7 +214,7 @@ def test_on_the_demo_what_earlier_screenings_accepted_lets_a_later_one_suffice()
 
     def screened(
         name: str, thresholds: Thresholds | None = None
-    ) -> tuple[str, tuple[str, ...], tuple[Acceptance, ...]]:
+    ) -> tuple[str, tuple[str, ...], tuple[AcceptedStudy, ...]]:
         source = InMemoryRetriever(pool, name="demo")
         steps = screen(
             questions[name], (source,), grader, ON, screening_id=name, thresholds=thresholds
@@ -221,7 +223,7 @@ def test_on_the_demo_what_earlier_screenings_accepted_lets_a_later_one_suffice()
         return found.outcome, found.reasons, acceptances(found)
 
     entries = [entry for name in list(questions)[:3] for entry in screened(name)[2]]
-    thresholds = adapted(ON, entries)
+    thresholds = adapt_thresholds(ON, entries)
     assert thresholds.adapted_by == -0.05
     before, after = screened("b12"), screened("b12", thresholds)
     assert (before[0], after[0]) == ("evidence_insufficient", "conflicting")

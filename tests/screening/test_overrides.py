@@ -17,17 +17,17 @@ from masis.schema.screening import (
     AppraisalItem,
     Grade,
     GradeField,
+    GradeReason,
     ItemState,
     Override,
     OverrideField,
-    Reason,
     Screening,
 )
 from masis.screening.grading.methodology import (
     CHECKLIST,
     LABELS,
+    apply_corrections,
     appraise,
-    corrected,
     methodology,
     score_items,
     sentence_of,
@@ -192,7 +192,7 @@ def test_the_words_of_the_abstract_place_a_type_set_by_a_person() -> None:
 
 
 def test_graders_who_disagree_stay_so_until_a_person_settles_what_they_disagree_on() -> None:
-    reasons = {"recommendation": Reason(text="The graders don't agree.")}
+    reasons = {"recommendation": GradeReason(text="The graders don't agree.")}
     torn = grade_of("a", STRONG).model_copy(
         update={"recommendation": "needs_more", "rule": "disagreement", "reasons": reasons}
     )
@@ -319,9 +319,9 @@ def test_only_what_is_stated_earns_points() -> None:
 @pytest.mark.parametrize("item", list(CHECKLIST["cohort_study"]))
 def test_each_correction_is_worth_the_points_of_its_item_both_ways(item: AppraisalItem) -> None:
     items = appraise(COHORT, "cohort_study")
-    stated = score_items("cohort_study", corrected(items, {item: "stated"})).score
+    stated = score_items("cohort_study", apply_corrections(items, {item: "stated"})).score
     for state in ("denied", "planned", "not_stated"):
-        without = score_items("cohort_study", corrected(items, {item: state})).score  # type: ignore[dict-item]
+        without = score_items("cohort_study", apply_corrections(items, {item: state})).score  # type: ignore[dict-item]
         assert stated > without
 
 
@@ -333,7 +333,7 @@ def test_a_correction_grades_the_abstract_again_by_the_same_rules() -> None:
     )
     expected = score_items(
         "cohort_study",
-        corrected(
+        apply_corrections(
             appraise(COHORT, "cohort_study"),
             {"model": "stated", "control": "stated", "outcome": "stated", "prospective": "stated"},
         ),

@@ -15,7 +15,7 @@ from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds.round_loop import screen
-from masis.screening.sources.pool import Pool
+from masis.screening.sources.pool import AbstractPool
 from masis.screening.sources.publication import publication_of
 from masis.screening.sources.retrievers import InMemoryRetriever
 from masis.settings import Settings
@@ -234,7 +234,7 @@ def test_what_one_database_has_marked_as_retracted_is_retracted_whichever_record
 ):
     marked = STUDY.model_copy(update={"id": "wos", "publication_types": ("Retracted Publication",)})
     for records in ((STUDY, marked), (marked, STUDY)):
-        pool = Pool()
+        pool = AbstractPool()
         for each in records:
             pool.add(each)
         (one,) = pool.by_id.values()

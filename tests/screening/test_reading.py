@@ -6,7 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from masis.schema.screening import Abstract, Design, Reason, SampleSize, StudyType, Words
+from masis.schema.screening import (
+    Abstract,
+    AbstractWords,
+    Design,
+    GradeReason,
+    SampleSize,
+    StudyType,
+)
 from masis.screening.grading.grader import size_adequacy
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import CEILING, CHECKLIST, LABELS, appraise, methodology
@@ -26,7 +33,7 @@ def parts(question: str) -> list[tuple[str, str]]:
     return [(concept.name, concept.part) for concept in read_question(question).concepts]
 
 
-def shown(reason: Reason, abstract: Abstract) -> list[str]:
+def shown(reason: GradeReason, abstract: Abstract) -> list[str]:
     for words in reason.words:
         source = abstract.title if words.place == "title" else abstract.text
         assert source[words.start : words.end] == words.text
@@ -272,4 +279,4 @@ def test_a_letter_that_grows_when_lowered_moves_no_words() -> None:
 def test_a_wording_finds_what_comes_after_a_denial() -> None:
     text = "not blinded in phase one; later blinded"
     assert Wording(r"\bblinded\b").search(text) == (text.rindex("blinded"), len(text))
-    assert Words(start=0, end=1, text="n").place == "text"
+    assert AbstractWords(start=0, end=1, text="n").place == "text"

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 
-from masis.schema.screening import Grade, Recommendation, SampleSize, Tally
+from masis.schema.screening import Grade, Recommendation, SampleSize, VoteTally
 from masis.screening.rounds import ruling
 from masis.settings import Settings
 from tests.screening.scripted import Said, grade_of
@@ -64,10 +64,10 @@ def test_every_vote_and_average_is_decided_as_the_specification_says(least: int)
     wrong = []
     thresholds = ruling.DEFAULT.model_copy(update={"least_studies": least})
     for keep, discard, more in splits():
-        votes = Tally(keep=keep, discard=discard, needs_more=more)
+        votes = VoteTally(keep=keep, discard=discard, needs_more=more)
         for average in [*averages(), None]:
             for number in range(6):
-                found = ruling.decided(
+                found = ruling.make_ruling(
                     votes, None if average is None else float(average), number, thresholds
                 )
                 if (found.consensus, found.decision) != as_written(
@@ -79,7 +79,7 @@ def test_every_vote_and_average_is_decided_as_the_specification_says(least: int)
 
 @pytest.mark.spec("AESOP-DECAY")
 def test_the_required_average_falls_round_by_round_and_stays_at_the_last() -> None:
-    assert [ruling.DEFAULT.required(number) for number in range(6)] == [
+    assert [ruling.DEFAULT.average_required_in(number) for number in range(6)] == [
         0.70,
         0.65,
         0.60,
@@ -99,7 +99,7 @@ def test_the_settings_are_the_specifications_unless_set_otherwise() -> None:
         4,
     )
     longer = ruling.thresholds_of(Settings(screening_max_rounds=8))
-    assert [longer.required(number) for number in range(8)] == [
+    assert [longer.average_required_in(number) for number in range(8)] == [
         0.70,
         0.65,
         0.60,
@@ -121,14 +121,14 @@ def test_small_pages_that_make_more_rounds_lower_the_bar_no_faster(
     page: int, required: list[float]
 ) -> None:
     found = ruling.thresholds_of(Settings(screening_retrieve=page))
-    assert [found.required(number) for number in range(4)] == required
+    assert [found.average_required_in(number) for number in range(4)] == required
 
 
 def test_other_thresholds_can_be_asked_for() -> None:
     strict = ruling.thresholds_of(
         Settings(screening_required_first=0.9, screening_required_step=0.0)
     )
-    assert [strict.required(number) for number in range(3)] == [0.9, 0.9, 0.9]
+    assert [strict.average_required_in(number) for number in range(3)] == [0.9, 0.9, 0.9]
     steep = ruling.thresholds_of(
         Settings(screening_required_step=0.1, screening_required_least=0.58)
     )
@@ -186,8 +186,8 @@ def test_where_thresholds_overlap_discarding_comes_first() -> None:
     # With the specification's shares both can't hold at once; with others they can, and the
     # cautious one decides.
     lax = ruling.DEFAULT.model_copy(update={"keep_share": 0.4, "discard_share": 0.4})
-    assert ruling.consensus(Tally(keep=2, discard=2, needs_more=1), lax) == "retrieve_more"
-    assert ruling.consensus(Tally(keep=2, discard=1, needs_more=2), lax) == "sufficient"
+    assert ruling.consensus(VoteTally(keep=2, discard=2, needs_more=1), lax) == "retrieve_more"
+    assert ruling.consensus(VoteTally(keep=2, discard=1, needs_more=2), lax) == "sufficient"
 
 
 def test_the_reason_says_which_of_the_rules_decided() -> None:

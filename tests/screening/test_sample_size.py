@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from masis.screening.grading.sample_size import Tokens, sample_sizes, study_size
+from masis.screening.grading.sample_size import TextTokens, sample_sizes, study_size
 from tests.screening.scripted import table
 
 GOLD = Path(__file__).parent / "sample_sizes_gold.jsonl"
@@ -134,7 +134,7 @@ def test_offsets_hold_the_words_that_state_the_size() -> None:
 @given(st.integers(min_value=0, max_value=999_999))
 def test_a_number_reads_the_same_with_and_without_commas(value: int) -> None:
     for written in (str(value), f"{value:,}", f"{value:,}".replace(",", " ")):
-        assert [numeral.value for numeral in Tokens(written).numerals()] == [value]
+        assert [numeral.value for numeral in TextTokens(written).numerals()] == [value]
 
 
 @given(st.text(alphabet="n=of 0123456789,./()%-patients and with the review ", max_size=300))

@@ -30,7 +30,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 
 @pytest.fixture
 def bench(tmp_path: Path, server: ModelServer) -> Iterator[Workbench]:
-    settings = settings_for(server, "openai").updated({"cache": True, "spot_check_share": 0})
+    settings = settings_for(server, "openai").with_values({"cache": True, "spot_check_share": 0})
     opened = Workbench.open(tmp_path / "masis.db", settings)
     opened.cases.add(ADA, [CASE, CASE.model_copy(update={"id": "another"})])
     yield opened
@@ -60,7 +60,7 @@ def test_the_same_audit_asks_the_models_once_and_counts_what_it_did_not_pay(
     assert again.models == first.models
     assert {call.source for call in again.calls} == {"cache"}
     assert again.final_quality_score == first.final_quality_score
-    audited(bench, bench.settings.updated({"cache": False}))
+    audited(bench, bench.settings.with_values({"cache": False}))
     assert len(server.requests) > asked
 
 

@@ -132,7 +132,7 @@ def test_an_approval_that_names_no_run_is_asked_about_the_issues_of_the_newest(
 
 
 def test_who_may_not_see_what_the_audit_found_need_not_have_seen_it(workbench: Workbench) -> None:
-    workbench.team.set(Actor(name="lead"), QueuePolicy(machine="after"))
+    workbench.team.put_in_force(Actor(name="lead"), QueuePolicy(machine="after"))
     assert workbench.reviews.submit(ADA, decision(verdict="approve", run_id=None, iteration=None))
     # now that she has decided, it is shown to her: whatever she adds to her approval is given
     # knowing it

@@ -78,7 +78,7 @@ def test_simulated_decisions_say_so_are_blind_settle_by_adjudication_and_are_nev
     demo: Workbench,
 ) -> None:
     made = simulated(demo)
-    assert len(made) == demo.store.decisions.simulated() > 60
+    assert len(made) == demo.store.decisions.count_simulated() > 60
     assert {decision.reviewer for _, decision in made} == SIMULATED
     assert all(decision.machine_shown == () for _, decision in made)
     assert {entry.decision.verdict for entry, _ in made if entry.decision} == {
@@ -114,7 +114,7 @@ def test_filling_again_adds_nothing_and_leaves_what_was_decided_since(demo: Work
 def test_figures_that_rest_on_simulated_decisions_never_speak_of_people(demo: Workbench) -> None:
     report = demo.trust.compare(ADA, TrustFilter())
     assert report.simulated >= report.answers.n > 20
-    answers = short_answers(report, demo.trust.missed(ADA), demo.trust.watch())
+    answers = short_answers(report, demo.trust.miss_report(ADA), demo.trust.watch())
     assert answers["May answers pass without a person?"].startswith("No")
     assert "people found" not in " ".join(answers.values())
     assert "simulated reviewers found" in answers["How far is the audit right?"]

@@ -119,7 +119,7 @@ def test_what_was_not_shown_here_is_unknown_and_never_blind(desk: Desk) -> None:
 def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_files_are_unknown(
     desk: Desk,
 ) -> None:
-    desk.workbench.team.set(Actor(name="lead"), QueuePolicy(machine="after"))
+    desk.workbench.team.put_in_force(Actor(name="lead"), QueuePolicy(machine="after"))
     assert desk.show("case-0").run is None
     assert {row.quality for row in desk.queue()} == {None}
     own = desk.decide("case-0", "escalate")

@@ -35,7 +35,7 @@ from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS
 from masis.services import Actor, Workbench, demo_cases
 from masis.services.arrivals.ingestion import audit_settings
-from masis.services.jobs import Job, Jobs, WorkerProcess, run_job
+from masis.services.jobs import Jobs, QueuedJob, WorkerProcess, run_job
 from masis.services.records import CaseFilter
 from masis.settings import Settings
 from tests.cases import case_of
@@ -67,7 +67,7 @@ class Pool:
         assert database == self.workbench.database
         return self
 
-    def run(self, job: Job) -> str | None:
+    def run(self, job: QueuedJob) -> str | None:
         self.begun.append(job.subject)
         while not self.held.wait(0.01) and job.id not in self.cancelled:
             pass
@@ -77,7 +77,7 @@ class Pool:
             return str(error)
         return None
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: QueuedJob) -> None:
         self.cancelled.add(job.id)
 
     def close(self) -> None:
@@ -286,9 +286,9 @@ def test_a_case_that_can_not_be_read_is_counted_as_failed_and_the_others_are_aud
     assert batch is not None
     assert (batch.done, batch.failed, batch.total) == (len(ids), 1, len(ids))
     assert str(error) in (jobs.failure("audit", bad) or "")
-    assert [each for each in ids if workbench.audits.needed(workbench.store.cases.get(each))] == [
-        bad
-    ]
+    assert [
+        each for each in ids if workbench.audits.is_needed(workbench.store.cases.get(each))
+    ] == [bad]
 
 
 def test_nobody_who_asks_how_jobs_stand_waits_for_the_database(
@@ -386,9 +386,9 @@ def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_n
 ) -> None:
     workbench, pool = paid
     settings = audit_settings(
-        workbench.settings.updated({"ingest_model": "settings", "ingest_cost_a_day": 30})
+        workbench.settings.with_values({"ingest_model": "settings", "ingest_cost_a_day": 30})
     )
-    workbench.store.inbox.arrived(
+    workbench.store.inbox.record_arrivals(
         [case for case, _ in zip(demo_cases(), range(6), strict=False)], "chatbot"
     )
     with closing(Jobs(workbench, pool)) as jobs:
@@ -399,7 +399,7 @@ def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_n
         assert cost(workbench, pool) <= 30
         jobs.audit_arrived(settings)  # as when more has come
         batch_over(jobs)
-    spent = workbench.store.inbox.spent("ingestion", "2000-01-01")
+    spent = workbench.store.inbox.cost_since("ingestion", "2000-01-01")
     assert spent == pytest.approx(cost(workbench, pool))
     with closing(Jobs(workbench, pool)) as jobs:
         jobs.audit_arrived(settings)
@@ -416,7 +416,7 @@ def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_n
         jobs.audit_arrived(settings)
         batch_over(jobs)
         assert len(pool.begun) > before
-    unpriced = settings.updated({"prices": {}})
+    unpriced = settings.with_values({"prices": {}})
     with (
         closing(Jobs(workbench, pool)) as jobs,
         pytest.raises(InputError, match="no price is known"),
@@ -428,10 +428,10 @@ def test_what_arrived_is_audited_in_its_order_once_and_what_was_typed_is_left(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
     cases = [case for case, _ in zip(demo_cases(), range(6), strict=False)]
-    workbench.store.inbox.arrived([cases[3], cases[1]], "chatbot")
+    workbench.store.inbox.record_arrivals([cases[3], cases[1]], "chatbot")
     jobs.audit_arrived(Settings())
     batch_over(jobs)
-    workbench.store.inbox.arrived([cases[3], cases[5]], "other")
+    workbench.store.inbox.record_arrivals([cases[3], cases[5]], "other")
     jobs.audit_arrived(Settings())
     batch_over(jobs)
     assert Counter(pool.begun) == {cases[3].id: 1, cases[1].id: 1, cases[5].id: 1}
@@ -579,7 +579,7 @@ def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_u
     opened = Workbench.open(path)
     for number in range(cases):
         an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
-    opened.team.set(Actor(name="lead"), QueuePolicy(reviewers=2))
+    opened.team.put_in_force(Actor(name="lead"), QueuePolicy(reviewers=2))
     names = [f"reviewer {number}" for number in range(rounds)]
     pace_s = HUMAN_PACE_S if rounds >= 60 else 0.0
     code = f"from {__name__} import serve; import sys, json; serve(*json.loads(sys.argv[1]))"
@@ -605,5 +605,5 @@ def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_u
     assert sorted(in_log) == sorted(made)
     assert opened.store.check().ok
     assert opened.store.team.leases() == ()
-    assert opened.store.team.counted("decided") == Counter(name for name, _ in made)
+    assert opened.store.team.count_cases("decided") == Counter(name for name, _ in made)
     opened.close()

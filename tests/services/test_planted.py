@@ -142,7 +142,7 @@ def test_until_it_is_decided_a_copy_stands_as_any_other_case(workbench: Workbenc
     told = json.dumps([view.case.to_json_dict(), view.summary.model_dump(mode="json")]) + repr(view)
     assert "planted" not in told.casefold()
     assert not view.history
-    assert workbench.store.planted.revealed(copy) is None
+    assert workbench.store.planted.find_revealed(copy) is None
     listed = [row.id for row in workbench.cases.find_for(BEN, CaseFilter()).rows]
     assert copy in listed
     assert len(listed) == workbench.store.cases.count() == 6
@@ -155,7 +155,7 @@ def test_until_it_is_decided_a_copy_stands_as_any_other_case(workbench: Workbenc
 def test_after_the_decision_the_case_says_what_was_planted(workbench: Workbench) -> None:
     (copy,) = plant(workbench, kinds=("figure",))
     decide(workbench, copy, "reject", "Ben")
-    told = workbench.store.planted.revealed(copy)
+    told = workbench.store.planted.find_revealed(copy)
     assert told is not None
     assert told.fault.before
     assert told.fault.before != told.fault.after
@@ -201,7 +201,7 @@ def test_recall_counts_what_was_found_by_kind_with_exact_intervals(workbench: Wo
         0.992,
     )
     assert sum(each.n for each in ben.recall.by_kind.values()) == 3
-    assert workbench.store.planted.revealed(copies[3]) is None, (
+    assert workbench.store.planted.find_revealed(copies[3]) is None, (
         "an escalated copy still waits for a verdict"
     )
     assert report.audit is not None
@@ -229,7 +229,7 @@ def test_a_reviewer_sees_their_own_recall_and_a_lead_everybodys(workbench: Workb
         ("Ada", 1),
         ("Ben", 0),
     ]
-    for act in (guarded.counts, guarded.withdraw, lambda actor: guarded.plant(actor, 1)):
+    for act in (guarded.count_copies, guarded.withdraw, lambda actor: guarded.plant(actor, 1)):
         with pytest.raises(NotAllowed):
             act(REVIEWER)
 
@@ -248,13 +248,13 @@ def test_who_decided_the_original_is_counted_apart(workbench: Workbench) -> None
 
 
 def test_a_copy_that_several_decide_is_no_secret_only_when_all_have(workbench: Workbench) -> None:
-    workbench.team.set(ADA, QueuePolicy(reviewers=2))
+    workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     (copy,) = plant(workbench)
     decide(workbench, copy, "reject", "Ben")
-    assert workbench.store.planted.revealed(copy) is None
+    assert workbench.store.planted.find_revealed(copy) is None
     assert workbench.cases.summary(copy).state == "needs_review"
     decide(workbench, copy, "approve", "Cleo")
-    assert workbench.store.planted.revealed(copy) is not None, "there is nothing to adjudicate"
+    assert workbench.store.planted.find_revealed(copy) is not None, "there is nothing to adjudicate"
     assert workbench.team.adjudications(Actor(name="Dora")).total == 0
     found = {each.reviewer: each.recall.found for each in workbench.planted.recall(ADA).reviewers}
     assert found == {"": 1, "Ben": 1, "Cleo": 0}
@@ -269,7 +269,7 @@ def test_copies_that_nobody_has_decided_are_withdrawn_with_their_words(
     assert workbench.planted.withdraw(ADA) == 1
     assert workbench.store.cases.get(third).answer is None
     assert [row.id for row in workbench.cases.find(CaseFilter()).rows].count(third) == 0
-    assert workbench.planted.counts(ADA)[1:] == (0, 1, 1, 1)
+    assert workbench.planted.count_copies(ADA)[1:] == (0, 1, 1, 1)
     assert (
         workbench.store.decisions.entries(DecisionFilter(case_id=third)).rows[0].decision
         is not None
@@ -308,9 +308,9 @@ def test_a_new_version_of_a_copy_is_a_copy(bench: Workbench) -> None:
     assert bench.cases.summary(copy).state == "superseded", (
         "else the earlier version would say what this one is"
     )
-    assert bench.store.planted.revealed(copy) is None
+    assert bench.store.planted.find_revealed(copy) is None
     decide(bench, newer.id, "approve", "Ben")
-    assert bench.store.planted.revealed(newer.id) is not None
+    assert bench.store.planted.find_revealed(newer.id) is not None
 
 
 def test_redacting_a_case_redacts_its_copies(workbench: Workbench) -> None:
@@ -356,21 +356,22 @@ def figures(workbench: Workbench, folder: Path) -> dict[str, object]:
             for name in ("datasets", "states")
         },
         "metrics": store.measures.report(MeasureFilter(), "month"),
-        "metrics by critic": store.measures.names("critic"),
+        "metrics by critic": store.measures.count_names("critic"),
         "work": {
-            kind: store.team.counted(kind) for kind in ("decided", "assigned", "skipped", "tagged")
+            kind: store.team.count_cases(kind)
+            for kind in ("decided", "assigned", "skipped", "tagged")
         },
         "trust": str(workbench.trust.compare(ADA, TrustFilter(blind_only=False))),
         "gold": str(workbench.trust.compare(ADA, TrustFilter(source="gold"))),
         "claims": workbench.trust.parts(ADA, "claim", "decision").rows.to_dict("records"),
         "people": str(workbench.trust.people(ADA)),
-        "missed": str(workbench.trust.missed(ADA)),
+        "missed": str(workbench.trust.miss_report(ADA)),
         "together": str(workbench.trust.together(ADA)),
         "decisions": workbench.trust.decisions_by(ADA),
         "today": workbench.trust.today(BEN),
         "auditors": workbench.trust.auditors(),
         "offer": [workbench.trust.offer(name)._asdict() for name, *_ in workbench.trust.auditors()],
-        "undecided": store.trust.undecided(),
+        "undecided": store.trust.undecided_runs(),
     }
     return found
 

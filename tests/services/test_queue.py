@@ -28,7 +28,7 @@ from masis.services.decision_rules import (
     REASONS,
     reason_text,
     reasons_for,
-    suggested,
+    suggest_reasons,
     with_reason_code,
 )
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
@@ -442,7 +442,7 @@ def test_cases_where_nothing_was_found_are_counted_and_found_with_and_without_le
     assert ids(bench, severities=("none",)) == ["clean"], (
         "of a case that was not audited nobody knows"
     )
-    bench.team.set(ADA, QueuePolicy(machine="never"))
+    bench.team.put_in_force(ADA, QueuePolicy(machine="never"))
     assert (
         bench.cases.standings_for(ADA, CaseFilter(text="open"))[1]
         == bench.cases.facets_for(ADA).lesser
@@ -608,7 +608,7 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
             *everything,
             bench.cases.facets(),
             bench.cases.values(CaseFilter(), "fields"),
-            bench.store.team.counted("decided"),
+            bench.store.team.count_cases("decided"),
         )
 
     before = counted(filled)
@@ -620,7 +620,7 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
         assert counted(filled) == counted(other) != before
         before = counted(filled)
     assert filled.cases.values(CaseFilter(), "fields")["Music"] == 2
-    assert filled.store.team.counted("decided") == {"Ada": 2, "Grace": 1}
+    assert filled.store.team.count_cases("decided") == {"Ada": 2, "Grace": 1}
     other.close()
 
 
@@ -645,7 +645,7 @@ def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(
     run = a_run(accept, "run-fine")
     filled.store.runs.finish(run)
     filled.store.decisions.append(accepted(run))
-    filled.team.set(ADA, QueuePolicy(machine="never"))
+    filled.team.put_in_force(ADA, QueuePolicy(machine="never"))
     facets = filled.cases.facets_for(ADA)
     assert facets.flags == {}
     for hidden in ("flags", "reasons", "severities", "models"):
@@ -712,12 +712,12 @@ def test_every_verdict_has_reasons_that_nine_keys_reach_and_other_comes_last(
 
 
 def test_what_the_audit_found_suggests_its_reason() -> None:
-    assert suggested("reject", {"fabricated_reference", "missing_information"}) == (
+    assert suggest_reasons("reject", {"fabricated_reference", "missing_information"}) == (
         "fabricated_citation",
         "incomplete",
     )
-    assert suggested("approve", {"fabricated_reference"}) == ()
-    assert suggested("escalate", {"critic_safety"}) == ("at_risk",)
+    assert suggest_reasons("approve", {"fabricated_reference"}) == ()
+    assert suggest_reasons("escalate", {"critic_safety"}) == ("at_risk",)
 
 
 def test_the_rules_that_suggest_a_reason_are_rules_of_the_audit() -> None:

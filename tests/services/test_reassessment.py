@@ -13,7 +13,7 @@ from masis import run_audit
 from masis.audit.acceptance import RULE_VERSION
 from masis.schema.actor import Actor
 from masis.schema.case import Case
-from masis.schema.run import Acceptance, ReviewReason, Run
+from masis.schema.run import AcceptanceRecord, ReviewReason, Run
 from masis.services import Workbench, reassessment
 from masis.settings import Settings
 from masis.store.records import CaseFilter
@@ -42,7 +42,7 @@ def judged_before(bench: Workbench, name: str, answer: str, *, accepted: bool) -
     )
     run = run_audit(case, SETTINGS).model_copy(
         update={
-            "acceptance": Acceptance(rule="4", checks=()),
+            "acceptance": AcceptanceRecord(rule="4", checks=()),
             "needs_review": not accepted,
             "review_reasons": reasons,
         }

@@ -114,7 +114,7 @@ def test_changed_types_change_no_decision_and_the_old_ones_are_still_known(
 ) -> None:
     entry = decide(workbench, issue())
     types = (LabelType(name="harsh", guidance="unkind to the reader"), LabelType(name="Too long"))
-    assert workbench.team.set(CLEO, LabelTypes(types=types)).version == 1
+    assert workbench.team.put_in_force(CLEO, LabelTypes(types=types)).version == 1
     assert workbench.reviews.get(entry.id).decision == entry.decision
     with pytest.raises(InputError, match=r"version 1\. There are: harsh, Too long"):
         decide(workbench, issue(), case_id="case-2", run_id="run-2")
@@ -131,12 +131,12 @@ def test_a_repeated_submit_is_the_first_one_also_after_the_types_have_changed(
     workbench: Workbench,
 ) -> None:
     first = decide(workbench, issue(), token="once")
-    workbench.team.set(CLEO, LabelTypes(types=(LabelType(name="rude"),)))
+    workbench.team.put_in_force(CLEO, LabelTypes(types=(LabelType(name="rude"),)))
     assert decide(workbench, issue(), token="once").id == first.id
 
 
 def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbench) -> None:
-    workbench.team.set(CLEO, QueuePolicy(reviewers=2, rule="adjudicated"))
+    workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=2, rule="adjudicated"))
     decide(workbench, issue())
     decide(workbench, actor=BEN, verdict="reject", reason="grey")
     seen = workbench.cases.summary("case-1").version
@@ -161,7 +161,7 @@ def test_an_adjudication_may_report_issues_by_the_same_rules(workbench: Workbenc
 
 
 def test_a_blind_reviewer_reports_issues_in_the_original_answer(workbench: Workbench) -> None:
-    workbench.team.set(CLEO, QueuePolicy(machine="after"))
+    workbench.team.put_in_force(CLEO, QueuePolicy(machine="after"))
     made = decide(workbench, issue(), run_id=None, iteration=None).decision
     assert (made.run_id, made.iteration, made.reported) == ("run-1", 1, (issue(),))
 

@@ -208,8 +208,8 @@ def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(
     workbench.team.unassign(ADA, ["case-0"], ["Ben"])
     workbench.team.untag(BEN, ["case-1"], ["dosage"])
     assert workbench.team.count_open(ADA, ALL) == 4
-    assert workbench.store.team.counted("tagged") == {"dosage": 1}
-    assert workbench.store.team.counted("assigned") == workbench.team.loads() == {"Ben": 1}
+    assert workbench.store.team.count_cases("tagged") == {"dosage": 1}
+    assert workbench.store.team.count_cases("assigned") == workbench.team.loads() == {"Ben": 1}
     decide(workbench, BEN, "case-1")
     assert workbench.team.loads() == {"Ben": 0}  # what is decided waits no more
 
@@ -236,10 +236,10 @@ def test_cases_are_shared_out_but_to_those_who_have_them_or_decided_them_and_jus
     workbench.team.give(ADA, each.given)
     assert workbench.team.loads() == {"Ben": 4, "Cleo": 3}, "an escalated case waits as well"
     workbench.team.give(ADA, each.given, back=True)
-    assert workbench.store.team.counted("assigned") == {"Ben": 1}
+    assert workbench.store.team.count_cases("assigned") == {"Ben": 1}
     with pytest.raises(UnknownRecord):
         workbench.team.give(ADA, {"Ben": ["case-1"], "Cleo": ["nowhere"]})
-    assert workbench.store.team.counted("assigned") == {"Ben": 1}
+    assert workbench.store.team.count_cases("assigned") == {"Ben": 1}
 
 
 def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> None:
@@ -250,7 +250,7 @@ def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> Non
         case, review = a_case(f"case-{number}"), number % 4 > 0
         an_audited_case(workbench.store, case, f"run-{number}", needs_review=review)
     policy = QueuePolicy(reviewers=2, share=0.5)
-    workbench.team.set(CLEO, policy)
+    workbench.team.put_in_force(CLEO, policy)
     drawn = random.Random(11)
     people, ids = (ADA, BEN, CLEO), [f"case-{number}" for number in range(40)]
     for _ in range(120):
@@ -301,7 +301,7 @@ def test_a_bulk_action_on_a_case_that_is_not_there_does_nothing_at_all(
 ) -> None:
     with pytest.raises(UnknownRecord):
         workbench.team.assign(ADA, ["case-0", "nowhere"], ["Ben"])
-    assert workbench.store.team.counted("assigned") == {}
+    assert workbench.store.team.count_cases("assigned") == {}
     with pytest.raises(InputError):
         workbench.team.tag(ADA, ["case-0"], ["  "])
 
@@ -320,7 +320,7 @@ def test_comments_have_author_and_time_and_go_with_a_redaction(workbench: Workbe
 
 
 def share(workbench: Workbench, **keys: object) -> None:
-    workbench.team.set(CLEO, QueuePolicy.model_validate({"reviewers": 2} | keys))
+    workbench.team.put_in_force(CLEO, QueuePolicy.model_validate({"reviewers": 2} | keys))
 
 
 def test_two_reviewers_decide_a_shared_case_and_neither_sees_the_other_before_both_have(
@@ -435,7 +435,7 @@ def test_reviewers_who_differ_leave_the_case_to_an_adjudication_that_keeps_both(
 def test_a_case_is_settled_by_all_whose_agreement_settled_it(
     workbench: Workbench, rule: PolicyRule, whose: tuple[str, ...]
 ) -> None:
-    workbench.team.set(CLEO, QueuePolicy(reviewers=3, rule=rule, agree=2))
+    workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=3, rule=rule, agree=2))
     decide(workbench, ADA, verdict="approve")
     decide(workbench, BEN, verdict="reject")
     assert workbench.reviews.settled_by("case-1") == ()
@@ -512,7 +512,7 @@ def test_an_adjudication_gives_its_reason_and_a_correction_corrects(
 def test_cases_to_adjudicate_come_in_the_order_of_the_queue(workbench: Workbench) -> None:
     share(workbench)
     assert workbench.team.to_adjudicate(CLEO).order == CaseFilter().order
-    workbench.team.set(CLEO, QueuePolicy(reviewers=2, machine="never"))
+    workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=2, machine="never"))
     # what audits found is hidden, its order too
     assert workbench.team.to_adjudicate(CLEO).order == "random"
 
@@ -520,9 +520,9 @@ def test_cases_to_adjudicate_come_in_the_order_of_the_queue(workbench: Workbench
 def test_a_policy_that_is_in_force_is_not_set_again_and_who_set_what_is_kept(
     workbench: Workbench,
 ) -> None:
-    workbench.team.set(ADA, QueuePolicy(reviewers=2))
-    assert workbench.team.set(BEN, QueuePolicy(reviewers=2, version=7)).version == 1
-    workbench.team.set(BEN, QueuePolicy(reviewers=3))
+    workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
+    assert workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, version=7)).version == 1
+    workbench.team.put_in_force(BEN, QueuePolicy(reviewers=3))
     history = workbench.store.team.history(QueuePolicy)
     assert [(by, policy.version, policy.reviewers) for _, by, policy in history] == [
         ("Ada", 1, 2),
@@ -625,7 +625,7 @@ def test_a_share_of_the_cases_is_drawn_the_same_for_everybody(workbench: Workben
     drawn = [case for case in range(2000) if policy.for_case(f"case-{case}")]
     assert 500 < len(drawn) < 700
     assert QueuePolicy(reviewers=2, share=0.0).for_case("case-1") is None
-    workbench.team.set(CLEO, policy)
+    workbench.team.put_in_force(CLEO, policy)
     fill_more = a_case("case-77")
     workbench.store.cases.add(fill_more)
     assert workbench.team.work(ADA, "case-77").wanted == (2 if policy.for_case("case-77") else 1)
@@ -702,8 +702,10 @@ def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothin
         decide(workbench, ADA, case_id)
     assert not workbench.cases.hides_machine_from(ADA)
     assert workbench.cases.hides_machine_from(BEN)
-    assert workbench.cases.blinded(ADA, CaseFilter(order="disagreement")).order == "disagreement"
-    assert workbench.cases.blinded(BEN, CaseFilter(order="disagreement")).order == "random"
+    assert (
+        workbench.cases.blind_filter(ADA, CaseFilter(order="disagreement")).order == "disagreement"
+    )
+    assert workbench.cases.blind_filter(BEN, CaseFilter(order="disagreement")).order == "random"
 
 
 # the rubric
@@ -713,9 +715,11 @@ def test_scores_of_the_rubric_are_checked_and_keep_the_version_they_were_given_u
     workbench: Workbench,
 ) -> None:
     tone = RubricScore(name="Tone", categories=("plain", "stilted"))
-    workbench.team.set(CLEO, Rubric(scores=(RubricScore(name="Clarity", low=1, high=5), tone)))
+    workbench.team.put_in_force(
+        CLEO, Rubric(scores=(RubricScore(name="Clarity", low=1, high=5), tone))
+    )
     entry = decide(workbench, ADA, rubric_scores={"Clarity": 4, "Tone": "plain"})
-    workbench.team.set(CLEO, Rubric(scores=(tone,)))
+    workbench.team.put_in_force(CLEO, Rubric(scores=(tone,)))
     kept = workbench.reviews.get(entry.id).decision
     assert (kept.rubric_scores, kept.versions["team_rubric"]) == (
         {"Clarity": 4, "Tone": "plain"},

@@ -215,7 +215,7 @@ def test_a_file_that_claims_another_earlier_version_is_not_believed(workbench: W
 def test_a_blind_reviewer_does_not_see_what_was_found_about_an_earlier_version(
     workbench: Workbench,
 ) -> None:
-    workbench.team.set(ADA, QueuePolicy(machine="after"))
+    workbench.team.put_in_force(ADA, QueuePolicy(machine="after"))
     newer = workbench.versions.fill_evidence(ADA, "case-1", {"1": "Text."})
     assert workbench.cases.open_for(BEN, "case-1").machine_hidden
     assert workbench.cases.open_for(BEN, "case-1").run is None

@@ -40,7 +40,7 @@ def hook(bench: Workbench, address: str, *, private: bool = True) -> Webhook:
 def arrived(bench: Workbench, *ids: str, audited: bool = True) -> None:
     for case_id in ids:
         bench.cases.add_one(ADA, a_case(case_id))
-        bench.store.inbox.arrived([bench.store.cases.get(case_id)], "chatbot")
+        bench.store.inbox.record_arrivals([bench.store.cases.get(case_id)], "chatbot")
         if audited:
             bench.audits.audit(ADA, bench.store.cases.get(case_id))
 
@@ -134,7 +134,7 @@ def test_it_says_when_a_case_that_arrived_needs_review_and_when_it_is_decided(
 def test_of_a_case_of_several_reviewers_it_says_nothing_until_it_is_settled(
     bench: Workbench, verdicts: tuple[str, str]
 ) -> None:
-    bench.team.set(ADA, QueuePolicy(reviewers=2))
+    bench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     with receiver() as (address, calls):
         sender = hook(bench, address)
         arrived(bench, "a")
@@ -154,7 +154,7 @@ def test_of_a_case_of_several_reviewers_it_says_nothing_until_it_is_settled(
 def test_of_a_shared_case_without_an_audit_nothing_is_said_of_single_decisions(
     bench: Workbench,
 ) -> None:
-    bench.team.set(ADA, QueuePolicy(reviewers=2))
+    bench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     hook(bench, "https://hooks.example.org")
     arrived(bench, "a", audited=False)
     before = CaseStatus.of(bench.store.cases.summary("a"))

@@ -78,10 +78,10 @@ def test_a_run_drawn_for_a_spot_check_and_a_faulty_answer_go_to_a_person(
 
 
 def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench) -> None:
-    assert audited.audits.needed(CLEAN)
+    assert audited.audits.is_needed(CLEAN)
     audited.audits.audit(ADA, CLEAN)
-    assert not audited.audits.needed(CLEAN)
-    assert audited.audits.needed(CLEAN, Settings(max_iterations=1))
+    assert not audited.audits.is_needed(CLEAN)
+    assert audited.audits.is_needed(CLEAN, Settings(max_iterations=1))
 
 
 @pytest.mark.parametrize(

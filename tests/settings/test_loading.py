@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from masis.errors import SettingsError
-from masis.settings import Loaded, Origin, Settings, config_file, database_path, load
+from masis.settings import LoadedSettings, SettingOrigin, Settings, config_file, database_path, load
 from masis.settings.names import YAML_KEYS
 from masis.settings.sources import SHOWN, WEIGHTS
 
@@ -25,7 +25,7 @@ def refused(text: str = "", tmp_path: Path | None = None, **more: Any) -> list[s
     return str(raised.value).replace(f"{tmp_path}/", "").splitlines()
 
 
-def read(text: str, tmp_path: Path, **more: Any) -> Loaded:
+def read(text: str, tmp_path: Path, **more: Any) -> LoadedSettings:
     """The settings of a file of this text."""
     (tmp_path / "masis.toml").write_text(text, encoding="utf-8")
     return load(**{"environment": {}, "file": tmp_path / "masis.toml", **more})
@@ -49,7 +49,7 @@ def test_flags_outrank_the_environment_which_outranks_the_file(tmp_path: Path) -
         "environment",
         "file",
     ]
-    assert found.origins["strictness"] == Origin("default", "")
+    assert found.origins["strictness"] == SettingOrigin("default", "")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,9 @@ critic = "openai"
         told.screening_retrieve,
     ) == (1, 2, 3, 7)
     assert (told.citation_mode, told.critic) == ("literal", "openai")
-    assert found.origins["screening_max_rounds"] == Origin("file", str(tmp_path / "masis.toml"))
+    assert found.origins["screening_max_rounds"] == SettingOrigin(
+        "file", str(tmp_path / "masis.toml")
+    )
     assert found.file == tmp_path / "masis.toml"
 
 
@@ -401,8 +403,8 @@ def test_every_setting_has_a_variable_and_a_flag() -> None:
     )
     of_flags = load(given, environment={})
     for name in given:
-        assert of_environment.origins[name] == Origin("environment", f"MASIS_{name.upper()}")
-        assert of_flags.origins[name] == Origin("flag", f"--set {name}")
+        assert of_environment.origins[name] == SettingOrigin("environment", f"MASIS_{name.upper()}")
+        assert of_flags.origins[name] == SettingOrigin("flag", f"--set {name}")
 
 
 @pytest.mark.parametrize(

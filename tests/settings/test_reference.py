@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from masis.errors import SettingsError
 from masis.settings import GROUPS, Settings, load
-from masis.settings.names import SPELLINGS, TABLES, TABLES_OF_TABLES, written
-from masis.settings.ranges import described, schema_of, spelled
+from masis.settings.names import SPELLINGS, TABLES, TABLES_OF_TABLES, name_in_file
+from masis.settings.ranges import describe_range, schema_of, value_text
 from masis.settings.reference import EXAMPLES, WIDTH, all_rows, template
-from masis.settings.secrecy import HIDDEN, may_be_a_key, shown, without_secrets
+from masis.settings.secrecy import HIDDEN, may_be_a_key, safe_value, without_secrets
 from masis.settings.sources import VARIABLES
 
 RULES = Path(__file__).resolve().parents[2] / "docs" / "rules.toml"
@@ -62,12 +62,12 @@ def test_what_a_setting_may_be_is_written_in_words() -> None:
     assert allowed["log_texts"] == "true or false"
     assert allowed["output_validator"] == "text of 1 to 100 characters"
     assert (allowed["critic"], allowed["providers"]) == ("text", "a table")
-    assert described(schema_of(("prices", "NAME", "input"))) == "a number of at least 0"
+    assert describe_range(schema_of(("prices", "NAME", "input"))) == "a number of at least 0"
 
 
 def test_values_are_written_as_people_read_them() -> None:
     values: tuple[object, ...] = (True, 0.5, 90.0, 3, "offline", "", {}, {"a": 1, "b": 2})
-    assert [spelled(value) for value in values] == [
+    assert [value_text(value) for value in values] == [
         "true",
         "0.5",
         "90",
@@ -149,7 +149,7 @@ def test_its_examples_are_read(name: str, tmp_path: Path) -> None:
 )
 def test_what_looks_like_a_key_is_not_shown(text: str) -> None:
     assert may_be_a_key(text)
-    assert shown(text) == HIDDEN
+    assert safe_value(text) == HIDDEN
     assert without_secrets(text) == HIDDEN
 
 
@@ -170,7 +170,7 @@ def test_what_looks_like_a_key_is_not_shown(text: str) -> None:
 )
 def test_what_looks_like_none_is_shown(text: str) -> None:
     assert without_secrets(text) == text
-    assert shown(text) == repr(text)
+    assert safe_value(text) == repr(text)
 
 
 def test_an_address_is_shown_without_what_only_its_server_should_read() -> None:
@@ -178,19 +178,19 @@ def test_an_address_is_shown_without_what_only_its_server_should_read() -> None:
         without_secrets("http://me:hidden@host:8000/v1?api_key=hidden#hidden")
         == "http://host:8000/v1"
     )
-    assert "hidden" not in shown("http://[hidden")
+    assert "hidden" not in safe_value("http://[hidden")
 
 
 def test_values_are_shown_short_and_on_one_line() -> None:
-    assert [shown(value) for value in (True, 3, 0.5, {"a": 1}, [1])] == [
+    assert [safe_value(value) for value in (True, 3, 0.5, {"a": 1}, [1])] == [
         "true",
         "3",
         "0.5",
         "a table",
         "a list",
     ]
-    assert shown("a\nb\x1b") == r"'a\nb\x1b'"
-    assert len(shown("x y" * 100)) < 70
+    assert safe_value("a\nb\x1b") == r"'a\nb\x1b'"
+    assert len(safe_value("x y" * 100)) < 70
 
 
 KEY = "sk-proj-a1b2c3d4e5f6g7h8"
@@ -216,7 +216,7 @@ tables = st.dictionaries(
     | scalars,
     max_size=2,
 )
-KNOWN = [written(path) for path in (*SPELLINGS, *TABLES)]
+KNOWN = [name_in_file(path) for path in (*SPELLINGS, *TABLES)]
 names = st.sampled_from(KNOWN) | st.sampled_from(["loop.x", "x", f"'{KEY}'"])
 files = st.dictionaries(names, values, max_size=5)
 

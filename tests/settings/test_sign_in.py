@@ -51,8 +51,8 @@ def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SignIn:
 
 
 def test_each_person_has_a_secret_of_their_own(team: SignIn) -> None:
-    assert team.knows("Ada Lovelace", ADA.text)
-    assert team.knows("Bo", BO.text)
+    assert team.is_secret_of("Ada Lovelace", ADA.text)
+    assert team.is_secret_of("Bo", BO.text)
     for name, typed in (
         ("Bo", ADA.text),
         ("bo", BO.text),
@@ -61,9 +61,9 @@ def test_each_person_has_a_secret_of_their_own(team: SignIn) -> None:
         ("Bo", BO.digest),
         ("", ""),
     ):
-        assert not team.knows(name, typed)
+        assert not team.is_secret_of(name, typed)
     # what stands in for the secret of nobody is no secret
-    assert not team.knows("Cy", team.cookie_secret)
+    assert not team.is_secret_of("Cy", team.cookie_secret)
 
 
 def test_a_session_has_the_role_of_the_file_and_ends(team: SignIn) -> None:

@@ -20,13 +20,13 @@ from masis.schema.audit import (
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import (
-    Acceptance,
     AcceptanceCheck,
+    AcceptanceRecord,
     Event,
     Iteration,
     ReviewReason,
     Run,
-    Versions,
+    RunVersions,
 )
 from masis.store import Store
 
@@ -138,7 +138,7 @@ def a_run(
         "finished_at": "2026-01-01T10:00:01.000Z",
         "models": {"critic": "offline", "evaluator": "offline"},
         "settings": SETTINGS,
-        "versions": Versions(app="0.1.0", rubric="1", offline_rules="1"),
+        "versions": RunVersions(app="0.1.0", rubric="1", offline_rules="1"),
         "iterations": made,
         "best": len(made) - 1 if made else None,
         "final_answer": best.answer if best else "",
@@ -148,7 +148,7 @@ def a_run(
         "converged": True,
         "termination_reason": "convergence",
         "needs_review": True,
-        "acceptance": Acceptance(
+        "acceptance": AcceptanceRecord(
             rule=RULE_VERSION,
             checks=(
                 AcceptanceCheck(name="references", passed=False, detail="1 cites no evidence"),

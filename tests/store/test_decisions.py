@@ -179,7 +179,7 @@ def every_log(store: Store, case: Case) -> Store:
     store.decisions.append(a_decision(case))
     screened(store, abstracts(0, 2))
     store.screening_log.append(says("keep"))
-    store.team.put("Ada", QueuePolicy(reviewers=2))
+    store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
     an_audited_case(store, a_case("old"), "run-old", needs_review=False)
     store.retention.remove(
         RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=0), by="Ada", how="command"

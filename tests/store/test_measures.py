@@ -85,7 +85,7 @@ def a_failed(**keys: Any) -> Iteration:
     hallucinates.
     """
     sound = an_iteration(1, invalid=(), quality=None, confidence=None)
-    failed = critique.ruled(
+    failed = critique.apply_critique_rules(
         Unscored(reason="cut off", code="CRITIC-ERR-005"), sound.citation_audit, (), JUDGE
     )
     return sound.model_copy(update={"critique": failed, **keys})
@@ -136,7 +136,7 @@ def test_rates_are_reported_by_model_period_and_data_set(store: Store) -> None:
     assert measures.added_up(MeasureFilter(until="2026-03-01"), "month").total.runs == 1
     assert measures.added_up(MeasureFilter(datasets=("made for tests",)), "month").total.runs == 2
     assert measures.added_up(MeasureFilter(datasets=("another",)), "month").total.runs == 0
-    assert measures.names("critic") == {"offline": 1, "openai:gpt-4o": 1}
+    assert measures.count_names("critic") == {"offline": 1, "openai:gpt-4o": 1}
     assert [
         each.name for each in measures.added_up(MeasureFilter(role="evaluator"), "month").models
     ] == [None]
@@ -190,8 +190,8 @@ def test_runs_that_ended_well_converged_whichever_way(store: Store) -> None:
         kept(store, number, termination_reason=ending, converged=ending == "convergence")
     found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.converged_rate, found.convergence_rate, found.no_issues_rate) == (0.75, 0.25, 0.5)
-    assert store.measures.runs(MeasureFilter(), Pick(rate="converged")).total == 3
-    assert store.measures.runs(MeasureFilter(), Pick(rate="convergence_ending")).total == 1
+    assert store.measures.find_runs(MeasureFilter(), Pick(rate="converged")).total == 3
+    assert store.measures.find_runs(MeasureFilter(), Pick(rate="convergence_ending")).total == 1
 
 
 def test_the_runs_behind_a_figure_are_found(store: Store) -> None:
@@ -200,7 +200,7 @@ def test_the_runs_behind_a_figure_are_found(store: Store) -> None:
     measures = store.measures
 
     def found(**pick: Any) -> list[str]:
-        page = measures.runs(MeasureFilter(), Pick(**pick))
+        page = measures.find_runs(MeasureFilter(), Pick(**pick))
         assert page.total == len(page.rows)
         return [each.run_id for each in page.rows]
 
@@ -210,9 +210,9 @@ def test_the_runs_behind_a_figure_are_found(store: Store) -> None:
     assert found(measure="critic_ms", above=500.0) == ["run-1"]
     assert found(measure="critic_ms", above=20.0, most=100.0) == []
     assert found(termination="error") == []
-    row = measures.runs(MeasureFilter(), Pick(measure="critic_ms", above=500.0)).rows[0]
+    row = measures.find_runs(MeasureFilter(), Pick(measure="critic_ms", above=500.0)).rows[0]
     assert (row.case_id, row.query, row.value) == ("case-1", "When was the bridge opened?", 900.0)
-    assert measures.runs(MeasureFilter(), Pick(), page=2, size=1).rows[0].run_id == "run-1"
+    assert measures.find_runs(MeasureFilter(), Pick(), page=2, size=1).rows[0].run_id == "run-1"
 
 
 def test_a_run_that_does_not_finish_leaves_no_figures(store: Store) -> None:
@@ -236,4 +236,4 @@ def test_figures_follow_whatever_is_written_to_the_runs(store: Store) -> None:
     assert (
         store.measures.added_up(MeasureFilter(), "month").total.critique_hallucination_rate == 0.75
     )
-    assert store.measures.names("critic") == {"offline": 5}
+    assert store.measures.count_names("critic") == {"offline": 5}

@@ -34,7 +34,7 @@ from masis.settings import Settings
 from masis.store import Store
 from masis.store.core import backup, connections, guards, migrations
 from masis.store.core.connections import connect, open_database
-from masis.store.core.migrations import MIGRATIONS, applied, migrate
+from masis.store.core.migrations import MIGRATIONS, applied_migrations, migrate
 from tests.cli.running import start
 from tests.reviewing import ADA
 from tests.store.factories import a_case, a_decision, an_audited_case
@@ -106,7 +106,7 @@ def test_a_later_step_keeps_what_the_database_holds_and_its_guards_are_armed_aga
     filled(path)
     open_database(path, known=LATER).close()
     connection = connect(path)
-    assert applied(connection) == migrations.names(LATER)
+    assert applied_migrations(connection) == migrations.migration_names(LATER)
     assert connection.execute("SELECT DISTINCT length FROM drafts").fetchall()[0][0] == len(
         "half typed"
     )
@@ -127,7 +127,7 @@ def test_a_later_step_that_fails_halfway_leaves_no_trace_and_is_completed_later(
     with pytest.raises(RuntimeError, match="the power went"):
         migrate(connection, (*MIGRATIONS, fails))
     assert columns(connection) == before
-    assert applied(connection) == migrations.names()
+    assert applied_migrations(connection) == migrations.migration_names()
     connection.close()
     with Store.open(path) as store:
         assert store.check().ok
@@ -159,7 +159,7 @@ def test_a_later_step_that_is_killed_loses_no_row_and_is_completed_later(path: P
             store.database.value("SELECT count(*) FROM drafts WHERE value = 'half typed'") == DRAFTS
         )
     open_database(path, known=LATER).close()
-    assert applied(connect(path)) == migrations.names(LATER)
+    assert applied_migrations(connect(path)) == migrations.migration_names(LATER)
 
 
 def test_the_error_for_a_busy_database_says_that_another_program_may_be_migrating_it(
@@ -272,7 +272,7 @@ def test_processes_that_open_a_new_file_at_once_agree_on_one(path: Path) -> None
     assert [process.exitcode for process in processes] == [0, 0, 0]
     with Store.open(path) as store:
         assert store.cases.count() == 1
-        assert applied(connect(path)) == migrations.names()
+        assert applied_migrations(connect(path)) == migrations.migration_names()
 
 
 # Backups: made while others write, verified before they count, restored, and made by themselves

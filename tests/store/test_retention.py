@@ -398,7 +398,7 @@ def screenings(store: Store) -> Store:
             kind="override", reviewer="Ada", screening_id="with a word", override=word, reason="r"
         )
     )
-    store.remembered_grades.put("k", grade_of("a0", STRONG))
+    store.remembered_grades.store("k", grade_of("a0", STRONG))
     return store
 
 

@@ -20,7 +20,7 @@ from masis.errors import InputError, StaleVersion, StoreError, UnguardedLog, Unk
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import (
     Abstract,
-    Acceptance,
+    AcceptedStudy,
     Override,
     OverrideField,
     Screening,
@@ -268,8 +268,8 @@ def test_entries_that_say_nothing_sensible_can_not_be_made() -> None:
         ScreeningDecision(kind="memory_reset", reviewer="Ada", screening_id=None)
 
 
-def accepted(screening_id: str, quality: float = 0.8) -> Acceptance:
-    return Acceptance(
+def accepted(screening_id: str, quality: float = 0.8) -> AcceptedStudy:
+    return AcceptedStudy(
         study_type="human_rct_drug_intervention",
         design="randomised_trial",
         quality=quality,
@@ -289,15 +289,15 @@ def test_the_memory_survives_a_restart_and_a_reset_forgets_without_deleting(path
         memory.replace("s1", [accepted("s1"), accepted("s1", 0.9)])
         memory.replace("s2", [accepted("s2")])
     with Store.open(path) as store:
-        assert [each.quality for each in store.acceptances.accepted()] == [0.8, 0.9, 0.8]
+        assert [each.quality for each in store.acceptances.entries()] == [0.8, 0.9, 0.8]
         entry = store.acceptances.reset(by="Ada", reason="The rubric has changed.")
         assert entry.decision.extra == {"forgotten": 3}
-        assert store.acceptances.accepted() == ()
+        assert store.acceptances.entries() == ()
         assert len(store.acceptances.history()) == 3
         screened(store, abstracts(2, 0), "s3")
         store.acceptances.replace("s3", [accepted("s3")])
         store.acceptances.replace("s1", [accepted("s1")])
-        assert [each.screening_id for each in store.acceptances.accepted()] == ["s3"]
+        assert [each.screening_id for each in store.acceptances.entries()] == ["s3"]
         assert store.screening_log.verify().intact
 
 

@@ -32,7 +32,7 @@ from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.services.maintenance.retention import rule_of
-from masis.services.records import Received
+from masis.services.records import ReceivedRequest
 from masis.settings import Settings
 from masis.store.core import backup
 from tests.store.factories import a_case
@@ -132,7 +132,7 @@ def _one(
             return workbench.reviews.submit(who, decision).digest
         case "ingest":
             body = a_case(name).model_dump_json().encode()
-            workbench.ingestion.receive([Received(name, "trial", name, name, "json", body)])
+            workbench.ingestion.receive([ReceivedRequest(name, "trial", name, name, "json", body)])
             if len(workbench.store.inbox.waiting(21)) > 20:
                 workbench.ingestion.read_waiting({})
             return name

@@ -12,7 +12,7 @@ import pytest
 from masis.offline.matching.key_points import VERSION as OFFLINE_RULES
 from masis.schema.exam import JUDGING_ROLES
 from masis.schema.review import Decision
-from masis.schema.run import ReviewReason, Versions
+from masis.schema.run import ReviewReason, RunVersions
 from masis.services import Workbench
 from masis.settings import OFFLINE, Settings
 from tests.reviewing import ADA
@@ -54,7 +54,7 @@ def store_audited(
             "iterations": (iteration,),
             "settings": settings.of_audit(),
             "models": dict.fromkeys(JUDGING_ROLES, OFFLINE),
-            "versions": Versions(app="0.1.0", rubric="1", offline_rules=OFFLINE_RULES),
+            "versions": RunVersions(app="0.1.0", rubric="1", offline_rules=OFFLINE_RULES),
         }
         bench.audits.store_run(ADA, a_run(case, f"run-{number}", **(made | keys.get("run", {}))))
 

@@ -13,25 +13,31 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from benchmarks import trust_simulation as simulation
-from masis.audit.acceptance import RULE_VERSION, Assessment, waive
+from masis.audit.acceptance import RULE_VERSION, Acceptability, waive
 from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
 from masis.schema.review import TargetLabel
-from masis.schema.run import MUST_LOOK, Acceptance, ReviewCode, ReviewReason
+from masis.schema.run import MUST_LOOK, AcceptanceRecord, ReviewCode, ReviewReason
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore
 from masis.services import Workbench
 from masis.services.access import SIGN_IN_REQUIRED
 from masis.services.trust.guarantees import REVIEW_SETTINGS
 from masis.services.trust.service import TrustFilter, TrustService
-from masis.services.trust.summary import figure, how_far, how_sure, in_words, short_answers
+from masis.services.trust.summary import (
+    agreement_summary,
+    figure,
+    in_words,
+    interval_text,
+    short_answers,
+)
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.trust.agreement import (
-    Counted,
-    Estimate,
+    AgreementEstimate,
     Patterns,
+    UnitCounts,
     agreement,
     cohen_kappa,
     gwet_ac1,
@@ -51,7 +57,7 @@ from masis.trust.guarantee import (
     try_thresholds,
     upper_bound,
 )
-from masis.trust.machine import Stratum, draws_for_width, missed
+from masis.trust.machine import Stratum, draws_for_width, miss_rate
 from masis.trust.score import (
     calibration_error,
     error_floor,
@@ -117,7 +123,7 @@ def test_where_only_accused_answers_were_checked_nobody_knows_what_the_audit_mis
     decided(bench, 2, "escalate", blind=False)
     report = bench.trust.compare(ADA, TrustFilter())
     assert (report.answers.precision.value, report.answers.recall.value) == (1.0, None)
-    assert "nobody knows how many faulty ones it misses" in how_far(report)
+    assert "nobody knows how many faulty ones it misses" in agreement_summary(report)
     assert report.left == (0, 1, 0)  # each answer is left out for one reason
     assert report.seen is not None
     assert report.seen.n == 0
@@ -175,7 +181,9 @@ def test_reviewers_are_compared_and_only_a_lead_sees_their_names(
     bench: Workbench, audited: Audited
 ) -> None:
     audited(0, 3)
-    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never"))
+    bench.store.team.put_in_force(
+        "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
+    )
     for number, verdict in enumerate(["approve", "approve", "reject"]):
         decided(bench, number, "approve", reviewer="Ada")
         decided(bench, number, verdict, reviewer="Bo")
@@ -204,7 +212,7 @@ def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(
     bench: Workbench, audited: Audited
 ) -> None:
     audited(0, 6)
-    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
+    bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
     for number in range(6):
         decided(bench, number, "override", reviewer="Ada")
         decided(bench, number, "override" if number < 2 else "reject", reviewer="Bo")
@@ -221,7 +229,7 @@ def test_the_same_verdict_with_another_correction_or_answer_is_told_from_full_ag
     bench: Workbench, audited: Audited
 ) -> None:
     audited(0, 4)
-    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
+    bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
     mine = {"verdict": "override", "corrected_answer": "Zinc."}
     theirs = (
         mine,
@@ -246,7 +254,7 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
     bench: Workbench, audited: Audited
 ) -> None:
     audited(0, 3)
-    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
+    bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
     for number, (mine, seconds) in enumerate(
         (("approve", 0.2), ("approve", 20.0), ("approve", 0.0))
     ):
@@ -265,7 +273,9 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
 
 def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Audited) -> None:
     audited(0, 2)
-    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never"))
+    bench.store.team.put_in_force(
+        "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
+    )
     for reviewer, verdict in (("Bo", "approve"), ("Cy", "reject")):
         decided(bench, 0, verdict, reviewer=reviewer)  # differ: not settled
     for reviewer in ("Bo", "Cy"):
@@ -280,7 +290,7 @@ def test_every_decision_that_counts_is_counted_and_ones_own_always(
 ) -> None:
     audited(0, 3)
     policy = QueuePolicy(reviewers=2, rule="adjudicated")
-    bench.store.team.put("Ada", policy)
+    bench.store.team.put_in_force("Ada", policy)
     for reviewer, verdict in (("Bo", "approve"), ("Cy", "override")):
         # differ: all count, once all are in
         decided(bench, 0, verdict, reviewer=reviewer, corrected_answer="Better.")
@@ -295,10 +305,10 @@ def test_every_decision_that_counts_is_counted_and_ones_own_always(
         )
     (own,) = bench.trust.reviewers(Actor(name="Cy"))
     assert (own.decisions, own.overrides.value) == (2, 1.0)
-    bench.store.team.put("Ada", policy.model_copy(update={"machine": "never"}))
+    bench.store.team.put_in_force("Ada", policy.model_copy(update={"machine": "never"}))
     assert bench.trust.decisions_by(ADA) == {}
     assert bench.trust.decisions_by(Actor(name="Cy")) == {"Cy": 2}
-    bench.store.team.put("Ada", QueuePolicy())
+    bench.store.team.put_in_force("Ada", QueuePolicy())
     assert bench.trust.counts_in_words(ADA) == ""
 
 
@@ -306,7 +316,7 @@ def test_reviewers_are_named_where_no_policy_blinds_them(
     bench: Workbench, audited: Audited
 ) -> None:
     audited(0, 1)
-    bench.store.team.put("Ada", QueuePolicy(reviewers=2))
+    bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
     for reviewer in ("Bo", "Cy"):
         decided(bench, 0, "approve", reviewer=reviewer)
     (pair,) = bench.trust.people(ADA).pairs
@@ -316,19 +326,19 @@ def test_reviewers_are_named_where_no_policy_blinds_them(
 def test_the_miss_rate_weighs_strata_and_says_how_many_draws_are_missing(
     bench: Workbench, audited: Audited
 ) -> None:
-    both = missed([Stratum("5%", 900, 20, 0), Stratum("50%", 100, 50, 10)])
+    both = miss_rate([Stratum("5%", 900, 20, 0), Stratum("50%", 100, 50, 10)])
     assert both.value == pytest.approx(0.1 * 0.2)
     assert 0 < both.low < 0.02 < both.high < 0.15
-    assert missed([Stratum("5%", 900, 0, 0), Stratum("50%", 100, 50, 10)]).why.startswith("90%")
-    assert missed([]).value is None
-    one = missed([Stratum("5%", 1000, 20, 1)])
+    assert miss_rate([Stratum("5%", 900, 0, 0), Stratum("50%", 100, 50, 10)]).why.startswith("90%")
+    assert miss_rate([]).value is None
+    one = miss_rate([Stratum("5%", 1000, 20, 1)])
     more = draws_for_width(one, 0.05)
     assert more > 200
-    assert draws_for_width(missed([]), 0.05) is None
+    assert draws_for_width(miss_rate([]), 0.05) is None
     audited(0, 4, run={"needs_review": False, "review_reasons": (), "spot_check": True})
     decided(bench, 0, "reject")
     decided(bench, 1)
-    found = bench.trust.missed(ADA)
+    found = bench.trust.miss_report(ADA)
     assert (found.total.value, found.total.n, found.faulty) == (0.5, 2, ("case-0",))
     assert set(found.open) == {"case-2", "case-3"}
     assert found.fields["Engineering"].n == 2
@@ -413,7 +423,7 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(
         waiting = bench.cases.find(CaseFilter(states=("needs_review",), order="risk")).rows
         assert [row.id for row in waiting] == ["case-81", "case-82", "case-80"]
         bench.reassessment.run(ADA, apply=True, again=True)
-    before = bench.store.trust.undecided()
+    before = bench.store.trust.undecided_runs()
     assert bench.store.database.execute("SELECT risk FROM jobs WHERE seq = ?", before["seq"][:1])[
         0
     ][0] == pytest.approx(3 * probabilities(score, before)[0])
@@ -427,29 +437,39 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(
 @pytest.mark.parametrize(
     ("found", "says"),
     [
-        (Estimate(0.7, 0.62, 0.78, 90), "substantial agreement beyond chance"),
+        (AgreementEstimate(0.7, 0.62, 0.78, 90), "substantial agreement beyond chance"),
         (
-            Estimate(0.5, 0.3, 0.7, 90),
+            AgreementEstimate(0.5, 0.3, 0.7, 90),
             "moderate agreement beyond chance; it may be fair to substantial",
         ),
-        (Estimate(-0.1, n=9), "9 cases: too few to tell how strong agreement beyond chance is"),
         (
-            Estimate(None, n=9, why=ALIKE),
+            AgreementEstimate(-0.1, n=9),
+            "9 cases: too few to tell how strong agreement beyond chance is",
+        ),
+        (
+            AgreementEstimate(None, n=9, why=ALIKE),
             "agreement beyond chance can't be computed: all verdicts are alike",
         ),
-        (Estimate(1.0, n=1), "1 case: too few to tell how strong agreement beyond chance is"),
+        (
+            AgreementEstimate(1.0, n=1),
+            "1 case: too few to tell how strong agreement beyond chance is",
+        ),
     ],
 )
 def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(
-    found: Estimate, says: str
+    found: AgreementEstimate, says: str
 ) -> None:
     assert in_words(found) == says
 
 
 def test_a_share_says_when_it_rests_on_too_few() -> None:
-    assert how_sure(Estimate(0.5, 0.4, 0.6, 90)) == how_sure(Estimate(None)) == ""
     assert (
-        how_sure(Estimate(0.5, 0.01, 0.99, 2))
+        interval_text(AgreementEstimate(0.5, 0.4, 0.6, 90))
+        == interval_text(AgreementEstimate(None))
+        == ""
+    )
+    assert (
+        interval_text(AgreementEstimate(0.5, 0.01, 0.99, 2))
         == "2 are too few to tell: it may be anything from 1.0% to 99%."
     )
 
@@ -457,7 +477,7 @@ def test_a_share_says_when_it_rests_on_too_few() -> None:
 def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Workbench) -> None:
     trust = reviewed.trust
     may, far, since, following = short_answers(
-        trust.compare(ADA, TrustFilter()), trust.missed(ADA), trust.watch()
+        trust.compare(ADA, TrustFilter()), trust.miss_report(ADA), trust.watch()
     ).values()
     assert may.startswith("No: nothing shows yet that they may")
     assert "of 6 (the true share may be anything from" in far
@@ -465,7 +485,7 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     assert since.startswith("These figures rest on 12 answers settled by people ")
     assert "Draw 149 at random for blind decisions" in following
     report = trust.compare(ADA, TrustFilter())
-    few, enough = (trust.missed(ADA)._replace(drawable=count) for count in (18, 149))
+    few, enough = (trust.miss_report(ADA)._replace(drawable=count) for count in (18, 149))
     assert (
         "18 undecided can be drawn, 131 more are needed"
         in short_answers(report, few, None)["What next?"]
@@ -479,7 +499,7 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     )
     assert (
         "Nobody knows yet"
-        in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
+        in short_answers(nothing, trust.miss_report(ADA), None)["How far is the audit right?"]
     )
     assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith(
         "0.50 (n = 12; no interval"
@@ -487,12 +507,12 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
 
 
 def test_figures_are_read_for_100_decisions_as_the_log_has_them(reviewed: Workbench) -> None:
-    found = reviewed.store.trust.decided()
+    found = reviewed.store.trust.decision_columns()
     assert {len(column) for column in found.values()} == {14}
     assert found["blind"].count(0) == 1
     assert json.loads(found["reasons"][0]) == ["invalid_reference"]
-    assert reviewed.store.trust.decided(after=13)["case_id"] == ["case-13"]
-    assert reviewed.store.trust.decided(spot_checks=True)["case_id"] == []
+    assert reviewed.store.trust.decision_columns(after=13)["case_id"] == ["case-13"]
+    assert reviewed.store.trust.decision_columns(spot_checks=True)["case_id"] == []
 
 
 # Agreement figures equal published worked examples and reference implementations, degenerate ones
@@ -605,7 +625,7 @@ def test_units_of_one_question_count_for_less() -> None:
     assert together.high - together.low > 1.8 * (alone.high - alone.low)
     ratings = np.column_stack([hit, ~hit]).astype(int)
     counted = [
-        Counted.of(ratings, ratings[:, 0], each, 2)
+        UnitCounts.of(ratings, ratings[:, 0], each, 2)
         for each in (np.arange(300), np.repeat(np.arange(60), 5))
     ]
     mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in counted]
@@ -709,7 +729,7 @@ def test_evidence_against_a_guarantee_rarely_misleads_and_finds_a_bad_one() -> N
 
 
 def test_a_guarantee_waives_how_sure_an_audit_is_and_nothing_else() -> None:
-    assessed = Assessment(Acceptance(rule=RULE_VERSION, checks=()), (DOUBT,))
+    assessed = Acceptability(AcceptanceRecord(rule=RULE_VERSION, checks=()), (DOUBT,))
     assert waive(assessed, guarantee=3).acceptance.waived == ("low_confidence",)
     incomplete = (
         "model_not_examined",
@@ -846,10 +866,10 @@ def test_what_counts_as_a_fault(
     decided(bench, first, verdict, **keys)
     assert bench.trust.plan().outcomes[f"case-{first}"] == counted
     if counted == "right":
-        assert bench.trust.proposed().faulty == 0
+        assert bench.trust.propose_guarantee().faulty == 0
     else:
         with pytest.raises(InputError, match="no guarantee"):
-            bench.trust.proposed()
+            bench.trust.propose_guarantee()
 
 
 def test_too_few_answers_and_a_second_try_are_refused(bench: Workbench, audited: Audited) -> None:

@@ -23,7 +23,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
 from masis.integrations.mcp import resources
-from masis.integrations.mcp.tools import TOOLS, Tools, Watch
+from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import QueuePolicy
@@ -111,7 +111,11 @@ def databases(
     for with_ben in (False, True):
         path = found[with_ben] = tmp_path_factory.mktemp("blind") / "blind.db"
         shutil.copy(audited_database, path)
-        act(path, "2026-01-02T08:00:00.000Z", lambda workbench: workbench.team.set(LEAD, policy))
+        act(
+            path,
+            "2026-01-02T08:00:00.000Z",
+            lambda workbench: workbench.team.put_in_force(LEAD, policy),
+        )
         act(path, "2026-01-02T09:00:00.000Z", settle)
         if with_ben:
             act(path, "2026-01-02T10:00:00.000Z", ben_decides)
@@ -224,7 +228,7 @@ def test_a_page_and_its_downloads_show_a_blind_reviewer_the_same_whatever_anothe
 
     def show(workbench: Workbench) -> str:
         monkeypatch.setattr(served_database, "_served", [workbench.database])
-        monkeypatch.setattr(served_database, "_opened", lambda _: workbench)
+        monkeypatch.setattr(served_database, "_open_served", lambda _: workbench)
         st.cache_resource.clear()
         st.cache_data.clear()
         files.clear()
@@ -287,7 +291,10 @@ def test_agents_are_told_the_same_whatever_another_has_decided(
             ("list_queue", {"text": "trust"}),
         ]
         calls += [("get_case", {"caseId": case}) for case in AUDITED]
-        found = [known[name].call(tools, known[name].read(given), Watch()) for name, given in calls]
-        return json.dumps([*found, resources.listed(tools, None).model_dump(mode="json")])
+        found = [
+            known[name].call(tools, known[name].parse_arguments(given), CallWatch())
+            for name, given in calls
+        ]
+        return json.dumps([*found, resources.list_cases(tools, None).model_dump(mode="json")])
 
     assert differs(show) == ""

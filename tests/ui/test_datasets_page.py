@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from masis.datasets.exports.export import Selection
 from masis.services import Workbench
 from masis.services.records import CaseFilter
-from masis.ui.datasets.page import change_row, compared, figures, version_row
+from masis.ui.datasets.page import change_row, comparison_text, figures, version_row
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import AUDITED, open_page, texts
 
@@ -45,7 +45,7 @@ def test_the_decided_cases_are_frozen_and_shown(named: Workbench) -> None:
     assert "pilot\\-1 is frozen." in texts(app)
     (version,) = named.store.datasets.list_all()
     assert (version.form, version.cases, version.by) == ("decided", 2, "Ada")
-    with zipfile.ZipFile(named.datasets.zipped(ADA, "pilot-1")) as archive:
+    with zipfile.ZipFile(named.datasets.zip(ADA, "pilot-1")) as archive:
         assert sorted(archive.namelist()) == ["pilot-1.jsonl", "pilot-1.jsonl.manifest.json"]
         assert (
             json.loads(archive.read("pilot-1.jsonl.manifest.json"))["dataset"]["name"] == "pilot-1"
@@ -80,7 +80,7 @@ def test_two_versions_are_compared_in_words(named: Workbench) -> None:
     app = open_page("datasets", version="v2", against="v1")
     assert "From v1 to v2: **1 added**." in texts(app)
     found = named.datasets.compare("v1", "v2")
-    assert compared(found, "v1", "v2") == "From v1 to v2: **1 added**."
+    assert comparison_text(found, "v1", "v2") == "From v1 to v2: **1 added**."
     assert change_row(found.cases[0])["open"] == f"review?case={AUDITED[2]}"
     assert version_row(named.store.datasets.get("v2"))["open"] == "v2"
     assert not open_page("datasets", version="gone", against="v1").exception

@@ -41,7 +41,7 @@ ABOUT: dict[str, Any] = {
 
 def missing(answer: str = "as it is", reviewer: str = "Ada", **given: Any) -> str | None:
     fields = FormFields(**given)
-    found = forms.unfinished(fields, reviewer)
+    found = forms.find_problem(fields, reviewer)
     if found is None:
         decision = forms.decision_of(fields, run=None, index=0, **ABOUT)
         found = forms.to_mend(problems(decision, DecidedAnswer(answer)))
@@ -175,7 +175,7 @@ def test_a_reported_issue_without_type_or_severity_is_not_submitted() -> None:
         fields = read_form(
             FormFields, {"verdict": "approve", "reported": {"d": [REPORT | lacking]}}
         )
-        found = forms.unfinished(fields, "Ada")
+        found = forms.find_problem(fields, "Ada")
         assert found is not None
         assert found.field == "reported"
 

@@ -15,7 +15,7 @@ import streamlit as st
 from masis.schema.actor import Actor
 from masis.schema.review import LogEntry, TargetLabel
 from masis.schema.team import QueuePolicy
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.store import Store
 from masis.store.records import DecisionFilter
@@ -48,7 +48,7 @@ def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> N
 
 
 def test_an_adjudication_says_whose_decision_it_took(audited_workbench: Workbench) -> None:
-    audited_workbench.team.set(ADA, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "reject", "Ana", reason="useless")
     decide(audited_workbench, CASE, "approve", "Ben")
     ana = audited_workbench.reviews.individual(CASE)[0].decision
@@ -88,7 +88,7 @@ def test_the_detail_shows_what_a_correction_changed_and_the_labels(
         "1 label",
         "1 reported issue",
     ]
-    changes = decisions._correction(audited_workbench, entry)
+    changes = decisions._correction_diff(audited_workbench, entry)
     assert "".join(change.text for change in changes if change.kind != "in") == shown
     assert "It was checked." in "".join(change.text for change in changes if change.kind == "in")
     detail = entry_detail(entry, changes)
@@ -140,7 +140,7 @@ def test_a_whole_log_says_so_with_its_head(audited_workbench: Workbench) -> None
     decide(audited_workbench, CASE, "approve")
     head = audited_workbench.store.decisions.head()
     said = texts(open_page("decisions"))
-    assert f"The decision log is intact: {counted(head.length, 'entry')}" in said
+    assert f"The decision log is intact: {count_noun(head.length, 'entry')}" in said
     assert head.digest[:12] in said
 
 

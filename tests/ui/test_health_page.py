@@ -17,13 +17,13 @@ from starlette.testclient import TestClient
 from masis.errors import SettingsError
 from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.maintenance.health import of_store
-from masis.settings import Loaded, load
+from masis.settings import LoadedSettings, load
 from masis.store import Store
 from masis.ui.admin import health_page, health_reports
-from masis.ui.admin.health_reports import Checked, HealthReports, look_at
+from masis.ui.admin.health_reports import HealthReports, TimedReport, look_at
 from masis.ui.admin.settings_page import settings_frame
 from masis.ui.shell.serve import health_routes
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from tests.services.test_reassessment import WRONG, judged_before
 from tests.ui.conftest import open_page, press, texts
 from tests.waiting import PATIENCE_S, joined, until
@@ -86,7 +86,7 @@ def test_what_is_not_in_order_comes_first_in_its_group_with_what_to_do() -> None
     assert list(drawn["Check"]) == ["Decision log", "Database", "A new thing"]
     assert list(drawn["Area"]) == ["Storage", "", "Other"]
     assert list(drawn["Result"]) == [":red[✗ failed]", ":green[✓ passed]", ":green[✓ passed]"]
-    assert escaped("See `masis verify-log`.") in drawn["Details"][0]
+    assert escape_markdown("See `masis verify-log`.") in drawn["Details"][0]
 
 
 def test_what_is_not_installed_is_neither_in_order_nor_wrong() -> None:
@@ -104,7 +104,7 @@ def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
 ) -> None:
     assert "Health checks failed" not in texts(open_page())
     monkeypatch.setattr(
-        health_reports.REPORTS, "latest", lambda: health_reports.Checked(BROKEN, "2026-01-01")
+        health_reports.REPORTS, "latest", lambda: health_reports.TimedReport(BROKEN, "2026-01-01")
     )
     app = open_page()
     assert ":red[:material/error: **Health checks failed:** decision log.]" in texts(app)
@@ -245,7 +245,7 @@ def test_no_look_asks_a_model(copied: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not [item for item in report.items if item.name == "models"]
 
 
-def drawn(loaded: Loaded) -> dict[str, tuple[str, str]]:
+def drawn(loaded: LoadedSettings) -> dict[str, tuple[str, str]]:
     """Value and origin of every setting, by its name."""
     frame = settings_frame(loaded)
     return {row["Setting"].strip("`"): (row["Value"], row["Set by"]) for _, row in frame.iterrows()}
@@ -257,11 +257,11 @@ def test_a_value_says_where_it_comes_from(tmp_path: Path) -> None:
     shown = drawn(load(environment={"MASIS_MAX_ITERATIONS": "2"}, file=file))
     assert shown["max_iterations"] == (
         "**:blue[2]** (default 3)",
-        f":blue-badge[environment] {escaped('MASIS_MAX_ITERATIONS')}",
+        f":blue-badge[environment] {escape_markdown('MASIS_MAX_ITERATIONS')}",
     )
     value, origin = shown["strictness"]
     assert value == "**:blue[strict]** (default moderate)"
-    assert escaped(str(file)) in origin
+    assert escape_markdown(str(file)) in origin
     assert shown["critic"] == ("offline", "default")
 
 
@@ -270,8 +270,8 @@ def test_what_lies_in_tables_is_shown_with_its_origin_and_nothing_secret(tmp_pat
     file.write_text("[providers.vllm]\naddress = 'http://me:pass@host:1/v1'\n", encoding="utf-8")
     shown = drawn(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
     value, origin = shown["providers.vllm.address"]
-    assert escaped("http://host:1/v1") in value
-    assert escaped(str(file)) in origin
+    assert escape_markdown("http://host:1/v1") in value
+    assert escape_markdown(str(file)) in origin
     value, origin = shown["providers.vllm.concurrency"]
     assert value == "**:blue[4]**"
     assert origin.startswith(":blue-badge[environment]")
@@ -313,7 +313,7 @@ def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settl
     with closing(Store.open(path)) as store:
         found = tuple(of_store(store))
     broken = found[0]._replace(ok=False)
-    shown = Checked(HealthReport((*found, broken)), "").without_counts().report
+    shown = TimedReport(HealthReport((*found, broken)), "").without_counts().report
     messages = {item.name: item.message for item in shown.items if item.ok}
     assert (messages["database"], messages["decision log"]) == (str(path), "intact")
     assert shown.items[-1].message == broken.message

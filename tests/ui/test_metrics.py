@@ -13,9 +13,9 @@ from masis.schema.run import RunWarning
 from masis.services import Workbench
 from masis.services.records import Rate
 from masis.services.trust.service import TrustFilter
-from masis.services.trust.summary import IN_VIEW, figure, how_sure
+from masis.services.trust.summary import IN_VIEW, figure, interval_text
 from masis.store.audits.metrics import MeasureFilter, Pick
-from masis.ui.components.linked_table import Row
+from masis.ui.components.linked_table import LinkedRow
 from masis.ui.metrics.page import picked_words, rate_table, run_table
 from masis.ui.shell.address import link
 from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
@@ -28,7 +28,7 @@ def way(**parameters: str) -> str:
     return link("metrics", role="reviser", **parameters)
 
 
-def cells(row: Row) -> list[Any]:
+def cells(row: LinkedRow) -> list[Any]:
     return list(row["cells"])
 
 
@@ -65,7 +65,7 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     precision = audited_workbench.trust.compare(ADA, TrustFilter()).answers.precision
     for part in (
         figure(precision),
-        how_sure(precision),
+        interval_text(precision),
         "trust?list=must_look",
         "queue?state=rejected",
     ):
@@ -143,7 +143,7 @@ def test_recorded_replies_have_no_time_and_without_a_revision_nothing_improved(
     ):
         assert part in drawn
     assert "The answers were checked by recorded replies of a model" in texts(app)
-    runs = audited_workbench.metrics.runs(MeasureFilter(), Pick()).rows[:2]
+    runs = audited_workbench.metrics.find_runs(MeasureFilter(), Pick()).rows[:2]
     replayed = [
         run.model_copy(
             update={"models": {"critic": "replay:demo"}, "loop_ms": ms, "run_id": str(ms)}
@@ -241,7 +241,7 @@ def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Work
     for each in found.distributions:
         for bin_ in each.bins:
             pick = Pick(measure=each.measure, above=bin_.low, most=bin_.high)
-            runs = store.measures.runs(MeasureFilter(), pick).total
+            runs = store.measures.find_runs(MeasureFilter(), pick).total
             assert (runs > 0) is (bin_.count > 0), each.measure
             assert runs <= bin_.count
     for rate, share in (
@@ -251,7 +251,7 @@ def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Work
         ("needs_review", found.total.needs_review_rate),
     ):
         pick = Pick(rate=rate)  # type: ignore[arg-type]
-        assert store.measures.runs(MeasureFilter(), pick).total == round(
+        assert store.measures.find_runs(MeasureFilter(), pick).total == round(
             (share or 0) * found.total.runs
         )
 
@@ -326,7 +326,7 @@ def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench) 
 def test_runs_whose_texts_were_removed_are_listed_without_a_link(
     audited_workbench: Workbench,
 ) -> None:
-    page = audited_workbench.metrics.runs(MeasureFilter(), Pick())
+    page = audited_workbench.metrics.find_runs(MeasureFilter(), Pick())
     removed = page.rows[0].model_copy(update={"case_id": None, "query": None})
     case = audited_workbench.store.cases.summary(page.rows[1].case_id or "")
     columns, (listed, there) = run_table((removed, page.rows[1]), None, {case.id: case})
@@ -338,7 +338,7 @@ def test_runs_whose_texts_were_removed_are_listed_without_a_link(
 def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_what_is_the_same_for_all(
     audited_workbench: Workbench,
 ) -> None:
-    runs = audited_workbench.metrics.runs(MeasureFilter(), Pick()).rows[:2]
+    runs = audited_workbench.metrics.find_runs(MeasureFilter(), Pick()).rows[:2]
     one = runs[0].model_copy(
         update={"hallucination": False, "needs_review": True, "iterations": 1, "termination": "x"}
     )

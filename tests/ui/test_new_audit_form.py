@@ -10,7 +10,7 @@ from masis import run_audit
 from masis.datasets.readers.pasted import read_pasted
 from masis.errors import InputError, SettingsError
 from masis.settings import Settings
-from masis.ui.new_audit.form import CHOICES, case_of, settings_of, understood, where_it_runs
+from masis.ui.new_audit.form import CHOICES, case_of, form_panel, settings_of, where_it_runs
 from masis.ui.new_audit.page import ANSWER, QUESTION, AuditForm
 from masis.ui.new_audit.page import EVIDENCE as EXAMPLE
 
@@ -61,8 +61,8 @@ def test_settings_that_make_no_sense_are_left_out() -> None:
         "evaluate": ["every"],
     }
     assert settings_of(base, wanted) == base.model_copy(update={"max_iterations": 2})
-    assert AuditForm(settings=wanted).changed(base) == 1
-    assert AuditForm(settings={"max_iterations": base.max_iterations}).changed(base) == 0
+    assert AuditForm(settings=wanted).count_changed(base) == 1
+    assert AuditForm(settings={"max_iterations": base.max_iterations}).count_changed(base) == 0
 
 
 def test_a_model_is_taken_as_it_is_typed_and_said_where_it_is_reached(tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ def test_every_choice_is_valid_and_the_default_is_among_them() -> None:
     ],
 )
 def test_the_answer_is_looked_at_before_it_is_audited(answer: str, words: str) -> None:
-    assert words in understood("Why?", EVIDENCE, answer)["lines"][1]["rest"]
+    assert words in form_panel("Why?", EVIDENCE, answer)["lines"][1]["rest"]
 
 
 def test_the_panel_names_chunks_and_errors() -> None:
-    shown = understood("Why?", read_pasted("[1] A.\n[2]\n[3] C."), "")
+    shown = form_panel("Why?", read_pasted("[1] A.\n[2]\n[3] C."), "")
     assert shown["lines"][0]["head"] == "2 chunks:"
     assert "1, 3" in shown["lines"][0]["rest"]
     assert shown["errors"] == [
@@ -115,7 +115,7 @@ def test_the_panel_names_chunks_and_errors() -> None:
 
 
 def test_many_chunks_are_counted_and_some_shown() -> None:
-    shown = understood("Why?", read_pasted("\n\n".join(f"Chunk {n}." for n in range(500))), "")
+    shown = form_panel("Why?", read_pasted("\n\n".join(f"Chunk {n}." for n in range(500))), "")
     assert shown["lines"][0]["head"] == "500 chunks:"
     assert len(shown["chunks"]) < 100
     assert "more chunks" in shown["more"]
@@ -153,7 +153,7 @@ CITING = (
 def test_the_preview_warns_where_paragraphs_became_chunks_that_the_answer_does_not_mean() -> None:
     torn = read_pasted("\n\n".join(paragraph for source in SOURCES for paragraph in source))
     assert len(torn.chunks) == 6
-    assert any("[2] → 3, [3] → 5" in note for note in understood("Q?", torn, CITING)["notes"])
+    assert any("[2] → 3, [3] → 5" in note for note in form_panel("Q?", torn, CITING)["notes"])
 
 
 def test_the_preview_does_not_doubt_citations_that_fit_or_ids_that_were_given() -> None:
@@ -166,4 +166,4 @@ def test_the_preview_does_not_doubt_citations_that_fit_or_ids_that_were_given() 
     )
     for pasted in (headed, fitting, given):
         assert len(pasted.chunks) == 3
-        assert understood("Q?", pasted, CITING)["notes"] == []
+        assert form_panel("Q?", pasted, CITING)["notes"] == []

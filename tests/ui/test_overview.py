@@ -19,7 +19,7 @@ from masis.ui.queue.case_list import PRODUCT
 from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline, pace
 from masis.ui.review.log_view import LogClick
 from masis.ui.shell.served_database import served_workbench
-from masis.views.spending import spent, spent_so_far
+from masis.views.spending import spent_so_far, usage_text
 from tests.reviewing import ADA, decide, undone
 from tests.ui.conftest import AUDITED, labels, open_page, texts
 from tests.waiting import until
@@ -136,10 +136,12 @@ def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
         cost_usd=0.01,
     )
     assert (
-        spent(usage)
+        usage_text(usage)
         == "2 calls, 1 retry, 1,200 tokens (40% of those sent came from a cache), $0.0100"
     )
-    assert spent(Usage(calls=1, tries=1, prompt_tokens=10)) == "1 call, 10 tokens, cost unknown"
+    assert (
+        usage_text(Usage(calls=1, tries=1, prompt_tokens=10)) == "1 call, 10 tokens, cost unknown"
+    )
 
 
 def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
@@ -184,11 +186,11 @@ def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_s
 
 def test_replies_that_no_model_gave_are_counted_apart_and_show_no_tokens_or_cost() -> None:
     cached, replayed = Usage(cached_calls=2, cost_usd=0.0), Usage(replayed_calls=1, cost_usd=0.0)
-    assert spent(cached) == "2 replies from the cache, unpaid"
-    assert spent(replayed) == "1 recorded reply"
+    assert usage_text(cached) == "2 replies from the cache, unpaid"
+    assert usage_text(replayed) == "1 recorded reply"
     answered = {"source": "replay", "tries": 1, "cost_usd": 0.0}
     event = Event(run_id="r", case_id="c", seq=1, at="", kind="call_finished", data=answered)
     assert spent_so_far([]) == ""
     assert spent_so_far([event, event]) == "2 recorded replies; no model was called"
     both = Usage(calls=1, tries=1, prompt_tokens=10, cost_usd=0.01, cached_calls=1)
-    assert spent(both) == "1 call, 10 tokens, 1 reply from the cache, unpaid, $0.0100"
+    assert usage_text(both) == "1 call, 10 tokens, 1 reply from the cache, unpaid, $0.0100"

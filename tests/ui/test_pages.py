@@ -104,7 +104,7 @@ def test_trouble_with_the_file_is_reported_in_words_on_a_page_and_in_the_decisio
     overview = open_page()
     assert "The database can't be used" in texts(overview)
     assert said in texts(overview)
-    monkeypatch.setattr("masis.ui.review.decision._draw", troubled)
+    monkeypatch.setattr("masis.ui.review.decision._draw_decision", troubled)
     answer_view = open_page(case="docs-02-altered")
     assert "What you typed is stored in this browser" in answer_view.error[0].value
     assert said in texts(answer_view)
@@ -145,7 +145,7 @@ def test_a_viewer_reads_beside_the_decision_that_it_takes_another_role(
 def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them(
     role: Role, sees: bool, signed_in: Workbench
 ) -> None:
-    signed_in.team.set(
+    signed_in.team.put_in_force(
         Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after")
     )
     page = open_page("metrics", {"metrics-filters": True}, show="hallucination")

@@ -14,7 +14,7 @@ from masis.schema.case import Case, Severity
 from masis.schema.review import Standing
 from masis.schema.run import ReviewCode
 from masis.schema.team import QueuePolicy
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
 from masis.services.drafts import case_subject
@@ -109,7 +109,7 @@ def test_who_may_not_see_what_the_audit_found_filters_by_that_as_a_whole(
 
 
 def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> None:
-    address.put("field", address.in_words(["Law, public", "100% done", "ä/ö", 'quote"']))
+    address.set_param("field", address.in_words(["Law, public", "100% done", "ä/ö", 'quote"']))
     assert address.words("field") == ["Law, public", "100% done", "ä/ö", 'quote"']
     for chosen, written in (
         ((0.25, 0.9), "0.25-0.9"),
@@ -117,8 +117,8 @@ def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> 
         (True, "yes"),
         (date(2026, 1, 2), "2026-01-02"),
     ):
-        assert address.spelled(chosen) == written
-    address.put("quality", address.spelled((0.25, 0.9)))
+        assert address.to_query(chosen) == written
+    address.set_param("quality", address.to_query((0.25, 0.9)))
     assert address.bounds("quality") == (0.25, 0.9)
 
 
@@ -385,7 +385,7 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
         press(open_page("queue", field="Product documentation"), "show-decided")
     )
     for name, count in standings.items():
-        assert counted(count, "case") in texts(open_page("queue", standing=name))
+        assert count_noun(count, "case") in texts(open_page("queue", standing=name))
 
 
 def test_the_drawer_counts_what_choosing_a_value_lists(audited_workbench: Workbench) -> None:
@@ -403,12 +403,12 @@ def test_the_drawer_counts_what_choosing_a_value_lists(audited_workbench: Workbe
         for option in drawer[label]:
             text, _, count = option.rpartition(" (")
             shown = open_page("queue", **{"flag": "invalid_reference", name: known.get(text, text)})
-            assert counted(int(count.rstrip(")")), "case") in texts(shown), option
+            assert count_noun(int(count.rstrip(")")), "case") in texts(shown), option
     assert not open_page("queue").multiselect, "closed, nothing is counted for it"
 
 
 def test_the_counts_of_a_search_say_nothing_of_what_is_hidden(audited_workbench: Workbench) -> None:
-    audited_workbench.team.set(ADA, QueuePolicy(machine="after"))
+    audited_workbench.team.put_in_force(ADA, QueuePolicy(machine="after"))
     (pills,) = [
         each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"
     ]

@@ -10,7 +10,7 @@ import pytest
 from masis.datasets.exports.formats import FORMATS
 from masis.services import Workbench
 from masis.services.records import CaseFilter
-from masis.ui.queue.case_list import zipped
+from masis.ui.queue.case_list import zip_export
 from tests.reviewing import ADA
 from tests.ui.conftest import open_page, texts
 
@@ -20,7 +20,7 @@ def test_the_zip_holds_the_data_and_the_manifest_of_the_cases_listed(
     audited_workbench: Workbench, form: str, encoding: str
 ) -> None:
     wanted = CaseFilter(states=("needs_review",), page=3, order="newest")
-    with zipfile.ZipFile(zipped(audited_workbench, ADA, form, wanted, encoding)) as archive:
+    with zipfile.ZipFile(zip_export(audited_workbench, ADA, form, wanted, encoding)) as archive:
         data, manifest = sorted(archive.namelist(), key=len)
         counts = json.loads(archive.read(manifest))["counts"]
         assert archive.read(data)
@@ -28,7 +28,9 @@ def test_the_zip_holds_the_data_and_the_manifest_of_the_cases_listed(
 
 
 def test_the_folder_for_hugging_face_is_in_the_zip_whole(audited_workbench: Workbench) -> None:
-    with zipfile.ZipFile(zipped(audited_workbench, ADA, "hf", CaseFilter(), "jsonl")) as archive:
+    with zipfile.ZipFile(
+        zip_export(audited_workbench, ADA, "hf", CaseFilter(), "jsonl")
+    ) as archive:
         assert {"hf/README.md", "hf/manifest.json", "hf/data/train.jsonl"} <= set(
             archive.namelist()
         )

@@ -93,7 +93,7 @@ def test_the_plan_is_drawn_with_why_the_rest_stays(
 
 def test_who_may_not_see_what_audits_found_sees_no_ending_and_no_score_here(old: Workbench) -> None:
     assert "Ended because" in str(shown(open_page("retention")))
-    old.team.set(Actor(name="Lead"), QueuePolicy(machine="after"))
+    old.team.put_in_force(Actor(name="Lead"), QueuePolicy(machine="after"))
     app = open_page("retention")
     assert not {"Ended because", "Quality", "Improvement"} & set(shown(app))
     assert "How audits ended is left out" in texts(app)

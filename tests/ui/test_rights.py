@@ -191,7 +191,7 @@ def opened(
         audited_workbench.database,
         SIGN_IN_REQUIRED,
     )
-    monkeypatch.setattr(served_database, "_opened", lambda _: served)
+    monkeypatch.setattr(served_database, "_open_served", lambda _: served)
 
     def page(
         held: Mapping[str, Any], name: str, address: Mapping[str, str] | None = None

@@ -144,7 +144,7 @@ def test_the_table_of_abstracts_is_paged_and_an_address_behind_its_end_leads_to_
     monkeypatch.setattr(result, "PAGE_SIZE", 4)
     ids = [
         each.abstract_id
-        for each in result.listed(workbench.screenings.open("b12").screening, (), "quality")
+        for each in result.select_grades(workbench.screenings.open("b12").screening, (), "quality")
     ]
     for number, expected in (("2", ids[4:8]), ("99", ids[(len(ids) - 1) // 4 * 4 :])):
         app = page(screening="b12", page=number)
@@ -192,11 +192,11 @@ def test_memory_is_off_by_default_is_shown_with_what_it_would_change_and_can_be_
     app = page()
     app = page(memory="yes")
     assert "this is **off**" in texts(app)
-    assert workbench.store.acceptances.accepted()
+    assert workbench.store.acceptances.entries()
     app.text_input(key="memory-name").set_value("Ada Lind")
     app.text_input(key="memory-reason").set_value("A new season.")
     press(app, "memory-reset")
-    assert not workbench.store.acceptances.accepted()
+    assert not workbench.store.acceptances.entries()
     assert workbench.store.acceptances.history()
 
 

@@ -13,21 +13,21 @@ from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.screening import (
     Abstract,
+    AbstractWords,
     Exclusion,
     Flow,
     Grade,
     GradeField,
+    GradeReason,
     Opinion,
     Override,
     OverrideField,
     Query,
-    Reason,
     Recommendation,
     Round,
     SampleSize,
     Screening,
     ScreeningVersions,
-    Words,
 )
 from masis.screening.critic import screen_abstracts
 from masis.screening.rounds.overrides import apply_overrides
@@ -38,10 +38,10 @@ from masis.ui.screening.result import (
     abstract_row,
     agreement_words,
     convergence,
-    counts,
+    count_recommendations,
     direction_rows,
     finding_row,
-    listed,
+    select_grades,
     study_name,
 )
 from masis.views.abstract import abstract_data, pieces
@@ -69,7 +69,7 @@ def grade(
     relevance: float | None = 0.9,
     methodology: float | None = 0.7,
     size: int | None = 412,
-    reasons: dict[OverrideField, Reason] | None = None,
+    reasons: dict[OverrideField, GradeReason] | None = None,
     unscored: Unscored | None = None,
 ) -> Grade:
     scored = relevance is not None and methodology is not None
@@ -191,19 +191,21 @@ def test_the_table_is_filtered_and_ordered() -> None:
         grade("none", "needs_more", relevance=None, size=None),
     )
     shown = screening([none, poor, fair, good])
-    assert [each.abstract_id for each in listed(shown, (), "quality")] == [
+    assert [each.abstract_id for each in select_grades(shown, (), "quality")] == [
         "good",
         "fair",
         "poor",
         "none",
     ]
-    assert listed(shown, (), "size")[0].abstract_id == "fair"
-    assert listed(shown, (), "found")[0].abstract_id == "none"
-    assert [each.abstract_id for each in listed(shown, ("discard", "needs_more"), "quality")] == [
+    assert select_grades(shown, (), "size")[0].abstract_id == "fair"
+    assert select_grades(shown, (), "found")[0].abstract_id == "none"
+    assert [
+        each.abstract_id for each in select_grades(shown, ("discard", "needs_more"), "quality")
+    ] == [
         "poor",
         "none",
     ]
-    assert counts(shown) == {"keep": 2, "discard": 1, "needs_more": 1}
+    assert count_recommendations(shown) == {"keep": 2, "discard": 1, "needs_more": 1}
 
 
 def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
@@ -221,18 +223,19 @@ def test_a_row_says_what_is_known_and_does_without_a_record() -> None:
 
 def test_the_words_of_a_reason_are_the_marked_pieces_and_the_pieces_make_up_the_text() -> None:
     start = TEXT.index("412")
-    reasons: dict[OverrideField, Reason] = {
-        "study_type": Reason(
-            text="It says so.", words=(Words(start=3, end=13, text="randomised"),)
+    reasons: dict[OverrideField, GradeReason] = {
+        "study_type": GradeReason(
+            text="It says so.", words=(AbstractWords(start=3, end=13, text="randomised"),)
         ),
-        "sample_size_adequate": Reason(
-            text="412 are enough.", words=(Words(start=start, end=start + 12, text="412 patients"),)
+        "sample_size_adequate": GradeReason(
+            text="412 are enough.",
+            words=(AbstractWords(start=start, end=start + 12, text="412 patients"),),
         ),
-        "relevance_score": Reason(
+        "relevance_score": GradeReason(
             text="Meets velotarine.",
             words=(
-                Words(start=0, end=10, text="Velotarine", place="title"),
-                Words(start=9, end=20, text=""),
+                AbstractWords(start=0, end=10, text="Velotarine", place="title"),
+                AbstractWords(start=9, end=20, text=""),
             ),
         ),
     }
@@ -252,7 +255,11 @@ def test_the_words_of_a_reason_are_the_marked_pieces_and_the_pieces_make_up_the_
 def test_offsets_past_the_end_mark_what_there_is() -> None:
     data = abstract_data(
         grade(
-            reasons={"relevance_score": Reason(text="", words=(Words(start=60, end=999, text=""),))}
+            reasons={
+                "relevance_score": GradeReason(
+                    text="", words=(AbstractWords(start=60, end=999, text=""),)
+                )
+            }
         ),
         ABSTRACT,
     )

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.drafts import case_subject, subjects_of_case
@@ -142,7 +142,7 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(
 def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "approve", ADA.name, extra={"seconds": 40.0})
     decide(audited_workbench, CASE, "reject", BEN.name)
     team = opened("team", "Cleo")
@@ -176,11 +176,11 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(
     assert not [
         each for each in opened("team", "Ben").button if each.label.startswith("Adjudicate")
     ]
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="never"))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="never"))
     blind = opened("team", "Cleo")
     assert "Ada Lind: Approved" not in shown_rows(blind)
     assert "The audit:" not in texts(opened("team", "Cleo", case=CASE))
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     app = opened("team", "Cleo", case=CASE)
     shown = texts(app)
     case = audited_workbench.store.cases.get(CASE)
@@ -230,7 +230,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(
 def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_there(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     answer = audited_workbench.store.cases.get(CASE).answer or ""
     label = TargetLabel(target="answer", label="other", severity="low")
     given = {
@@ -296,7 +296,7 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
 
 def differing(workbench: Workbench, *case_ids: str) -> None:
     """Let Ada correct and Ben reject the answers of cases."""
-    workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     for case_id in case_ids:
         note = {"corrected_answer": "Stump.", "note": "Ada: see chunk 2.", "iteration": 1}
         decide(workbench, case_id, "override", ADA.name, **note)
@@ -394,7 +394,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
 def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     same = {"reason": "Contradicts the evidence", "note": "See chunk 2."}
     decide(audited_workbench, CASE, "approve", ADA.name)
     decide(
@@ -478,7 +478,7 @@ def test_the_address_opens_a_view_of_the_team_and_marks_a_field(
     app = opened("team")
     assert app.session_state["team-view"] == "Progress"
     assert "The default: nobody has set one." in texts(app)
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="after"))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
     said = texts(opened("team", view="policy")).replace("\\", "")
     assert "Version 1, set by Ben on" in said
     assert (
@@ -488,14 +488,14 @@ def test_the_address_opens_a_view_of_the_team_and_marks_a_field(
 
 
 def test_agreement_names_reviewers_as_the_table_below_it_does(audited_workbench: Workbench) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="after"))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
     for name in (ADA.name, BEN.name):
         decide(audited_workbench, CASE, "approve", name)
     assert "Ada Lind and Ben gave the same verdict" in texts(opened("team", "Cleo"))
 
 
 def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(machine="after"))
     for app in (
         opened("review", case=CASE),
         opened("compare", case=CASE),
@@ -516,7 +516,7 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
     drawer = {"reviewer-name": "Ada Lind", "metrics-filters": True}
     assert open_page("metrics", drawer).multiselect
     assert ACCEPTED in shown_rows(opened("decisions"))
-    audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(machine="after"))
     queue, metrics, log, datasets = (
         opened(name) for name in ("queue", "metrics", "decisions", "datasets")
     )
@@ -566,7 +566,7 @@ def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(
 def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     first, second = AUDITED[:2]
     for case_id in (first, second):
         decide(
@@ -722,7 +722,7 @@ def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(
 def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(ADA, QueuePolicy(reviewers=3))
+    audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=3))
     for name, verdict in ((ADA.name, "approve"), (BEN.name, "approve"), ("Cleo", "reject")):
         decide(audited_workbench, CASE, verdict, name)
     app = opened("team")
@@ -745,7 +745,7 @@ def typed(app: AppTest, field: str, text: str) -> None:
 def test_a_rule_that_changes_nothing_says_so_and_the_policy_who_may_set_it(
     audited_workbench: Workbench, reviewers: int, says: str
 ) -> None:
-    audited_workbench.team.set(ADA, QueuePolicy(reviewers=reviewers))
+    audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=reviewers))
     app = opened("team")
     rule = next(each for each in app.radio if each.label == "Which verdict stands")
     assert rule.proto.captions[1].startswith(says)
@@ -794,7 +794,7 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
 def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     for case_id in AUDITED[:3]:
         for name, verdict in (
             (ADA.name, "approve"),
@@ -816,7 +816,7 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     run = audited_workbench.cases.open(second).run
     assert run is not None
     serious = tuple(issue for issue in run.iterations[0].issues if issue.major)
-    open_ones = counted(len(serious), "serious issue")
+    open_ones = count_noun(len(serious), "serious issue")
     press(app, f"Approve the original answer with {open_ones} open")
     entry = audited_workbench.reviews.current(second)
     assert entry is not None
@@ -832,7 +832,7 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
 def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "approve", ADA.name)
     decide(audited_workbench, CASE, "reject", BEN.name)
     for name, says in (
@@ -932,7 +932,7 @@ def test_more_begins_with_what_is_harmless_and_ends_with_redaction(
 def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     app = opened("review", case=CASE)
     assert not links_to_team(app)
     assert "2 reviewers decide this case." in shown_rows(app)
@@ -949,7 +949,7 @@ def test_a_case_on_which_reviewers_differ_leads_to_its_adjudication(
 def test_a_case_that_needs_no_more_decisions_says_so_in_place_of_a_form_that_refuses(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "reject", "Cy")
     decide(audited_workbench, CASE, "reject", BEN.name)
     for app in (opened("review", case=CASE), open_page("review", case=CASE)):
@@ -966,7 +966,7 @@ def links_to_team(app: AppTest) -> set[str]:
 
 def test_a_rubric_s_names_are_words_and_no_markdown(audited_workbench: Workbench) -> None:
     name = "![i](http://evil.example/a.png)"
-    audited_workbench.team.set(
+    audited_workbench.team.put_in_force(
         BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),))
     )
     [score] = [each for each in opened("review", case=CASE).button_group if "evil" in each.label]

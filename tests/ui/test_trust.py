@@ -73,7 +73,7 @@ def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Wor
     # in What next? too
     assert texts(page).count(f"{pool} undecided can be drawn, {149 - pool} more are needed") == 2
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
-    audited_workbench.store.team.put(
+    audited_workbench.store.team.put_in_force(
         "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
     )
     for case in AUDITED:
@@ -123,7 +123,7 @@ def test_a_verdict_on_claims_leads_to_the_cases_whose_claims_have_it(
 def test_the_first_pair_of_reviewers_leads_to_what_they_differ_on_and_no_nonsense_to_anything(
     audited_workbench: Workbench,
 ) -> None:
-    audited_workbench.store.team.put("Ada", QueuePolicy(reviewers=2))
+    audited_workbench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
     decide(audited_workbench, AUDITED[0], "approve", "Bo", extra={"seconds": 101.0})
     decide(audited_workbench, AUDITED[0], "reject", "Cleo", reason="Unsupported")
     differ = "Cases on which Bo and Cleo differ"

@@ -39,7 +39,7 @@ from masis.views.story import (
     OFFLINE_SAYS,
     asks_for_a_person,
     checks_passed,
-    ended,
+    end_text,
     nothing_found,
     story,
     what_failed,
@@ -720,11 +720,11 @@ def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> Non
     assert checks_passed(passed) == ["End of the loop: no serious issue was left"]
     limited = one.model_copy(update={"termination_reason": "max_iterations"})
     failed = one.model_copy(update={"termination_reason": "error"})
-    assert "no issue of severity high or critical, so nothing was revised" in ended(settled)
-    assert "allow no revision (max_iterations = 1)" in ended(limited)
-    assert ended(failed) == "After 1 iteration, because a step failed."
+    assert "no issue of severity high or critical, so nothing was revised" in end_text(settled)
+    assert "allow no revision (max_iterations = 1)" in end_text(limited)
+    assert end_text(failed) == "After 1 iteration, because a step failed."
     assert len(run.iterations) > 1
-    assert ended(run).startswith(f"After {len(run.iterations)} iterations, because")
+    assert end_text(run).startswith(f"After {len(run.iterations)} iterations, because")
 
 
 def test_an_issue_that_the_reviser_rejected_says_why_and_a_claim_that_follows_says_how(

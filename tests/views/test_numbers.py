@@ -15,7 +15,7 @@ from masis.schema.audit import Issue
 from masis.schema.case import ClaimVerdict
 from masis.schema.review import CaseState, Decision, EntryKind, EntrySource, LogEntry, Verdict
 from masis.schema.run import Iteration, ReviewCode, ReviewTier, Run, TerminationReason
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 from masis.settings import Settings
 from masis.views import comparison, story, verdicts, words
 from masis.views.charts import rate_chart, spread_chart
@@ -35,7 +35,7 @@ from masis.views.log_entries import (
     entry_word,
     undone_text,
 )
-from masis.views.markdown import badge, coloured, escaped
+from masis.views.markdown import badge, colour_label, escape_markdown
 from masis.views.metrics import period_name, period_of
 from masis.views.numbers import (
     cost_text,
@@ -49,7 +49,7 @@ from masis.views.numbers import (
     percent,
     score_text,
 )
-from masis.views.report import Reported, case_report
+from masis.views.report import ReportSubject, case_report
 from tests.audit.factories import issue
 from tests.cases import case_of
 
@@ -101,9 +101,9 @@ def test_figures_have_as_many_digits_as_they_deserve_and_their_unit(
 
 
 def test_a_text_is_cut_to_the_length_asked_for_with_a_sign() -> None:
-    assert shortened("twelve chars", 12) == "twelve chars"
-    assert shortened("thirteen char", 12) == "thirteen ch…"
-    assert shortened("nine 4567 and more", 11) == "nine 4567…"
+    assert shorten("twelve chars", 12) == "twelve chars"
+    assert shorten("thirteen char", 12) == "thirteen ch…"
+    assert shorten("nine 4567 and more", 11) == "nine 4567…"
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_a_rule_of_a_model_reads_by_its_type() -> None:
 
 def test_labels_are_coloured_by_their_tone_and_escaped() -> None:
     assert badge(words.Word("a]b", "bad")) == r":red-badge[a\]b]"
-    assert coloured(words.label(words.STATE["accepted"])) == r":gray[Auto\-accepted]"
+    assert colour_label(words.label(words.STATE["accepted"])) == r":gray[Auto\-accepted]"
 
 
 def test_text_from_outside_is_shown_and_never_obeyed() -> None:
     assert (
-        escaped("*a* [b](http://c) www.d e@f")
+        escape_markdown("*a* [b](http://c) www.d e@f")
         == "\\*a\\* \\[b\\]\\(http\\:\u200b\\/\\/c\\) www\u200b\\.d e\\@\u200bf"
     )
 
@@ -169,8 +169,8 @@ def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded(
     )
     assert f"{RECORDED} (critic, evaluator)" in story.judges(run)
     assert f"{RECORDED}: critic, evaluator" in comparison.models_words(run.models)
-    assert escaped(RECORDED) in comparison.differing(run_audit(case), run)["Right"].tolist()
-    report = case_report(Reported(case, "needs_review", (), run, None), (0, ""))
+    assert escape_markdown(RECORDED) in comparison.differing(run_audit(case), run)["Right"].tolist()
+    report = case_report(ReportSubject(case, "needs_review", (), run, None), (0, ""))
     assert report.count(RECORDED) >= 2
     assert REPLAYED not in report.partition("<dt>Settings")[0]
     check = run.iterations[0].claims[0].model_copy(update={"judged_by": REPLAYED})

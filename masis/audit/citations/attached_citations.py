@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution
-from masis.audit.sentences import Unit, split_sentences
-from masis.audit.text.quotes import Located, located, located_parts
+from masis.audit.markers.resolution import NOTHING, EvidenceIds, Resolution
+from masis.audit.sentences import SentenceUnit, split_sentences
+from masis.audit.text.quotes import QuotePosition, locate_quote, located_parts
 from masis.schema.audit import QuoteCheck
 from masis.schema.case import Evidence, GivenCitation
 
@@ -53,7 +53,7 @@ def carry_over_citations(
     return tuple(carried)
 
 
-def resolve_citation(citation: GivenCitation, index: EvidenceIndex) -> Resolution:
+def resolve_citation(citation: GivenCitation, index: EvidenceIds) -> Resolution:
     """Return the evidence that a citation names: by its id, else as the source of one chunk."""
     found = index.resolve(citation.evidence_id)
     if found.evidence_id is None:
@@ -63,8 +63,8 @@ def resolve_citation(citation: GivenCitation, index: EvidenceIndex) -> Resolutio
 
 
 def covered_units(
-    citation: GivenCitation, answer: str, units: Sequence[Unit]
-) -> Iterator[tuple[int, Located]]:
+    citation: GivenCitation, answer: str, units: Sequence[SentenceUnit]
+) -> Iterator[tuple[int, QuotePosition]]:
     """Yield the sentences that a citation covers, each with the stretch of it; a place alone covers
     the one before.
     """
@@ -76,13 +76,13 @@ def covered_units(
         ]
         if before:
             unit = units[before[-1]]
-            yield before[-1], Located(unit.start, unit.end)
+            yield before[-1], QuotePosition(unit.start, unit.end)
         return
     worded = any(map(str.isalnum, answer[citation.start : citation.end]))
     for number, unit in enumerate(units):
         start, end = max(citation.start, unit.start), min(citation.end, unit.end)
         if start < end and (not worded or any(map(str.isalnum, answer[start:end]))):
-            yield number, Located(start, end)
+            yield number, QuotePosition(start, end)
 
 
 def check_quote(
@@ -94,14 +94,18 @@ def check_quote(
     text = next((chunk.text for chunk in evidence if chunk.id == evidence_id), "")
     if not citation.quote or not citation.quote.strip() or not text:
         return None
-    place, found_in = located(citation.quote, text), None
+    place, found_in = locate_quote(citation.quote, text), None
     parts = located_parts(citation.quote, text)
     if place is not None and len(parts) == 1:
         finding = "verbatim"
     elif other := next(
         (c for c in evidence if c.id != evidence_id and _is_whole(citation.quote, c.text)), None
     ):
-        finding, found_in, place = "other_document", other.id, located(citation.quote, other.text)
+        finding, found_in, place = (
+            "other_document",
+            other.id,
+            locate_quote(citation.quote, other.text),
+        )
     elif place is not None or _is_spliced(citation.quote, text):
         finding = "spliced"
     else:

@@ -22,7 +22,7 @@ from masis.audit.markers import (
     leading_marker,
     without_spans,
 )
-from masis.audit.sentences import Unit, split_sentences
+from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.schema.audit import Citation, CitationAudit, QuoteCheck, Sentence, SentenceStatus
 from masis.schema.base import Record
 from masis.schema.case import Evidence, GivenCitation
@@ -116,7 +116,7 @@ def _citation(
     )
 
 
-def _ids(citations: Sequence[Citation]) -> tuple[str, ...]:
+def _cited_ids(citations: Sequence[Citation]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([c.evidence_id for c in citations if c.evidence_id is not None]))
 
 
@@ -149,7 +149,7 @@ def _literal_audit(
         citations.append(_citation(answer, reference, match.span(), at if at >= 0 else None))
         by_sentence[at].append(citations[-1])
     return citations, [
-        _literal_sentence(text, start, _ids(by_sentence.get(number, ())))
+        _literal_sentence(text, start, _cited_ids(by_sentence.get(number, ())))
         for number, (text, start) in enumerate(zip(texts, starts, strict=True))
     ]
 
@@ -247,7 +247,7 @@ _SHORTEST_ADDRESS = 6  # characters: a.html
 
 
 def _judge(
-    answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citation]]
+    answer: str, units: Sequence[SentenceUnit], by_unit: Mapping[int, list[Citation]]
 ) -> list[Sentence]:
     sentences: list[Sentence] = []
     in_sources = False
@@ -263,7 +263,7 @@ def _judge(
             kind == "heading" or (opens and not _is_entry(text) and kind not in ("item", "note"))
         ):
             in_sources = False
-        ids = _ids(cited)
+        ids = _cited_ids(cited)
         valid = sum([citation.status == "valid" for citation in cited])
         status: SentenceStatus
         if listing or in_sources or (kind == "note" and cited):
@@ -272,9 +272,9 @@ def _judge(
             announced = (
                 kind == "item"
                 and lead is not None
-                and _announces(answer, units[lead], by_unit[lead])
+                and _announces_list(answer, units[lead], by_unit[lead])
             )
-            status, why = _uncited(text, units, number, announced, answer)
+            status, why = _citation_status(text, units, number, announced, answer)
         elif valid == len(cited):
             status, why = "cited", "carries a citation"
         elif valid:
@@ -300,7 +300,7 @@ def _is_entry(text: str) -> bool:
     return bool(leading_marker(rest) or _NUMBER_OR_ADDRESS.match(rest))
 
 
-def _announces(answer: str, unit: Unit, cited: Sequence[Citation]) -> bool:
+def _announces_list(answer: str, unit: SentenceUnit, cited: Sequence[Citation]) -> bool:
     """Return whether a sentence announces a list: without its markers it ends with a colon."""
     spans = sorted(
         {
@@ -314,8 +314,8 @@ def _announces(answer: str, unit: Unit, cited: Sequence[Citation]) -> bool:
     return said.rstrip(" \t\r\n*_").endswith(":")
 
 
-def _uncited(
-    text: str, units: Sequence[Unit], number: int, announced: bool, answer: str
+def _citation_status(
+    text: str, units: Sequence[SentenceUnit], number: int, announced: bool, answer: str
 ) -> tuple[Literal["uncited", "exempt"], str]:
     unit = units[number]
     following = units[number + 1] if number + 1 < len(units) else None

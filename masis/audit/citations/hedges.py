@@ -38,7 +38,7 @@ class Language(NamedTuple):
     continuations: re.Pattern[str]
     verbs: re.Pattern[str] | None
 
-    def hedged(self, text: str) -> bool:
+    def has_hedge(self, text: str) -> bool:
         """Return whether the text holds a hedge."""
         return any(pattern.search(text) for pattern in self.hedges)
 
@@ -120,7 +120,7 @@ def hedges(sentence: str) -> bool:
         return False
     low = _introduction().sub("", folded)
     met = (language(name) for name, cue in _cues().items() if cue.search(low))
-    return any(each.hedged(low) and not _asserts_beside(low, each) for each in met)
+    return any(each.has_hedge(low) and not _asserts_beside(low, each) for each in met)
 
 
 def _asserts_beside(low: str, language: Language) -> bool:
@@ -152,5 +152,7 @@ def _asserts(clause: _Clause, language: Language) -> bool:
     text, wide = clause.text, len(_WIDE.findall(clause.text))
     too_short = wide < _WIDE_LEAST if wide else len(_WORD.findall(text)) < _WORDS_LEAST
     return (
-        not too_short and not language.hedged(text) and (clause.own or not language.continues(text))
+        not too_short
+        and not language.has_hedge(text)
+        and (clause.own or not language.continues(text))
     )

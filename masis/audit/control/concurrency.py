@@ -64,10 +64,10 @@ def run_concurrently(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
         return [guarded(task) for task in tasks]
     others = [_calls.submit(contextvars.copy_context().run, guarded, task) for task in tasks[1:]]
     first = guarded(tasks[0])
-    return [first, *(settled(future) for future in others)]
+    return [first, *(wait_for_future(future) for future in others)]
 
 
-def settled(future: Future[T]) -> T:
+def wait_for_future(future: Future[T]) -> T:
     """Return what the future gives, or raise it; Ctrl-C ends the wait at once.
 
     The main thread waits in short steps: a signal that comes just before a lock is waited for, or
@@ -88,7 +88,7 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def awaited(coroutine: Coroutine[Any, Any, T]) -> T:
+def wait_for_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
     """Wait for a coroutine, which runs on the shared event loop; return what it does,
     or raise it.
     """
@@ -96,7 +96,7 @@ def awaited(coroutine: Coroutine[Any, Any, T]) -> T:
     # begun on it, and its work could wait for nothing of the second.
     with _asking:
         loop = _loop()
-    return settled(asyncio.run_coroutine_threadsafe(coroutine, loop))
+    return wait_for_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
 
 AUDITS_THAT_WAIT = 64
@@ -133,7 +133,7 @@ _waiting: ThreadPoolExecutor
 _computing: ThreadPoolExecutor
 
 
-def _begin() -> None:
+def _create_shared_state() -> None:
     """Make what all runs of the process share; anew in a forked child, which inherits
     no threads.
     """
@@ -147,5 +147,5 @@ def _begin() -> None:
     _computing = ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit")
 
 
-_begin()
-os.register_at_fork(after_in_child=_begin)
+_create_shared_state()
+os.register_at_fork(after_in_child=_create_shared_state)

@@ -58,13 +58,13 @@ def best_index(iterations: Sequence[Iteration]) -> int | None:
     best: int | None = None
     for index, iteration in enumerate(iterations):
         if best is None or (
-            _better(iteration, iterations[best]) and may_replace(iteration, iterations[best])
+            _is_better(iteration, iterations[best]) and may_replace(iteration, iterations[best])
         ):
             best = index
     return best
 
 
-def _better(iteration: Iteration, best: Iteration) -> bool:
+def _is_better(iteration: Iteration, best: Iteration) -> bool:
     """Return whether the quality is higher or, at the same quality, the issues are fewer."""
     if iteration.quality_score is None:
         return False

@@ -27,7 +27,7 @@ LOOK_AGAIN_S = 0.1
 NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished", "warning"]
 
 
-class Notice(NamedTuple):
+class CallNotice(NamedTuple):
     """Something about a call that an observer wants to know at once: a retry, a change of mode, a
     repaired reply.
 
@@ -42,7 +42,7 @@ class Notice(NamedTuple):
     data: dict[str, object]
 
 
-class Place(NamedTuple):
+class RunPosition(NamedTuple):
     """Where a run stands."""
 
     step: Step | None = None
@@ -93,24 +93,24 @@ class RunBudget:
         """Return the seconds that a call starting now may take; 0 or less once a deadline has
         passed.
         """
-        return min(self._left().values())
+        return min(self._seconds_left().values())
 
     def limit(self) -> str:
         """Return the setting whose deadline a call starting now would reach first, with its value,
         in words.
         """
-        left = self._left()
+        left = self._seconds_left()
         name = min(left, key=left.__getitem__)
         return f"{name}_deadline_s = {getattr(self, f'{name}_s'):g}"
 
-    def _left(self) -> dict[str, float]:
+    def _seconds_left(self) -> dict[str, float]:
         left = {"call": self.call_s, "loop": self.loop_left_s()}
         if self._iteration_began is not None:
             left["iteration"] = self._iteration_began + self.iteration_s - self.worked_s()
         return left
 
     @contextmanager
-    def queued(self) -> Iterator[None]:
+    def pause_while_queued(self) -> Iterator[None]:
         """Stop all deadlines while a call waits for its turn at a busy provider; parallel waits
         count once.
         """
@@ -141,25 +141,25 @@ class CallLog:
     ``case_id`` is for lines of the log, "" where claims are checked without a case.
     """
 
-    place: Place = field(default_factory=Place)
+    place: RunPosition = field(default_factory=RunPosition)
     case_id: str = ""
-    notices: queue.SimpleQueue[Notice] = field(default_factory=queue.SimpleQueue)
+    notices: queue.SimpleQueue[CallNotice] = field(default_factory=queue.SimpleQueue)
     _calls: list[ModelCall] = field(default_factory=list)
-    _warned: set[tuple[Place, str]] = field(default_factory=set)
+    _warned: set[tuple[RunPosition, str]] = field(default_factory=set)
 
     def at(self, step: Step | None, iteration: int | None) -> None:
         """Set where the run stands: calls and notices from now on are filed there."""
-        self.place = Place(step, iteration)
+        self.place = RunPosition(step, iteration)
 
     def emit(self, kind: NoticeKind, message: str, **data: object) -> None:
         """Put a notice where the loop picks it up."""
-        self.notices.put(Notice(kind, self.place.step, self.place.iteration, message, data))
+        self.notices.put(CallNotice(kind, self.place.step, self.place.iteration, message, data))
 
     def warn(self, what: str, message: str, *, once: bool = False) -> None:
         """Warn whoever reads the run of ``what``, once a step (or a run): several calls of it may
         meet the same.
         """
-        place = Place() if once else self.place
+        place = RunPosition() if once else self.place
         if (place, what) not in self._warned:
             self._warned.add((place, what))
             self.emit("warning", message, what=what)
@@ -198,11 +198,11 @@ class CancelToken:
         """Raise Cancelled where the run was cancelled. Cheap: what computes for long calls it
         between its pieces.
         """
-        if not self.cancelled and time.monotonic() >= self._next_look:
+        if not self.is_cancelled and time.monotonic() >= self._next_look:
             if self.ask():
                 self.cancel()
             self._next_look = time.monotonic() + LOOK_AGAIN_S
-        if self.cancelled:
+        if self.is_cancelled:
             raise Cancelled
 
     def cancel(self) -> None:
@@ -210,7 +210,7 @@ class CancelToken:
         self._event.set()
 
     @property
-    def cancelled(self) -> bool:
+    def is_cancelled(self) -> bool:
         """Whether ``cancel`` was called."""
         return self._event.is_set()
 

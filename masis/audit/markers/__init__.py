@@ -21,7 +21,7 @@ from masis.audit.markers.finding import (
 from masis.audit.markers.references import CITATION_NEEDED, Reference
 from masis.audit.markers.resolution import (
     NOTHING,
-    EvidenceIndex,
+    EvidenceIds,
     Resolution,
     evidence_index,
     index_of,
@@ -32,7 +32,7 @@ __all__ = [
     "CITATION_NEEDED",
     "NOTHING",
     "SQUARE_BRACKETS",
-    "EvidenceIndex",
+    "EvidenceIds",
     "Marker",
     "MarkerStyle",
     "Reference",

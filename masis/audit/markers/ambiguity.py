@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from masis.audit.markers.references import Reference, are_years
-from masis.audit.markers.resolution import EvidenceIndex
+from masis.audit.markers.resolution import EvidenceIds
 
 _NUMBERS_ONLY = re.compile(r"[\d\s,;–—|/+-]+")
 _INTERVAL_BEFORE = re.compile(
@@ -63,7 +63,7 @@ def is_probably_not_a_citation(
     end: int,
     body: str,
     references: Sequence[Reference],
-    index: EvidenceIndex,
+    index: EvidenceIds,
 ) -> bool:
     """Return whether a bracket that could be a marker is likely no citation, by its text and what
     surrounds it.

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from masis.audit.markers import styles
 from masis.audit.markers.references import Reference
-from masis.audit.markers.resolution import EvidenceIndex
+from masis.audit.markers.resolution import EvidenceIds
 
 
-class _Table:
+class _StyleTable:
     """The styles arranged for speed: nearly every style is ruled out in nearly every answer."""
 
     def __init__(self, table: tuple[styles.MarkerStyle, ...]) -> None:
@@ -33,13 +33,13 @@ class _Table:
                 self.by_opening[character].append(style)
 
 
-_arranged = _Table(styles.STYLES)
+_arranged = _StyleTable(styles.STYLES)
 
 
-def _table() -> _Table:
+def _table() -> _StyleTable:
     global _arranged
     if _arranged.styles is not styles.STYLES:
-        _arranged = _Table(styles.STYLES)
+        _arranged = _StyleTable(styles.STYLES)
     return _arranged
 
 
@@ -51,11 +51,11 @@ class Marker(NamedTuple):
     references: tuple[Reference, ...]
 
 
-NO_EVIDENCE_KNOWN = EvidenceIndex.unknown()
+NO_EVIDENCE_KNOWN = EvidenceIds.unknown()
 
 
 def find_markers(
-    answer: str, index: EvidenceIndex, code: Sequence[tuple[int, int]] = ()
+    answer: str, index: EvidenceIds, code: Sequence[tuple[int, int]] = ()
 ) -> list[Marker]:
     """Return all markers of an answer in order; they don't overlap.
 
@@ -79,7 +79,7 @@ def find_markers(
                 found.append(Marker(match.start(), match.end(), tuple(references)))
     if not found:
         return []
-    mask = masked(answer, code)
+    mask = mask_code(answer, code)
     markers: list[Marker] = []
     taken = -1
     found.sort(key=_longest_first)
@@ -97,7 +97,7 @@ def _longest_first(marker: Marker) -> tuple[int, int]:
     return marker.start, -marker.end
 
 
-def marker_spans(text: str, index: EvidenceIndex | None = None) -> list[tuple[int, int]]:
+def marker_spans(text: str, index: EvidenceIds | None = None) -> list[tuple[int, int]]:
     """Return where the markers of a text are, in order.
 
     Without the ``index`` of the evidence only what is shaped like a common marker counts (``[1]``,
@@ -111,7 +111,7 @@ def marker_spans(text: str, index: EvidenceIndex | None = None) -> list[tuple[in
     return [marker[:2] for marker in find_markers(text, index or NO_EVIDENCE_KNOWN, code)]
 
 
-def without_markers(text: str, index: EvidenceIndex | None = None) -> str:
+def without_markers(text: str, index: EvidenceIds | None = None) -> str:
     """Return a text without its markers, the blanks before them, and the commas between them.
 
     The words of a link stay. Without the ``index`` of the evidence, see ``marker_spans``.
@@ -309,7 +309,7 @@ class Mask:
         return at >= 0 and position < self._ends[at]
 
 
-def masked(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
+def mask_code(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
     """Return the stretches of the answer that hold no markers, ``code`` among them."""
     spans = list(code)
     if "`" in answer:
@@ -331,7 +331,7 @@ def _outside(
     return [span for span in spans if not mask.covers(span[0])]
 
 
-def _bracketed_ids(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
+def _bracketed_ids(answer: str, index: EvidenceIds) -> Iterator[Marker]:
     """Find ids that hold brackets themselves: ``[report[2]]``."""
     for id_ in index.bracketed:
         at = answer.find(f"[{id_}]")

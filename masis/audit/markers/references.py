@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution, has_letter_and_digit
+from masis.audit.markers.resolution import NOTHING, EvidenceIds, Resolution, has_letter_and_digit
 from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
 from masis.schema.audit import ResolvedBy
 
@@ -37,7 +37,7 @@ class Reference(NamedTuple):
 FIRST_YEAR, LAST_YEAR = 1500, 2100
 
 
-def are_years(references: Sequence[Reference], index: EvidenceIndex) -> bool:
+def are_years(references: Sequence[Reference], index: EvidenceIds) -> bool:
     """Return whether four digits are years: ``Smith et al. [2004]``, ``[1914-1918]``.
 
     They are no years where evidence is numbered so high. A reference may be named otherwise
@@ -53,20 +53,22 @@ def are_years(references: Sequence[Reference], index: EvidenceIndex) -> bool:
     )
 
 
-class _Part(NamedTuple):
+class _MarkerPart(NamedTuple):
     start: int
     end: int
     text: str
 
-    def after(self, at: int) -> _Part:
+    def after(self, at: int) -> _MarkerPart:
         """What follows behind its first ``at`` characters."""
-        return _Part(self.start + at, self.end, self.text[at:])
+        return _MarkerPart(self.start + at, self.end, self.text[at:])
 
-    def split(self, separator: re.Pattern[str]) -> Iterator[_Part]:
+    def split(self, separator: re.Pattern[str]) -> Iterator[_MarkerPart]:
         """What stands between the separators; it may be empty."""
         at = 0
         for found in separator.finditer(self.text):
-            yield _Part(self.start + at, self.start + found.start(), self.text[at : found.start()])
+            yield _MarkerPart(
+                self.start + at, self.start + found.start(), self.text[at : found.start()]
+            )
             at = found.end()
         yield self.after(at)
 
@@ -121,7 +123,7 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
 def read_references(
-    body: str, offset: int, index: EvidenceIndex, *, round_: bool = False
+    body: str, offset: int, index: EvidenceIds, *, round_: bool = False
 ) -> list[Reference]:
     r"""The references between two brackets, with offsets in the answer; none if the text is no
     citation.
@@ -130,17 +132,17 @@ def read_references(
     says so. Signs that Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
     """
     if "\\" in body and _ESCAPED.search(body) and body.strip() not in index.exact:
-        plain, places = _unescaped(body)
+        plain, places = _strip_backslashes(body)
         return [
             reference._replace(
                 start=offset + places[reference.start], end=offset + places[reference.end - 1] + 1
             )
-            for reference in _read(plain, 0, index, round_)
+            for reference in _read_references(plain, 0, index, round_)
         ]
-    return _read(body, offset, index, round_)
+    return _read_references(body, offset, index, round_)
 
 
-def _unescaped(body: str) -> tuple[str, list[int]]:
+def _strip_backslashes(body: str) -> tuple[str, list[int]]:
     """The text without the backslashes that escape a sign, and where each of its
     characters stands.
     """
@@ -152,7 +154,7 @@ def _unescaped(body: str) -> tuple[str, list[int]]:
 _DECORATION = tuple("*\"'“”‘’`")
 
 
-def _read(body: str, offset: int, index: EvidenceIndex, round_: bool) -> list[Reference]:
+def _read_references(body: str, offset: int, index: EvidenceIds, round_: bool) -> list[Reference]:
     text = body.strip()
     start = offset + len(body) - len(body.lstrip())
     if text in index.exact and not (round_ and not has_letter_and_digit(text)):
@@ -161,17 +163,17 @@ def _read(body: str, offset: int, index: EvidenceIndex, round_: bool) -> list[Re
         return (
             []
             if round_ or len(text) > 9
-            else [_single(_Part(start, start + len(text), text), index)]
+            else [_single(_MarkerPart(start, start + len(text), text), index)]
         )
     if not text or len(text) > 300 or _THOUSANDS.fullmatch(text):
         return []
     if text[0] in _DECORATION and text[-1] in _DECORATION:  # [**9**], ["chunk_9"]
         plain = text.strip("".join(_DECORATION))
-        return _read(plain, start + text.index(plain), index, round_) if plain else []
-    return _read_list(_Part(start, start + len(text), text), index, round_)
+        return _read_references(plain, start + text.index(plain), index, round_) if plain else []
+    return _read_list(_MarkerPart(start, start + len(text), text), index, round_)
 
 
-def _read_list(whole: _Part, index: EvidenceIndex, round_: bool) -> list[Reference]:
+def _read_list(whole: _MarkerPart, index: EvidenceIds, round_: bool) -> list[Reference]:
     if round_ and not _round_citation(whole.text, index):
         return []
     found = _read_part(whole, index, round_=round_)
@@ -192,7 +194,7 @@ def _read_list(whole: _Part, index: EvidenceIndex, round_: bool) -> list[Referen
     return references
 
 
-def _read_choice(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
+def _read_choice(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
     """``chunk_1/chunk_9``, ``1 | 9``: members of a list that a slash, a bar or a plus sign divides.
 
     Each must be a number or read like an id. Numbers alone may be a fraction, a rating or a ratio:
@@ -217,7 +219,7 @@ def _read_choice(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
     return references
 
 
-def _read_member(member: _Part, index: EvidenceIndex) -> list[Reference] | None:
+def _read_member(member: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
     if member.text.isdecimal():
         return [_single(member, index)] if len(member.text) <= 9 else None
     if match := _WORDED.fullmatch(member.text):
@@ -225,14 +227,14 @@ def _read_member(member: _Part, index: EvidenceIndex) -> list[Reference] | None:
     return _read_id(member, index)
 
 
-def _read_id(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
+def _read_id(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
     """What names evidence as it stands, or is written in the style of this case's ids."""
     reference = _single(part, index)
     return [reference] if reference.evidence_id or index.is_shaped(part.text) else None
 
 
 def _read_part(
-    part: _Part, index: EvidenceIndex, *, round_: bool = False
+    part: _MarkerPart, index: EvidenceIds, *, round_: bool = False
 ) -> list[Reference] | None:
     """The references of one member of a list; None if it is shaped like none."""
     text = part.text
@@ -266,15 +268,15 @@ def _read_part(
     if len(text) >= 3 and (ids := index.resolve_source(text)):
         return [Reference(part.start, part.end, text, id_, "source") for id_ in ids]
     if (initial := _INITIAL.fullmatch(text)) and not round_:
-        return [_numbered(part, initial, 1, index)]
+        return [_number_reference(part, initial, 1, index)]
     if number := _NUMBER_AND_SOURCE.fullmatch(text):
-        return [_numbered(part, number, 1, index)]
+        return [_number_reference(part, number, 1, index)]
     if (file := _FILE_NAME.fullmatch(text)) and index.has_file_names:
         found_in = [Resolution(id_, "source") for id_ in index.resolve_source(file.group(1))]
         return [Reference(part.start, part.end, text, *each) for each in found_in or [NOTHING]]
     if with_place := _WITH_PLACE.fullmatch(text) or _SECTION_SIGN.fullmatch(text):
         return _read_member(
-            _Part(part.start, part.start + with_place.end(1), with_place.group(1)), index
+            _MarkerPart(part.start, part.start + with_place.end(1), with_place.group(1)), index
         )
     return _read_choice(part, index) if _CHOICE.search(text) else None
 
@@ -284,25 +286,27 @@ def is_file_name(name: str) -> bool:
     return _FILE_NAME.fullmatch(name) is not None
 
 
-def _read_named(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
+def _read_named(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
     """``chunk_2`` or ``Document 9`` behind ``Source:``."""
     if match := _WORDED.fullmatch(part.text):
         return _read_worded(part, match, index)
     return _read_id(part, index)
 
 
-def _numbered(part: _Part, match: re.Match[str], group: int, index: EvidenceIndex) -> Reference:
+def _number_reference(
+    part: _MarkerPart, match: re.Match[str], group: int, index: EvidenceIds
+) -> Reference:
     """The reference of a number within a part."""
     start, end = match.span(group)
     return Reference(
         part.start + start,
         part.start + end,
         match.group(group),
-        *_by_number(match.group(group), index),
+        *_resolve_number(match.group(group), index),
     )
 
 
-def _read_key(part: _Part, key: re.Match[str], index: EvidenceIndex) -> list[Reference] | None:
+def _read_key(part: _MarkerPart, key: re.Match[str], index: EvidenceIds) -> list[Reference] | None:
     """``@smith2020``, as in Pandoc: an id behind ``@``. A word without a number is somebody's name
     (``@editor``).
     """
@@ -314,11 +318,11 @@ def _read_key(part: _Part, key: re.Match[str], index: EvidenceIndex) -> list[Ref
     return [Reference(start, start + len(name), name, *found)]
 
 
-def _single(part: _Part, index: EvidenceIndex) -> Reference:
+def _single(part: _MarkerPart, index: EvidenceIds) -> Reference:
     return Reference(part.start, part.end, part.text, *index.resolve(part.text))
 
 
-def _read_worded(part: _Part, match: re.Match[str], index: EvidenceIndex) -> list[Reference]:
+def _read_worded(part: _MarkerPart, match: re.Match[str], index: EvidenceIds) -> list[Reference]:
     """``Source 1``, ``Sources 1-3``, ``doc-7``: a word for evidence and a number."""
     number = int(match.group(3))
     if match.group(4):
@@ -327,7 +331,9 @@ def _read_worded(part: _Part, match: re.Match[str], index: EvidenceIndex) -> lis
         # written as an id: it names that id or, where ids are plain numbers, that number; no other
         # id of that number
         name = part.text[: match.end(3)]  # less the place in it: [chunk_1: page 3]
-        found = _by_number(match.group(3), index) if index.bare_numbers else index.resolve(name)
+        found = (
+            _resolve_number(match.group(3), index) if index.bare_numbers else index.resolve(name)
+        )
         return [Reference(part.start, part.start + len(name), name, *found)]
     digits = match.span(3)
     return [
@@ -335,18 +341,18 @@ def _read_worded(part: _Part, match: re.Match[str], index: EvidenceIndex) -> lis
             part.start + digits[0],
             part.start + digits[1],
             match.group(3),
-            *_by_number(match.group(3), index),
+            *_resolve_number(match.group(3), index),
         )
     ]
 
 
-def _by_number(digits: str, index: EvidenceIndex) -> Resolution:
+def _resolve_number(digits: str, index: EvidenceIds) -> Resolution:
     found = index.resolve(digits)
     return Resolution(found.evidence_id, "suffix") if found.how == "exact" else found
 
 
 def _expand(
-    part: _Part, first: int, last: int, index: EvidenceIndex, prefix: str = ""
+    part: _MarkerPart, first: int, last: int, index: EvidenceIds, prefix: str = ""
 ) -> list[Reference]:
     """The members of a range, each with the span of the whole; the two ends of one too long to be
     meant.
@@ -360,7 +366,7 @@ def _expand(
 _NEVER_IN_ROUND = re.compile(rf"ids?\b|footnotes?\b|fußnoten?\b|{RESULT_WORD}", re.IGNORECASE)
 
 
-def _round_citation(text: str, index: EvidenceIndex) -> bool:
+def _round_citation(text: str, index: EvidenceIds) -> bool:
     """Whether round brackets hold a citation: a word for evidence, or an id that is no plain word
     or number.
     """

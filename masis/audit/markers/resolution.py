@@ -57,7 +57,7 @@ _TRACKING = re.compile(
 _SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
 
 
-def evidence_index(evidence: Sequence[Evidence]) -> EvidenceIndex:
+def evidence_index(evidence: Sequence[Evidence]) -> EvidenceIds:
     """Return the index of a case's evidence."""
     return index_of(
         tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence])
@@ -65,12 +65,12 @@ def evidence_index(evidence: Sequence[Evidence]) -> EvidenceIndex:
 
 
 @lru_cache(maxsize=64)
-def index_of(ids: tuple[str, ...], sources: tuple[str | None, ...]) -> EvidenceIndex:
+def index_of(ids: tuple[str, ...], sources: tuple[str | None, ...]) -> EvidenceIds:
     """The index of a case's evidence, kept for the iterations that follow."""
-    return EvidenceIndex(ids, sources)
+    return EvidenceIds(ids, sources)
 
 
-class EvidenceIndex:
+class EvidenceIds:
     """The ids and sources of a case's evidence, looked up by what an answer writes."""
 
     def __init__(self, ids: tuple[str, ...], sources: tuple[str | None, ...] = ()) -> None:
@@ -100,7 +100,7 @@ class EvidenceIndex:
         """The highest number an id ends in, at least the number of chunks."""
 
     @classmethod
-    def unknown(cls) -> EvidenceIndex:
+    def unknown(cls) -> EvidenceIds:
         """Return an index for texts whose evidence isn't known."""
         index = cls(())
         index.is_unknown = True
@@ -140,7 +140,10 @@ class EvidenceIndex:
     def _by_source(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = defaultdict(list)
         for id_, source in zip(self.ids, self._sources, strict=False):
-            for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
+            for name in {
+                _normalize_address(source or ""),
+                _normalize_address(id_) if "://" in id_ else "",
+            } - {""}:
                 found[name].append(id_)
         return dict(found)
 
@@ -163,7 +166,7 @@ class EvidenceIndex:
         """The chunks whose source is this address or name; several where several come from one
         source.
         """
-        return tuple(self._by_source.get(_address(name), ()))
+        return tuple(self._by_source.get(_normalize_address(name), ()))
 
     def is_shaped(self, name: str, *, loosely: bool = True) -> bool:
         """Whether a name that names no evidence is written in the style of this case's ids, and so
@@ -259,7 +262,7 @@ def _unpad(name: str) -> str:
     return f"{match.group(1)}{match.group(2)}" if match else loose
 
 
-def _address(name: str) -> str:
+def _normalize_address(name: str) -> str:
     """Return an address without what doesn't matter to what it names.
 
     That is the scheme, www, a fragment, a closing slash, case, and parameters by which links are

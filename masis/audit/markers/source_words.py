@@ -55,7 +55,7 @@ RESULT_WORD = r"(?:(?:search |web )?results?|papers?|abstracts?)"
 """Words that stand for a source only in square brackets: ``[Result 9]``, but not ``(result 9)``."""
 
 
-def _any_of(words: Iterable[str]) -> str:
+def _alternation(words: Iterable[str]) -> str:
     """Return an expression for any of the words, which are expressions themselves.
 
     Words are grouped by their first letters, because an expression that ignores case tries each of
@@ -72,5 +72,5 @@ def _any_of(words: Iterable[str]) -> str:
     return f"(?:{'|'.join(branches)})"
 
 
-SOURCE_WORD = _any_of(_WORDS)
+SOURCE_WORD = _alternation(_WORDS)
 """A regular expression for such a word, to be compiled with ``re.IGNORECASE``."""

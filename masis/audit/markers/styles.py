@@ -25,7 +25,7 @@ from masis.audit.markers.references import (
     is_file_name,
     read_references,
 )
-from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution
+from masis.audit.markers.resolution import NOTHING, EvidenceIds, Resolution
 from masis.audit.markers.source_words import SOURCE_WORD
 
 Match = re.Match[str]
@@ -50,7 +50,7 @@ class MarkerStyle:
     name: str
     opening: str
     pattern: re.Pattern[str]
-    parse: Callable[[Match, EvidenceIndex], Parsed]
+    parse: Callable[[Match, EvidenceIds], Parsed]
     example: str
     explanation: str
     signs: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def _one_for_each(start: int, end: int, name: str, found: Iterable[Resolution]) 
     return [Reference(start, end, name, *each) for each in found]
 
 
-def _by_name_or_source(name: str, index: EvidenceIndex) -> list[Resolution]:
+def _by_name_or_source(name: str, index: EvidenceIds) -> list[Resolution]:
     """The evidence that a name stands for, by id, else as a source; one empty resolution where it
     stands for none.
     """
@@ -76,7 +76,7 @@ def _by_name_or_source(name: str, index: EvidenceIndex) -> list[Resolution]:
 # Square brackets and their look-alikes: [1], ［1］, 〔1〕, 〖1〗.
 
 
-def _parse_square(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_square(match: Match, index: EvidenceIds) -> Parsed:
     answer, (start, end) = match.string, match.span()
     body, offset = answer[start + 1 : end - 1], start + 1
     if body[0] == "^":
@@ -126,11 +126,11 @@ _LENTICULAR_BODY = re.compile(
 )
 
 
-def _parse_lenticular(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_lenticular(match: Match, index: EvidenceIds) -> Parsed:
     return _read_before_dagger(match.group(1), match.start(1), index)
 
 
-def _read_before_dagger(body: str, offset: int, index: EvidenceIndex) -> list[Reference]:
+def _read_before_dagger(body: str, offset: int, index: EvidenceIds) -> list[Reference]:
     """Read a body such as ``1†source`` or ``4:0†report.pdf``: what stands behind the dagger is a
     label.
     """
@@ -157,7 +157,7 @@ _ROUND_SOURCE = re.compile(
 )
 
 
-def _parse_round(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_round(match: Match, index: EvidenceIds) -> Parsed:
     body, offset = match.group(1), match.start(1)
     if lead := _ROUND_LEAD.match(body):
         body, offset = body[lead.end() :], offset + lead.end()
@@ -177,14 +177,16 @@ _LINK = re.compile(
 _WEB_ADDRESS = ("http://", "https://", "www.")
 
 
-def _parse_link(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_link(match: Match, index: EvidenceIds) -> Parsed:
     if match.string[match.start() - 1 : match.start()] == "!":
         return ()  # a picture
-    return _linked(match, match.group(1), match.start(1), match.group(2), match.span(2), index)
+    return _parse_link_marker(
+        match, match.group(1), match.start(1), match.group(2), match.span(2), index
+    )
 
 
-def _linked(
-    match: Match, label: str, offset: int, target: str, span: tuple[int, int], index: EvidenceIndex
+def _parse_link_marker(
+    match: Match, label: str, offset: int, target: str, span: tuple[int, int], index: EvidenceIds
 ) -> Sequence[Reference]:
     """A link cites the chunks of its address. Its label counts only where no address can be held
     against evidence.
@@ -231,13 +233,13 @@ _HTML_LINK = re.compile(
 )
 
 
-def _parse_html_link(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_html_link(match: Match, index: EvidenceIds) -> Parsed:
     label, offset = match.group(2), match.start(2)
     stripped = label.strip()
     if stripped[:1] == "[" and stripped[-1:] == "]":
         offset += label.index("[") + 1
         label = stripped[1:-1]
-    return _linked(match, label, offset, match.group(1), match.span(1), index)
+    return _parse_link_marker(match, label, offset, match.group(1), match.span(1), index)
 
 
 _BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
@@ -265,7 +267,7 @@ _SOURCES_HEADING = re.compile(
 _NEXT_HEADING = re.compile(r"^#{1,6}\s", re.MULTILINE)
 
 
-def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_address(match: Match, index: EvidenceIds) -> Parsed:
     """An address cites the chunks that come from it.
 
     One that no evidence has is a fabrication where it is set as a citation: ``<https://...>``,
@@ -330,7 +332,7 @@ _LINE_START = re.compile(r"(?:\A|\n)[ \t]*\Z")
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?([\w.-]{1,40})\]:[ \t]*(.{0,500})", re.MULTILINE)
 
 
-def _parse_footnote(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_footnote(match: Match, index: EvidenceIds) -> Parsed:
     answer, (start, end) = match.string, match.span()
     if answer[end : end + 1] == ":" and _LINE_START.search(answer[max(0, start - 8) : start]):
         return ()  # the footnote itself
@@ -357,7 +359,7 @@ def _definitions(answer: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
+def _named_by(definition: str, index: EvidenceIds) -> tuple[str, ...]:
     text = definition.strip().strip("[]().")
     if not text.isdecimal() and (found := index.resolve(text).evidence_id):
         return (found,)
@@ -370,7 +372,7 @@ def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _poses_as_source(definition: str, index: EvidenceIndex) -> bool:
+def _poses_as_source(definition: str, index: EvidenceIds) -> bool:
     """Return whether a footnote that names no evidence is written as if it did: an id, an address,
     a number.
     """
@@ -403,7 +405,7 @@ def _is_remark(definition: str) -> bool:
 ESCAPED_MARKER = re.compile(r"\\\[(?!\s)((?:[^\\\[\]\n^{}=$<>]|\\[_*#&.|/@-]){1,200})(?<!\s)\\\]")
 
 
-def _parse_escaped(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_escaped(match: Match, index: EvidenceIds) -> Parsed:
     answer, (start, end) = match.string, match.span()
     body = match.group(1)
     references = read_references(body, match.start(1), index)
@@ -422,7 +424,7 @@ _LATEX_CITE = re.compile(
 _CITE_KEY = re.compile(r"[^\s,](?:[^,]*[^\s,])?")
 
 
-def _parse_latex(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_latex(match: Match, index: EvidenceIds) -> Parsed:
     references = []
     for key in _CITE_KEY.finditer(match.group(1)):
         name = key.group()
@@ -439,15 +441,17 @@ _RAISED_NUMBER = re.compile(rf"[{_RAISED}]{{1,3}}(?:[,˒’⁻–-][{_RAISED}]{{
 _RAISED_PART = re.compile(rf"([{_RAISED}]{{1,3}})(?:[⁻–-]([{_RAISED}]{{1,3}}))?")
 
 
-def _parse_raised(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_raised(match: Match, index: EvidenceIds) -> Parsed:
     text, (start, end) = match.string, match.span()
     if text[start - 1 : start] in tuple("⁺⁻⁽⁄/") or is_probably_an_exponent(text, start, end):
         return None
-    return _numbers(match, _RAISED_PART, index, lambda digits: int(digits.translate(_AS_DIGITS)))
+    return _parse_numbers(
+        match, _RAISED_PART, index, lambda digits: int(digits.translate(_AS_DIGITS))
+    )
 
 
-def _numbers(
-    match: Match, part: re.Pattern[str], index: EvidenceIndex, value: Callable[[str], int]
+def _parse_numbers(
+    match: Match, part: re.Pattern[str], index: EvidenceIds, value: Callable[[str], int]
 ) -> list[Reference]:
     """The references of numbers that aren't written in plain digits, ranges included."""
     references: list[Reference] = []
@@ -468,7 +472,7 @@ _SUPERSCRIPT = re.compile(
 )
 
 
-def _parse_superscript(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_superscript(match: Match, index: EvidenceIds) -> Parsed:
     if is_probably_an_exponent(match.string, *match.span()):
         return None
     group = match.lastindex or 1
@@ -480,10 +484,10 @@ _CIRCLED_NUMBERS = re.compile(rf"[{_CIRCLED}](?:[,，、\s]?[{_CIRCLED}]){{0,9}}
 _CIRCLED_PART = re.compile(rf"([{_CIRCLED}])")
 
 
-def _parse_circled(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_circled(match: Match, index: EvidenceIds) -> Parsed:
     if _numbers_a_list(match.string):
         return None
-    return _numbers(match, _CIRCLED_PART, index, lambda sign: _CIRCLED.index(sign) % 20 + 1)
+    return _parse_numbers(match, _CIRCLED_PART, index, lambda sign: _CIRCLED.index(sign) % 20 + 1)
 
 
 @lru_cache(maxsize=4)
@@ -510,7 +514,7 @@ _TAG_WITH_ID = re.compile(
 _GROUNDED_SPAN_END = re.compile(r"</co:\s{0,3}([\w:.-]{1,60}(?:,\s{0,3}[\w:.-]{1,60}){0,20})>")
 
 
-def _parse_tagged(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_tagged(match: Match, index: EvidenceIds) -> Parsed:
     body, start, end = match.group(2), match.start(2), match.end(2)
     if "[" in body or "【" in body:
         return None  # the marker within it is read as one
@@ -522,7 +526,7 @@ def _parse_tagged(match: Match, index: EvidenceIndex) -> Parsed:
     return _one_for_each(start, end, body, found) if is_key or found[0].evidence_id else None
 
 
-def _parse_names(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_names(match: Match, index: EvidenceIds) -> Parsed:
     """Names in an attribute or a closing tag, each of which is a reference, whatever its shape."""
     if references := read_references(match.group(1), match.start(1), index):
         return references
@@ -548,15 +552,15 @@ _FROM_ZERO = re.compile(
 )
 
 
-def _parse_private_use(match: Match, index: EvidenceIndex) -> Parsed:
-    return _turns(match, _TURN, index)
+def _parse_private_use(match: Match, index: EvidenceIds) -> Parsed:
+    return _parse_turns(match, _TURN, index)
 
 
-def _parse_plain_turns(match: Match, index: EvidenceIndex) -> Parsed:
-    return _turns(match, _PLAIN_TURN, index)
+def _parse_plain_turns(match: Match, index: EvidenceIds) -> Parsed:
+    return _parse_turns(match, _PLAIN_TURN, index)
 
 
-def _turns(match: Match, part: re.Pattern[str], index: EvidenceIndex) -> list[Reference]:
+def _parse_turns(match: Match, part: re.Pattern[str], index: EvidenceIds) -> list[Reference]:
     references = []
     for turn in part.finditer(match.string, *match.span()):
         references += _one_for_each(
@@ -565,7 +569,7 @@ def _turns(match: Match, part: re.Pattern[str], index: EvidenceIndex) -> list[Re
     return references
 
 
-def _parse_from_zero(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_from_zero(match: Match, index: EvidenceIds) -> Parsed:
     group = match.lastindex or 1
     number = match.group(group)
     return [Reference(*match.span(group), number, *index.resolve_from_zero(int(number)))]
@@ -580,7 +584,7 @@ _SOURCE_LINE = re.compile(
 )
 
 
-def _parse_source_line(match: Match, index: EvidenceIndex) -> Parsed:
+def _parse_source_line(match: Match, index: EvidenceIds) -> Parsed:
     references = read_references(match.group(1), match.start(1), index)
     if any(
         reference.evidence_id or (index.has_file_names and is_file_name(reference.name))

@@ -219,17 +219,17 @@ METRICS: tuple[Metric, ...] = (*OF_RUN, *OF_ITERATION, *OF_CRITIQUE, *OF_CALL)
 
 def of_run(measures: RunMeasures) -> Iterator[Recorded]:
     """What is recorded of a run, metric by metric; what is not known is left out."""
-    yield from _recorded(OF_RUN, measures)
+    yield from _recorded_metrics(OF_RUN, measures)
     for iteration in measures.iterations:
-        yield from _recorded(OF_ITERATION, iteration)
+        yield from _recorded_metrics(OF_ITERATION, iteration)
 
 
 def of_critique(measures: CritiqueMeasures) -> Iterator[Recorded]:
     """Return what is recorded of an original answer or a draft."""
-    return _recorded(OF_CRITIQUE, measures)
+    return _recorded_metrics(OF_CRITIQUE, measures)
 
 
-def _recorded(
+def _recorded_metrics(
     metrics: Measured, measures: RunMeasures | IterationMeasures | CritiqueMeasures
 ) -> Iterator[Recorded]:
     for metric, field in metrics.items():

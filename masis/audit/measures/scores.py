@@ -12,11 +12,11 @@ from typing import Any
 from masis.schema.audit import FiredRule, Measurement, Score
 
 
-def normalised(name: str, given: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
+def normalise_score(name: str, given: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
     """The score for what a judge gave: percentages read, clamped, or unscored where it is no finite
     number.
     """
-    raw = _finite(given)
+    raw = _finite_number(given)
     if raw is None:
         return Score(name=name, raw=None, value=None, measurements=measurements)
     value = raw
@@ -43,14 +43,14 @@ def score_of(name: str, judgement: Any) -> Score:
     """The score of this name in a judgement; where the judge was asked several times, with what
     each sample gave.
     """
-    score = normalised(name, getattr(judgement, name), judgement.measurements.get(name, ()))
+    score = normalise_score(name, getattr(judgement, name), judgement.measurements.get(name, ()))
     samples = judgement.samples.get(name, ())
     known = [value for value in samples if value is not None]
     spread = round(max(known) - min(known), 6) if known else None
     return score.model_copy(update={"samples": samples, "spread": spread}) if samples else score
 
 
-def _finite(given: Any) -> float | None:
+def _finite_number(given: Any) -> float | None:
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
     try:
@@ -60,20 +60,20 @@ def _finite(given: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def multiplied(score: Score, factor: float, *, rule: str, why: str) -> Score:
+def multiply_score(score: Score, factor: float, *, rule: str, why: str) -> Score:
     """The score times a penalty factor; unchanged where it is unscored or the factor is 1."""
     if score.value is None or factor == 1.0:
         return score
     after = max(0.0, min(score.value * factor, 1.0))
-    return _ruled(score, after, FiredRule(rule=rule, before=score.value, after=after, why=why))
+    return _with_rule(score, after, FiredRule(rule=rule, before=score.value, after=after, why=why))
 
 
-def capped(score: Score, cap: float, *, rule: str, why: str) -> Score:
+def cap_score(score: Score, cap: float, *, rule: str, why: str) -> Score:
     """The score, at most ``cap``; the rule is recorded only where it changed something."""
     if score.value is None or score.value <= cap:
         return score
-    return _ruled(score, cap, FiredRule(rule=rule, before=score.value, after=cap, why=why))
+    return _with_rule(score, cap, FiredRule(rule=rule, before=score.value, after=cap, why=why))
 
 
-def _ruled(score: Score, value: float, rule: FiredRule) -> Score:
+def _with_rule(score: Score, value: float, rule: FiredRule) -> Score:
     return score.model_copy(update={"value": value, "rules": (*score.rules, rule)})

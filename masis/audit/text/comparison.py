@@ -22,7 +22,7 @@ quotations.
 """
 
 
-class Edit(NamedTuple):
+class FoldEdit(NamedTuple):
     """A stretch of a text, end excluded, and what stands there instead."""
 
     start: int
@@ -52,7 +52,7 @@ class Fold:
     why: str
     same: tuple[str, str]
     different: tuple[str, str]
-    edits: Callable[[str], Iterator[Edit]]
+    edits: Callable[[str], Iterator[FoldEdit]]
     scope: Scope = "text"
     signs: str = ""
 
@@ -75,31 +75,31 @@ class ComparisonForm(NamedTuple):
 
 def _pattern(
     pattern: str, new: str | Callable[[re.Match[str]], str]
-) -> Callable[[str], Iterator[Edit]]:
+) -> Callable[[str], Iterator[FoldEdit]]:
     """Return a function that yields an edit for each match of a regular expression that changes
     anything.
     """
     compiled = re.compile(pattern)
 
-    def edits(text: str) -> Iterator[Edit]:
+    def edits(text: str) -> Iterator[FoldEdit]:
         for match in compiled.finditer(text):
             instead = new if isinstance(new, str) else new(match)
             if instead != match.group():
-                yield Edit(match.start(), match.end(), instead)
+                yield FoldEdit(match.start(), match.end(), instead)
 
     return edits
 
 
-def _compose(text: str) -> Iterator[Edit]:
+def _compose(text: str) -> Iterator[FoldEdit]:
     """Yield the composed form of each letter whose marks are characters of their own."""
     if unicodedata.is_normalized("NFC", text):
         return
     start = 0
     for at in range(1, len(text) + 1):
-        if at < len(text) and _continues(text[at]) and at - start < _MOST_MARKS:
+        if at < len(text) and _composes_with_previous(text[at]) and at - start < _MOST_MARKS:
             continue
         if (composed := unicodedata.normalize("NFC", text[start:at])) != text[start:at]:
-            yield Edit(start, at, composed)
+            yield FoldEdit(start, at, composed)
         start = at
 
 
@@ -111,7 +111,7 @@ Marks are sorted when they are composed, in time that grows with the square of t
 """
 
 
-def _continues(character: str) -> bool:
+def _composes_with_previous(character: str) -> bool:
     """Return whether a character may be composed with the one before it: marks, and the later parts
     of a Hangul.
     """
@@ -139,15 +139,15 @@ _EMPHASIS = tuple(
 )
 
 
-def _emphasis(text: str) -> Iterator[Edit]:
+def _emphasis(text: str) -> Iterator[FoldEdit]:
     if not any(marker in text for marker in "*_`"):
         return
-    found: list[Edit] = []
+    found: list[FoldEdit] = []
     for pattern in _EMPHASIS:
         for match in pattern.finditer(text):
             if any(map(str.isalpha, match[2])) or len(match[1]) > 1:  # 2 *3* 4 may be a product
-                found.append(Edit(match.start(1), match.end(1), ""))
-                found.append(Edit(match.end(2), match.end(), ""))
+                found.append(FoldEdit(match.start(1), match.end(1), ""))
+                found.append(FoldEdit(match.end(2), match.end(), ""))
     yield from sorted(found)
 
 
@@ -166,7 +166,7 @@ _COMPOUND_STARTS = frozenset(
 keeps the hyphen."""
 
 
-def _broken_words(text: str) -> Iterator[Edit]:
+def _broken_words(text: str) -> Iterator[FoldEdit]:
     """Yield nothing in the place of the hyphen at which a word was broken; a compound keeps its
     own.
     """
@@ -174,7 +174,7 @@ def _broken_words(text: str) -> Iterator[Edit]:
         before = _BEFORE_BREAK.search(text, max(0, match.start() - 20), match.start())
         known = before is not None and before.group().islower() and text[match.end()].islower()
         joined = known and before is not None and before.group() not in _COMPOUND_STARTS
-        yield Edit(match.start(), match.end(), "" if joined else "-")
+        yield FoldEdit(match.start(), match.end(), "" if joined else "-")
 
 
 _DOUBLE = frozenset('"“”„‟«»「」『』″')
@@ -188,7 +188,7 @@ one any more.
 """
 
 
-def _quotation_marks(text: str) -> Iterator[Edit]:
+def _quotation_marks(text: str) -> Iterator[FoldEdit]:
     """Yield nothing for marks around words, the typewriter's apostrophe within a word, and primes
     behind figures.
 
@@ -208,7 +208,7 @@ def _quotation_marks(text: str) -> Iterator[Edit]:
         before, behind = text[at - 1 : at], text[at + 1 : at + 2]
         if kind == "′" and before.isalnum() and behind.isalpha() and mark not in _TRUE_PRIMES:
             if not (before.isdigit() or mark == "'"):
-                yield Edit(at, at + 1, "'")
+                yield FoldEdit(at, at + 1, "'")
             continue
         if mark in _TRUE_PRIMES and before == mark == "′":
             continue
@@ -222,27 +222,29 @@ def _quotation_marks(text: str) -> Iterator[Edit]:
         if mark in _TRUE_PRIMES or (not is_open and _takes_prime(text, at)):
             prime = "‴" if mark == "‴" else kind
             if text[at:end] != prime:
-                yield Edit(at, end, prime)
+                yield FoldEdit(at, end, prime)
         elif is_open:
             if opened.pop(kind) < at:  # else nothing stands between the two
-                yield Edit(at, end, "")
+                yield FoldEdit(at, end, "")
         elif kind == "′" and before.isalnum():
             if text[at:end] != "'":
-                yield Edit(at, end, "'")  # an apostrophe at the end of a word: the workers' union
+                yield FoldEdit(
+                    at, end, "'"
+                )  # an apostrophe at the end of a word: the workers' union
         elif kind == "′" and behind.isdigit() and mark not in _OPENERS:
             if text[at:end] != "'":
-                yield Edit(at, end, "'")  # an apostrophe in front of a figure: '90s
+                yield FoldEdit(at, end, "'")  # an apostrophe in front of a figure: '90s
         elif mark in _OPENERS or (behind and not behind.isspace()):
-            if behind and _kind(behind) == kind:
+            if behind and _quote_kind(behind) == kind:
                 opened[kind] = end  # an empty string
                 continue
             opened[kind] = at
-            yield Edit(at, end, "")
+            yield FoldEdit(at, end, "")
         else:
-            yield Edit(at, end, "")
+            yield FoldEdit(at, end, "")
 
 
-def _kind(mark: str) -> str:
+def _quote_kind(mark: str) -> str:
     return "″" if mark in _DOUBLE else "′" if mark in _SINGLE else ""
 
 
@@ -263,12 +265,12 @@ def _takes_prime(text: str, at: int) -> bool:
 _BLANKS = re.compile(r"\s{2,}+|[^\S ]")
 
 
-def _blanks(text: str) -> Iterator[Edit]:
+def _blanks(text: str) -> Iterator[FoldEdit]:
     # a blank is the only one of its kind that counts as printable
     if text.isprintable() and "  " not in text:
         return
     for match in _BLANKS.finditer(text):
-        yield Edit(match.start(), match.end(), " ")
+        yield FoldEdit(match.start(), match.end(), " ")
 
 
 _DASH = re.compile(r"(?<=[^\W_])(?: ?[‐‑–—―-] ?| ?-- ?)(?=[^\W_])|[‐‑﹣]")
@@ -279,7 +281,7 @@ _SUSPENDED = frozenset("and or to nor but und oder et ou y o".split())
 _LONGEST_WORD = 40
 
 
-def _dashes(text: str) -> Iterator[Edit]:
+def _dashes(text: str) -> Iterator[FoldEdit]:
     """Yield a hyphen for each dash between two words; a dash before or between figures may be a
     sign, and is left.
     """
@@ -290,7 +292,7 @@ def _dashes(text: str) -> Iterator[Edit]:
             start > 0 and text[start - 1].isalnum() and end < len(text) and text[end].isalnum()
         )
         if not between:
-            yield Edit(start, end, "-")
+            yield FoldEdit(start, end, "-")
             continue
         if text[start - 1].isdigit() and text[end].isdigit():
             continue
@@ -310,7 +312,7 @@ def _dashes(text: str) -> Iterator[Edit]:
             joined = blanks == (False, False) and dash != "--"
             joined = joined or any(len(word) > 2 and word.isalpha() for word in words)
         if (joined or dash in "—―") and found != "-":
-            yield Edit(start, end, "-")
+            yield FoldEdit(start, end, "-")
 
 
 _COMMA = re.compile(r"(?<=[\w)]), (?=([^\W\d_]++)(?: (\d{4}\b|[^\W\d_]++))?)")
@@ -331,7 +333,7 @@ _CLAUSES = frozenset("after although before but if though unless until when whil
 _VERBS = frozenset("is are was were has have had will would can could may might does did".split())
 
 
-def _commas(text: str) -> Iterator[Edit]:
+def _commas(text: str) -> Iterator[FoldEdit]:
     """Yield a blank for a comma behind an introduction, "In May, the", and before a clause or a
     year, "..., but".
     """
@@ -344,7 +346,7 @@ def _commas(text: str) -> Iterator[Edit]:
         before_verb = match[1] == "and" and match[2] in _VERBS
         before_year = match[1] == "in" and (match[2] or "").isdecimal()
         if before_subject or before_verb or before_year or match[1] in _CLAUSES:
-            yield Edit(match.start(), match.end(), " ")
+            yield FoldEdit(match.start(), match.end(), " ")
 
 
 _RANGE = re.compile(r"(?<=\d)(?:[-–]| – )(?=\d)")
@@ -353,7 +355,7 @@ _FIGURE_BEHIND = re.compile(r"\d[\d.,]*+(?![-–/:\w])|\d[\d.,]*+(?=[a-zA-Zµμ�
 _LONGEST_FIGURE = 24
 
 
-def _ranges(text: str) -> Iterator[Edit]:
+def _ranges(text: str) -> Iterator[FoldEdit]:
     """Yield "to" for the dash between two figures; not in a number of several parts, such as an
     ISBN.
     """
@@ -362,17 +364,17 @@ def _ranges(text: str) -> Iterator[Edit]:
         before = _FIGURE_BEFORE.search(text[begin : match.start()])
         whole = before is not None and (before.start() > 0 or begin == 0)
         if whole and _FIGURE_BEHIND.match(text, match.end(), match.end() + _LONGEST_FIGURE + 1):
-            yield Edit(match.start(), match.end(), " to ")
+            yield FoldEdit(match.start(), match.end(), " to ")
 
 
 _THOUSANDS = re.compile(r"(?<![\w.,\[])\d{1,3}(?:,\d{3})++(?![\w,]|\.\d++,)(?!\d)")
 
 
-def _thousands(text: str) -> Iterator[Edit]:
+def _thousands(text: str) -> Iterator[FoldEdit]:
     for match in _THOUSANDS.finditer(text):
         for at in range(match.start(), match.end()):
             if text[at] == ",":
-                yield Edit(at, at + 1, "")
+                yield FoldEdit(at, at + 1, "")
 
 
 NUMBER_WORDS = {
@@ -396,7 +398,7 @@ _DIGITS = "|".join(word for word, value in NUMBER_WORDS.items() if 0 < value < 1
 _OTHERS = "|".join(word for word, value in NUMBER_WORDS.items() if value < 20 and word != "one")
 
 
-def _number(match: re.Match[str]) -> str:
+def _spelled_number(match: re.Match[str]) -> str:
     return str(sum(NUMBER_WORDS[word] for word in re.split(r"[- ]", match.group())))
 
 
@@ -423,11 +425,11 @@ and codes.
 """
 
 
-def _final_stop(text: str) -> Iterator[Edit]:
+def _final_stop(text: str) -> Iterator[FoldEdit]:
     before = text[:-1]
     stops = text[-1:] in (".", "。") and before and not before.endswith(".")
     if stops or (text[-1:] in ("!", "！") and before[-2:].isalpha() and len(before) > 1):
-        yield Edit(len(before), len(text), "")
+        yield FoldEdit(len(before), len(text), "")
 
 
 _FIRST_WORD = re.compile(r"[^\W\d_]++(?![\d_])")
@@ -445,10 +447,10 @@ def without_capital(word: str, following: str = "") -> str:
     return word[0].lower() + word[1:]
 
 
-def _sentence_start(text: str) -> Iterator[Edit]:
+def _sentence_start(text: str) -> Iterator[FoldEdit]:
     first, second, *_ = (*text.split(" ", 2), "")
     if (new := without_capital(first, second)) != first:
-        yield Edit(0, len(first), new)
+        yield FoldEdit(0, len(first), new)
 
 
 def _is_ordinary(word: str) -> bool:
@@ -632,7 +634,10 @@ FOLDS: tuple[Fold, ...] = (
         "the value is the same; in a compound, two-thirds, the word is left",
         ("The dam has twenty-five gates.", "The dam has 25 gates."),
         ("The dam has one gate.", "The dam has 1 gate."),
-        _pattern(rf"(?<![\w'-])(?:(?:{_TENS})(?:[- ](?:{_DIGITS}))?|{_OTHERS})(?![\w'-])", _number),
+        _pattern(
+            rf"(?<![\w'-])(?:(?:{_TENS})(?:[- ](?:{_DIGITS}))?|{_OTHERS})(?![\w'-])",
+            _spelled_number,
+        ),
     ),
     Fold(
         "per cent",
@@ -729,7 +734,7 @@ def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> Comp
         ignoring: Stretches that count as a blank, such as citation markers.
 
     """
-    return _form_of(text, _blanked(text, ignoring), quotation=False)
+    return _form_of(text, _blank_edits(text, ignoring), quotation=False)
 
 
 def quotation_forms(
@@ -741,9 +746,9 @@ def quotation_forms(
     Such a hyphen may be the typesetter's or the word's own, so each reading is a form.
     """
     spans = tuple(ignoring)
-    readings: list[Iterator[Edit]] = [_blanked(text, spans)]
+    readings: list[Iterator[FoldEdit]] = [_blank_edits(text, spans)]
     if _LINE_BREAK.search(text):
-        readings += [_blanked(text, spans, hyphen) for hyphen in ("", "-")]
+        readings += [_blank_edits(text, spans, hyphen) for hyphen in ("", "-")]
     forms = (_form_of(text, edits, quotation=True) for edits in readings)
     return tuple({form.text: form for form in forms}.values())
 
@@ -753,15 +758,15 @@ def quotation_key(text: str) -> str:
     return quotation_forms(text)[0].text.strip()
 
 
-def _form_of(text: str, before: Iterator[Edit], *, quotation: bool) -> ComparisonForm:
+def _form_of(text: str, before: Iterator[FoldEdit], *, quotation: bool) -> ComparisonForm:
     starts, ends = array("I", range(len(text))), array("I", range(1, len(text) + 1))
-    form = _edited(ComparisonForm(text, starts, ends), before)
+    form = _apply_edits(ComparisonForm(text, starts, ends), before)
     characters = set(form.text)
     for fold in FOLDS:
         if (fold.scope == "text" or (quotation and fold.scope == "quotation")) and _may_apply(
             fold, characters
         ):
-            edited = _edited(form, fold.edits(form.text))
+            edited = _apply_edits(form, fold.edits(form.text))
             if edited is not form:
                 form, characters = edited, set(edited.text)
     return form
@@ -788,15 +793,17 @@ def sentence_form(sentence: str) -> str:
     return text.strip()
 
 
-def _blanked(
+def _blank_edits(
     text: str, spans: Iterable[tuple[int, int]], hyphen: str | None = None
-) -> Iterator[Edit]:
+) -> Iterator[FoldEdit]:
     """Yield a blank for each stretch, and where it is given the hyphen for each one that a line is
     broken at.
     """
-    found = [Edit(start, end, " ") for start, end in spans if 0 <= start < end <= len(text)]
+    found = [FoldEdit(start, end, " ") for start, end in spans if 0 <= start < end <= len(text)]
     if hyphen is not None:
-        found += [Edit(match.start(), match.end(), hyphen) for match in _LINE_BREAK.finditer(text)]
+        found += [
+            FoldEdit(match.start(), match.end(), hyphen) for match in _LINE_BREAK.finditer(text)
+        ]
     at = 0
     for edit in sorted(found):
         if edit.end > at:
@@ -804,7 +811,7 @@ def _blanked(
             at = edit.end
 
 
-def _edited(form: ComparisonForm, edits: Iterator[Edit]) -> ComparisonForm:
+def _apply_edits(form: ComparisonForm, edits: Iterator[FoldEdit]) -> ComparisonForm:
     first = next(edits, None)
     if first is None:
         return form
@@ -831,7 +838,7 @@ def _edited(form: ComparisonForm, edits: Iterator[Edit]) -> ComparisonForm:
     return ComparisonForm("".join(pieces), starts, ends)
 
 
-def _edited_text(text: str, edits: Iterator[Edit]) -> str:
+def _edited_text(text: str, edits: Iterator[FoldEdit]) -> str:
     pieces: list[str] = []
     at = 0
     for edit in edits:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from masis.audit.claims import withheld
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 QUOTE_MOST = 300
 """Characters of an instruction that a record or a page repeats."""
@@ -69,7 +69,7 @@ LABEL = {
 }
 
 
-def shown(text: str, found: Instruction) -> str:
+def instruction_text(text: str, found: Instruction) -> str:
     """Return the instruction for people: invisible characters written out, blanks single, cut where
     it is long.
     """
@@ -77,13 +77,13 @@ def shown(text: str, found: Instruction) -> str:
         lambda sign: f"\\u{ord(sign.group()):04x}", text[found.start : found.end]
     )
     words = " ".join(_TAGS.sub("(invisible characters)", words).split())
-    return shortened(words, QUOTE_MOST)
+    return shorten(words, QUOTE_MOST)
 
 
 REASON = "This instructs a reader, a model or a tool; such a text confirms nothing."
 
 
-def uncertified(
+def withdraw_instruction_support(
     checks: Sequence[ClaimCheck], answer: str, evidence: Sequence[Evidence]
 ) -> tuple[ClaimCheck, ...]:
     """Return the checks, unverifiable where a claim is an instruction or only an instruction
@@ -97,12 +97,14 @@ def uncertified(
     if not orders and not by_chunk:
         return tuple(checks)
     return tuple(
-        withheld(check, "instruction", REASON) if _ordered(check, orders, by_chunk) else check
+        withheld(check, "instruction", REASON)
+        if _rests_on_instruction(check, orders, by_chunk)
+        else check
         for check in checks
     )
 
 
-def _ordered(
+def _rests_on_instruction(
     check: ClaimCheck, orders: Sequence[Instruction], by_chunk: Mapping[str, Sequence[Instruction]]
 ) -> bool:
     """Return whether a confirmed claim is an instruction itself, or nothing but instructions
@@ -167,13 +169,13 @@ def find_instructions(text: str) -> tuple[Instruction, ...]:
     """
     # Letters of the block of tags are shown nowhere; only flags of regions have a use for them.
     found = [Instruction(*run.span(), "hidden") for run in _TAGS.finditer(text)]
-    for reading in _readings(text):
-        found += _matches(reading, text)
-    found += _encoded(text)
-    return _merged(found)
+    for reading in _pattern_texts(text):
+        found += _family_matches(reading, text)
+    found += _encoded_instructions(text)
+    return _merge_overlapping(found)
 
 
-def _merged(found: Sequence[Instruction]) -> tuple[Instruction, ...]:
+def _merge_overlapping(found: Sequence[Instruction]) -> tuple[Instruction, ...]:
     """Return one instruction for those that overlap, under the name of the first."""
     kept: list[Instruction] = []
     for each in sorted(found):
@@ -187,7 +189,7 @@ def _merged(found: Sequence[Instruction]) -> tuple[Instruction, ...]:
 # Readings: the text as a model may read it, with the place of every character.
 
 
-class _Reading(NamedTuple):
+class _PatternText(NamedTuple):
     """A text in the form in which patterns are tried; ``places[i]`` is where character ``i`` stands
     in the original.
     """
@@ -195,9 +197,9 @@ class _Reading(NamedTuple):
     text: str
     places: Sequence[int]
 
-    def replaced(
+    def replace(
         self, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]
-    ) -> _Reading:
+    ) -> _PatternText:
         """Return the text with what each match means in its place, all of which stands where the
         match begins.
         """
@@ -209,7 +211,7 @@ class _Reading(NamedTuple):
             pieces += self.text[at : found.start()], means
             places += [*self.places[at : found.start()], *[self.places[found.start()]] * len(means)]
             at = found.end()
-        return _Reading("".join([*pieces, self.text[at:]]), [*places, *self.places[at:]])
+        return _PatternText("".join([*pieces, self.text[at:]]), [*places, *self.places[at:]])
 
 
 _INVISIBLE = re.compile(
@@ -241,31 +243,31 @@ _BACKWARDS = re.compile(
 )
 
 
-def _readings(text: str) -> Iterator[_Reading]:
-    plain = _plain(text)
+def _pattern_texts(text: str) -> Iterator[_PatternText]:
+    plain = _fold_for_patterns(text)
     yield plain
-    written_out = _Reading(text, range(len(text))).replaced(_ESCAPED, _unescaped)
+    written_out = _PatternText(text, range(len(text))).replace(_ESCAPED, _unescape_match)
     if written_out.text != text:
-        read = _plain(written_out.text)
-        yield _Reading(read.text, [written_out.places[at] for at in read.places])
+        read = _fold_for_patterns(written_out.text)
+        yield _PatternText(read.text, [written_out.places[at] for at in read.places])
     if len(_BACKWARDS.findall(plain.text)) > 1:
-        yield _Reading(plain.text[::-1], plain.places[::-1])
+        yield _PatternText(plain.text[::-1], plain.places[::-1])
     if len(_LEET_WORD.findall(plain.text)) > 1:
-        yield _Reading(
+        yield _PatternText(
             _LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.places
         )
     if apart := {
         at for run in _SPACED.finditer(plain.text) for at in range(run.start() + 1, run.end(), 2)
     }:
         letters = [at for at in range(len(plain.text)) if at not in apart]  # i g n o r e
-        yield _Reading(
+        yield _PatternText(
             "".join(plain.text[at] for at in letters), [plain.places[at] for at in letters]
         )
     if "\u202e" in text:
-        yield _Reading(plain.text[::-1], plain.places[::-1])
+        yield _PatternText(plain.text[::-1], plain.places[::-1])
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape_match(found: re.Match[str]) -> str:
     """Return what a browser or a parser hands to the next reader: a character for ``%49``, nothing
     for a tag.
     """
@@ -274,7 +276,7 @@ def _unescaped(found: re.Match[str]) -> str:
     return html.unescape(found.group()) if found["entity"] else ""
 
 
-def _plain(text: str) -> _Reading:
+def _fold_for_patterns(text: str) -> _PatternText:
     """Return the text in lower case and compatibility form, without what can't be seen, look-alike
     letters replaced.
     """
@@ -296,13 +298,13 @@ def _plain(text: str) -> _Reading:
             origin.append(at)
         low, places = "".join(characters), origin
         if _FOREIGN.search(low) and _LATIN.search(low):
-            low = _WORD.sub(_latinised, low)
+            low = _WORD.sub(_to_latin, low)
     if not _BLANKS.search(low) or ("  " not in low and "\t" not in low and low.isascii()):
-        return _Reading(low, places)
-    return _Reading(low, places).replaced(_BLANKS, lambda blank: " ")
+        return _PatternText(low, places)
+    return _PatternText(low, places).replace(_BLANKS, lambda blank: " ")
 
 
-def _latinised(word: re.Match[str]) -> str:
+def _to_latin(word: re.Match[str]) -> str:
     """Return a word of two alphabets in one: ``ign\u043ere`` with a Cyrillic o is written to be
     overlooked.
     """
@@ -324,18 +326,18 @@ _SPEAKS_ABOUT = re.compile(
 )
 
 
-def _matches(reading: _Reading, text: str) -> Iterator[Instruction]:
+def _family_matches(reading: _PatternText, text: str) -> Iterator[Instruction]:
     if not reading.text:
         return
     quotes: list[tuple[int, int]] | None = None
     for family in _families():
-        for begin, end in _windows(family.cue, reading.text):
+        for begin, end in _cue_windows(family.cue, reading.text):
             for pattern in family.patterns:
                 for match in pattern.finditer(reading.text, begin, end):
                     if quotes is None:
                         quotes = [quote.span() for quote in _QUOTED.finditer(reading.text)]
-                    start = _begin(match)
-                    if start < match.end() and not _mentioned(
+                    start = _match_start(match)
+                    if start < match.end() and not _is_mentioned(
                         reading.text, start, match.end(), quotes
                     ):
                         first, last = sorted(
@@ -344,7 +346,7 @@ def _matches(reading: _Reading, text: str) -> Iterator[Instruction]:
                         yield Instruction(first, last + 1, family.kind)
 
 
-def _windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+def _cue_windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     """Yield the stretches around the cues, since every pattern on every character of long evidence
     takes too long.
     """
@@ -359,13 +361,13 @@ def _windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
         yield begin, min(end, len(text))
 
 
-def _begin(match: re.Match[str]) -> int:
+def _match_start(match: re.Match[str]) -> int:
     """Return where the match begins, less the sign and the blanks that lead up to it."""
     text = match.group()
     return match.start() + len(text) - len(text.lstrip(' \t\n.!?:;>])}|*#="“”„«(—–…。，：！-'))
 
 
-def _mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, int]]) -> bool:
+def _is_mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, int]]) -> bool:
     """Return whether the match only stands in quotation marks, in a sentence that
     speaks about it.
     """
@@ -393,7 +395,7 @@ _ROT13 = re.compile(
 _RUN = re.compile(r"[A-Za-z0-9+/]{22}")
 
 
-def _encoded(text: str) -> Iterator[Instruction]:
+def _encoded_instructions(text: str) -> Iterator[Instruction]:
     if _ROT13.search(text) and _instructs(codecs.decode(text, "rot13")):
         yield Instruction(0, len(text), "encoded")
     if not _RUN.search(text):
@@ -415,4 +417,4 @@ def _instructs(decoded: str) -> bool:
     printable = sum(character.isprintable() or character.isspace() for character in decoded)
     if not decoded or "\ufffd" in decoded or printable < len(decoded):
         return False
-    return any(True for _ in _matches(_plain(decoded), decoded))
+    return any(True for _ in _family_matches(_fold_for_patterns(decoded), decoded))

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from masis.audit.claims import Checked, Verifier, one_check_each, withheld
+from masis.audit.claims import ClaimResults, Verifier, one_check_each, withheld
 from masis.audit.markers import without_markers
 from masis.audit.text.assertions import plain_claim
-from masis.audit.text.quotes import located
+from masis.audit.text.quotes import locate_quote
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy
 from masis.schema.case import Evidence
 from masis.schema.run import LocalModel
@@ -167,7 +167,7 @@ class WithinLanguages:
         self, claims: Sequence[Claim], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order."""
-        return self._held(
+        return self._verify_readable(
             claims, one_check_each(claims, self.verifier.verify(claims, evidence)), evidence
         )
 
@@ -179,18 +179,18 @@ class WithinLanguages:
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> Checked:
+    ) -> ClaimResults:
         """Check every claim; what is left out is not asked where the answer's language is not
         supported.
         """
-        whole: Checked = self.verifier.check(
+        whole: ClaimResults = self.verifier.check(
             claims, query, answer, evidence, completeness=completeness
         )
-        checks = self._held(claims, one_check_each(claims, whole.checks), evidence)
+        checks = self._verify_readable(claims, one_check_each(claims, whole.checks), evidence)
         foreign = bool(checks) and all(check.abstained == "language" for check in checks)
         return whole._replace(checks=checks, missing=() if foreign else whole.missing)
 
-    def _held(
+    def _verify_readable(
         self, claims: Sequence[Claim], checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
         texts = [chunk for chunk in evidence if chunk.text.strip()]
@@ -220,7 +220,7 @@ class WithinLanguages:
         if code is None:
             return check
         if check.verdict == "supported" and any(
-            located(plain.rstrip(" .!?。！？"), chunk.text) for chunk in texts
+            locate_quote(plain.rstrip(" .!?。！？"), chunk.text) for chunk in texts
         ):
             return check
         supported = " and ".join(sorted(language_name(each) for each in self.languages))

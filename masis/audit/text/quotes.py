@@ -19,7 +19,7 @@ from masis.audit.text.comparison import ComparisonForm, quotation_forms
 Spans = tuple[tuple[int, int], ...]
 
 
-class Located(NamedTuple):
+class QuotePosition(NamedTuple):
     """Where a quote stands in a text: start included, end excluded."""
 
     start: int
@@ -43,19 +43,21 @@ _TRAILING = frozenset(" .,;:?" + _QUOTE_MARKS)
 _SIGNS = "-−–"
 
 
-def located(quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()) -> Located | None:
+def locate_quote(
+    quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()
+) -> QuotePosition | None:
     """The stretch of the text that the quote gives; None where it gives none.
 
     ``ignoring`` names stretches of the text (citation markers) that a quote may leave out. A quote
     of several parts joined by dots gives the stretch from the first to the last.
     """
     parts = located_parts(quote, text, ignoring)
-    return Located(parts[0].start, parts[-1].end) if parts else None
+    return QuotePosition(parts[0].start, parts[-1].end) if parts else None
 
 
 def located_parts(
     quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()
-) -> tuple[Located, ...]:
+) -> tuple[QuotePosition, ...]:
     """As ``located``, each part of a quote with dots for itself; empty where one of them is
     nowhere.
     """
@@ -63,17 +65,17 @@ def located_parts(
     if not wanted or not text:
         return ()
     if (at := _find(wanted, text, 0)) >= 0:
-        return (Located(at, at + len(wanted)),)
+        return (QuotePosition(at, at + len(wanted)),)
     spans = tuple(sorted(ignoring))
-    for candidate in dict.fromkeys([wanted, _trimmed(wanted)]):
+    for candidate in dict.fromkeys([wanted, _trim_quote(wanted)]):
         for skipped in dict.fromkeys([(), spans]):
             for form in _forms(text, skipped):
-                if (found := _whole(candidate, form)) is not None:
+                if (found := _locate_whole(candidate, form)) is not None:
                     return (found,)
     return next(filter(None, (_in_parts(wanted, form) for form in _forms(text, spans))), ())
 
 
-def _trimmed(quote: str) -> str:
+def _trim_quote(quote: str) -> str:
     """Return a quote without the marks around it and the punctuation behind it; a sign in front of
     it stays.
     """
@@ -87,10 +89,10 @@ def _trimmed(quote: str) -> str:
     return begun[:end]
 
 
-def _whole(quote: str, form: ComparisonForm) -> Located | None:
+def _locate_whole(quote: str, form: ComparisonForm) -> QuotePosition | None:
     for needle in _needles(quote):
         if (at := _find(needle, form.text, 0)) >= 0:
-            return Located(*form.span(at, at + len(needle)))
+            return QuotePosition(*form.span(at, at + len(needle)))
     return None
 
 
@@ -105,18 +107,20 @@ def _needles(quote: str) -> Iterator[str]:
         yield needle[0].swapcase() + needle[1:]
 
 
-def _in_parts(quote: str, form: ComparisonForm) -> tuple[Located, ...]:
-    pieces = [piece for part in _ELISION.split(quote) if (piece := next(_needles(_trimmed(part))))]
+def _in_parts(quote: str, form: ComparisonForm) -> tuple[QuotePosition, ...]:
+    pieces = [
+        piece for part in _ELISION.split(quote) if (piece := next(_needles(_trim_quote(part))))
+    ]
     if len(pieces) < 2 or any(len(piece) < PIECE_LEAST for piece in pieces):
         return ()
-    found: list[Located] = []
+    found: list[QuotePosition] = []
     after = 0
     for piece in pieces:
         at = _find(piece, form.text, after)
         if at < 0 or (found and at - after > GAP_MOST):
             return ()
         after = at + len(piece)
-        found.append(Located(*form.span(at, after)))
+        found.append(QuotePosition(*form.span(at, after)))
     return tuple(found)
 
 

@@ -20,13 +20,13 @@ from functools import cache, reduce
 from importlib import resources
 from typing import NamedTuple
 
-from masis.api.audits import begun
-from masis.api.batch import Job, audit_in_threads
+from masis.api.audits import audit_events
+from masis.api.batch import BatchItem, audit_in_threads
 from masis.api.exam_results import examinee_of_run
 from masis.api.roles import calls_at_once, estimate, pin_versions
 from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError
-from masis.llm.estimates import Estimate
+from masis.llm.estimates import CostEstimate
 from masis.llm.registry import stages
 from masis.llm.role_plugins import fillable
 from masis.observers import observation
@@ -77,7 +77,7 @@ class ExamCase(NamedTuple):
         return bool(self.fault)
 
 
-class Marked(NamedTuple):
+class MarkedAnswer(NamedTuple):
     """What the audit did with one answer of the exam."""
 
     asked: ExamCase
@@ -118,14 +118,14 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
         alone = staged[1] if staged else model
         others = OFFLINE if fillable(alone) == ("verifier",) else alone
         roles |= {"verifier": model, "critic": others, "evaluator": others}
-    return pin_versions(settings.updated({**SETTINGS_OF_THE_EXAM, **roles}))
+    return pin_versions(settings.with_values({**SETTINGS_OF_THE_EXAM, **roles}))
 
 
-def estimate_exam(settings: Settings) -> Estimate:
+def estimate_exam(settings: Settings) -> CostEstimate:
     """Return the calls, tokens and US dollars that the exam takes at most under the settings of an
     exam.
     """
-    return reduce(Estimate.plus, (estimate(each.case, settings) for each in exam_cases()))
+    return reduce(CostEstimate.plus, (estimate(each.case, settings) for each in exam_cases()))
 
 
 def take_exam(
@@ -156,12 +156,12 @@ def take_exam(
 
     """
     asked = exam_cases()
-    jobs = [Job(number, each.case) for number, each in enumerate(asked)]
+    jobs = [BatchItem(number, each.case) for number, each in enumerate(asked)]
     started = seconds()
     runs: list[Run] = []
 
-    def audit(job: Job, cancelled: Callable[[], bool]) -> Run:
-        work = begun(job.case, settings, cancelled)
+    def audit(job: BatchItem, cancelled: Callable[[], bool]) -> Run:
+        work = audit_events(job.case, settings, cancelled)
         return observation.run_to_completion(work, None, observation.AuditStart(job.case))
 
     def stopping() -> bool:
@@ -178,7 +178,7 @@ def take_exam(
     if len(runs) < len(jobs):
         return None
     marked = [mark(each, run) for each, run in zip(asked, runs, strict=True)]
-    return _result(settings, marked, runs, taken_at=now(), took=seconds() - started)
+    return _exam_result(settings, marked, runs, taken_at=now(), took=seconds() - started)
 
 
 def _nobody_replies(runs: Sequence[Run]) -> bool:
@@ -209,11 +209,11 @@ def _check_replies(runs: Sequence[Run]) -> None:
     )
 
 
-def mark(asked: ExamCase, run: Run) -> Marked:
+def mark(asked: ExamCase, run: Run) -> MarkedAnswer:
     """Return what an audit did with an answer of the exam."""
     flagged = any(reason.code in MUST_LOOK for reason in run.review_reasons)
     supported = bool(run.iterations) and _supports_fault(asked, run.iterations[0])
-    return Marked(
+    return MarkedAnswer(
         asked,
         accepted=not run.needs_review,
         flagged=flagged,
@@ -236,9 +236,9 @@ def _supports_fault(asked: ExamCase, iteration: Iteration) -> bool:
     return bool(touching) and all(check.verdict == "supported" for check in touching)
 
 
-def _result(
+def _exam_result(
     settings: Settings,
-    marked: Sequence[Marked],
+    marked: Sequence[MarkedAnswer],
     runs: Sequence[Run],
     *,
     taken_at: str,
@@ -256,10 +256,10 @@ def _result(
         prompts=examinee.prompts,
         exam_version=EXAM_VERSION,
         taken_at=taken_at,
-        accepted=_count(each.accepted for each in faulty),
-        found=_count(each.flagged for each in faulty),
-        confirmed=_count(each.confirmed for each in faulty),
-        flagged=_count(each.flagged for each in sound),
+        accepted=_exam_count(each.accepted for each in faulty),
+        found=_exam_count(each.flagged for each in faulty),
+        confirmed=_exam_count(each.confirmed for each in faulty),
+        flagged=_exam_count(each.flagged for each in sound),
         kinds=tuple(_by_kind(marked)),
         calls=len(calls),
         failed_calls=sum(call.outcome != "answered" for call in calls),
@@ -269,13 +269,13 @@ def _result(
     )
 
 
-def _count(hits: Iterator[bool]) -> ExamCount:
+def _exam_count(hits: Iterator[bool]) -> ExamCount:
     values = list(hits)
     low, high = exact_bounds(sum(values), len(values))
     return ExamCount(count=sum(values), of=len(values), low=low, high=high)
 
 
-def _by_kind(marked: Sequence[Marked]) -> Iterator[ExamKindResult]:
+def _by_kind(marked: Sequence[MarkedAnswer]) -> Iterator[ExamKindResult]:
     for kind in dict.fromkeys(each.asked.kind for each in marked):
         group = [each for each in marked if each.asked.kind == kind]
         faulty = [each for each in group if each.asked.faulty]

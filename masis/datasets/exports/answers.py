@@ -95,13 +95,13 @@ def place_of(text: str | None, words: str, start: Any, end: Any) -> Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedAnswer:
     """One judgement on one answer of a case: the record whose fields ``formats.toml`` names."""
 
     outcome: CaseOutcome
     judgement: Judgement
     split: str
-    others: Sequence[Judged] = field(default=(), repr=False)
+    others: Sequence[JudgedAnswer] = field(default=(), repr=False)
     """Every judgement on the case, this one among them."""
 
     def get(self, name: str) -> Any:
@@ -244,15 +244,15 @@ class Judged:
     def sentences(self) -> list[Row]:
         """The sentences of the judged answer, as the citation engine cut them."""
         machine = self.judgement.iteration
-        return self._placed(machine.citation_audit.sentences if machine else (), _OF_SENTENCE)
+        return self._with_offsets(machine.citation_audit.sentences if machine else (), _OF_SENTENCE)
 
     @cached_property
     def citations(self) -> list[Row]:
         """The references of the judged answer, each with its place."""
         machine = self.judgement.iteration
-        return self._placed(machine.citation_audit.citations if machine else (), _OF_CITATION)
+        return self._with_offsets(machine.citation_audit.citations if machine else (), _OF_CITATION)
 
-    def _placed(self, found: Iterable[Sentence | Citation], fields: set[str]) -> list[Row]:
+    def _with_offsets(self, found: Iterable[Sentence | Citation], fields: set[str]) -> list[Row]:
         """Return parts of the audit as they are stored, with their offsets into the answer at the
         end.
         """
@@ -489,7 +489,7 @@ class Judged:
             "annotations": [
                 {
                     "result": list(
-                        filter(None, map(each._annotated, range(len(each.labels)), each.labels))
+                        filter(None, map(each._annotation, range(len(each.labels)), each.labels))
                     ),
                     "was_cancelled": False,
                     "ground_truth": each.judgement.in_force,
@@ -498,7 +498,7 @@ class Judged:
             ],
         }
 
-    def _annotated(self, number: int, label: Row) -> Row | None:
+    def _annotation(self, number: int, label: Row) -> Row | None:
         """Return a label on words as a region, one on the whole answer as a choice about it."""
         # several issues may be reported on the same words: regions of one id would be taken for one
         own = f"-{number}" if label["severity"] else ""
@@ -517,7 +517,7 @@ class Judged:
         return {**made, "value": {"choices": [label["label"]]}, **meta}
 
 
-_FIELDS = frozenset(name for name in dir(Judged) if not name.startswith("_")) | {"split"}
+_FIELDS = frozenset(name for name in dir(JudgedAnswer) if not name.startswith("_")) | {"split"}
 
 
 def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:

@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from pydantic_core import to_json
 
 from masis import version
-from masis.datasets.exports.answers import Judged, Row
+from masis.datasets.exports.answers import JudgedAnswer, Row
 from masis.datasets.exports.formats import FORMATS, Format, labelling_interface
-from masis.datasets.exports.splits import SPLITS, Shares, splits
+from masis.datasets.exports.splits import SPLITS, SplitShares, splits
 from masis.datasets.writers.files import STDIO, whole_file, whole_folder
 from masis.datasets.writers.lines import escape_formula
 from masis.errors import InputError
@@ -70,7 +70,7 @@ class DigestStream(io.RawIOBase):
         self._size += len(raw)
         return len(raw)
 
-    def described(self, name: str, rows: int) -> dict[str, Any]:
+    def manifest_entry(self, name: str, rows: int) -> dict[str, Any]:
         """Return what a manifest says of the file of this name: its rows, its size, the digest of
         all its bytes.
         """
@@ -138,7 +138,7 @@ VERSION = 1
 _LICENCE = ("licence", "license")
 
 
-class Tally:
+class ExportTally:
     """Counts what goes into a manifest while rows are written."""
 
     def __init__(self, form: Format) -> None:
@@ -154,13 +154,13 @@ class Tally:
         """Count a case (or a reviewer's judgement on it) that gives no rows."""
         self._counts["left_out"][reason] += 1
 
-    def case(self, judged: Judged) -> None:
+    def case(self, judged: JudgedAnswer) -> None:
         """Count a case that gives rows."""
         self.cases += 1
         self._counts["states"][judged.outcome.state] += 1
         self._counts["licences"].update(licences(judged.case) or ["not noted"])
 
-    def judgement(self, judged: Judged, rows: list[Row]) -> None:
+    def judgement(self, judged: JudgedAnswer, rows: list[Row]) -> None:
         """Count who judged, with what, and the rows that this gives, with the values that the
         format's balance counts.
 
@@ -198,21 +198,23 @@ class Tally:
             "counts": {
                 "cases": self.cases,
                 "rows": self.rows,
-                "rows_by_split": _sorted(self.splits),
-                "cases_by_state": _sorted(self._counts["states"]),
-                "left_out": _sorted(self._counts["left_out"]),
+                "rows_by_split": _sort_counts(self.splits),
+                "cases_by_state": _sort_counts(self._counts["states"]),
+                "left_out": _sort_counts(self._counts["left_out"]),
             },
-            "class_balance": {name: _sorted(counter) for name, counter in self._balance.items()},
+            "class_balance": {
+                name: _sort_counts(counter) for name, counter in self._balance.items()
+            },
             "provenance": {
-                "reviewers": _sorted(self._counts["reviewers"]),
+                "reviewers": _sort_counts(self._counts["reviewers"]),
                 "models": {
-                    role: _sorted(counter) for role, counter in sorted(self._models.items())
+                    role: _sort_counts(counter) for role, counter in sorted(self._models.items())
                 },
                 "audited_with": {
-                    name: _sorted(counter) for name, counter in sorted(self._versions.items())
+                    name: _sort_counts(counter) for name, counter in sorted(self._versions.items())
                 },
             },
-            "licences": _sorted(self._counts["licences"]),
+            "licences": _sort_counts(self._counts["licences"]),
             "files": files,
         }
         if self._format.name == "label-studio":
@@ -234,7 +236,7 @@ def licences(case: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(each.strip()[:200] for each in found if each.strip()))
 
 
-def _sorted(counter: Counter[str]) -> dict[str, int]:
+def _sort_counts(counter: Counter[str]) -> dict[str, int]:
     return dict(sorted(counter.items()))
 
 
@@ -253,9 +255,9 @@ class Selection:
 
     cases: CaseFilter = field(default_factory=lambda: CaseFilter(states=DECIDED))
     split: str | None = None
-    shares: Shares = field(default_factory=Shares)
+    shares: SplitShares = field(default_factory=SplitShares)
 
-    def described(self) -> dict[str, Any]:
+    def manifest_entry(self) -> dict[str, Any]:
         """Return the selection as the manifest has it: what narrows it, and the shares."""
         words = self.cases.model_dump(
             mode="json", exclude={"order", "seed", "page", "size"}, exclude_defaults=True
@@ -274,7 +276,7 @@ DECISIONS = Selection()
 """Every case that a person decided, on all sides."""
 
 
-class Exported(NamedTuple):
+class ExportResult(NamedTuple):
     """What was written: how many rows, and the manifest."""
 
     rows: int
@@ -303,7 +305,7 @@ def write_export(
     encoding: str = "jsonl",
     name: str = "-",
     watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
-) -> Exported:
+) -> ExportResult:
     """Write one export to a stream, as it is read, in any of ``FORMATS`` but ``hf``, which is a
     folder.
 
@@ -311,20 +313,24 @@ def write_export(
     how the manifest names the file. Raises InputError where there is no such format, or it can't be
     written so.
     """
-    chosen, how = _checked(form, encoding)
+    chosen, how = _check_format(form, encoding)
     if chosen.name == "hf":
         raise InputError("is a folder, not one file", hint="Name a folder with --out.", field="hf")
-    tally, stream = Tally(chosen), DigestStream(out)
-    with contextlib.closing(_rows(store, chosen, selection, tally, watcher)) as found:
+    tally, stream = ExportTally(chosen), DigestStream(out)
+    with contextlib.closing(_export_rows(store, chosen, selection, tally, watcher)) as found:
         flat = how in ("csv", "parquet")
         rows = (chosen.table_row(judged, row) if flat else row for judged, row in found)
         _WRITERS[how](rows, stream, chosen.columns_in(how))
     out.flush()
-    files = [stream.described(name, tally.rows)]
-    return Exported(tally.rows, watcher.on_end(tally.manifest(selection.described(), how, files)))
+    files = [stream.manifest_entry(name, tally.rows)]
+    return ExportResult(
+        tally.rows, watcher.on_end(tally.manifest(selection.manifest_entry(), how, files))
+    )
 
 
-def _write_folder(store: Store, folder: Path, selection: Selection, watcher: Watcher) -> Exported:
+def _write_folder(
+    store: Store, folder: Path, selection: Selection, watcher: Watcher
+) -> ExportResult:
     """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or
     not at all.
 
@@ -332,10 +338,12 @@ def _write_folder(store: Store, folder: Path, selection: Selection, watcher: Wat
     """
     with whole_folder(folder, MANIFEST) as made:
         (made / "data").mkdir()
-        tally = Tally(FORMATS["hf"])
+        tally = ExportTally(FORMATS["hf"])
         with (
             contextlib.ExitStack() as files,
-            contextlib.closing(_rows(store, FORMATS["hf"], selection, tally, watcher)) as found,
+            contextlib.closing(
+                _export_rows(store, FORMATS["hf"], selection, tally, watcher)
+            ) as found,
         ):
             opened = {
                 side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb"))
@@ -345,13 +353,13 @@ def _write_folder(store: Store, folder: Path, selection: Selection, watcher: Wat
             for judged, row in found:
                 streams[judged.split].write(to_json(row) + b"\n")
         digests = [
-            each.described(f"data/{side}.jsonl", tally.splits[side])
+            each.manifest_entry(f"data/{side}.jsonl", tally.splits[side])
             for side, each in streams.items()
         ]
-        manifest = watcher.on_end(tally.manifest(selection.described(), "jsonl", digests))
+        manifest = watcher.on_end(tally.manifest(selection.manifest_entry(), "jsonl", digests))
         (made / MANIFEST).write_bytes(manifest_bytes(manifest))
-        (made / "README.md").write_text(_card(manifest), encoding="utf-8")
-    return Exported(tally.rows, manifest)
+        (made / "README.md").write_text(_dataset_card(manifest), encoding="utf-8")
+    return ExportResult(tally.rows, manifest)
 
 
 MANIFEST = "manifest.json"
@@ -365,14 +373,14 @@ def write_file(
     *,
     encoding: str = "jsonl",
     watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
-) -> Exported:
+) -> ExportResult:
     """Write an export to a file, whole or not at all, and its manifest beside it as
     ``NAME.manifest.json``.
 
     A device, a pipe and stdout (``-``) get no manifest. ``hf`` writes a folder. Raises InputError
     as ``write_export`` does.
     """
-    _checked(form, encoding)
+    _check_format(form, encoding)
     if path == STDIO:
         return write_export(
             store, sys.stdout.buffer, form, selection, encoding=encoding, watcher=watcher
@@ -394,7 +402,7 @@ def manifest_bytes(manifest: dict[str, Any]) -> bytes:
     return (json.dumps(manifest, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _checked(form: str, encoding: str) -> tuple[Format, str]:
+def _check_format(form: str, encoding: str) -> tuple[Format, str]:
     chosen = FORMATS.get(form)
     if chosen is None:
         raise InputError(
@@ -414,9 +422,9 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
     return chosen, "json" if chosen.suffix == ".json" else encoding
 
 
-def _rows(
-    store: Store, form: Format, selection: Selection, tally: Tally, watcher: Watcher
-) -> Generator[tuple[Judged, Row], None, None]:
+def _export_rows(
+    store: Store, form: Format, selection: Selection, tally: ExportTally, watcher: Watcher
+) -> Generator[tuple[JudgedAnswer, Row], None, None]:
     """Yield the rows of a selection with the judgement that each follows from, and count them."""
     with store.database.reading():  # the sides of the questions and the cases are of one moment
         for number, (outcome, side) in enumerate(selection.outcomes(store)):
@@ -424,19 +432,19 @@ def _rows(
                 watcher.on_case(number)
             if selection.split in (None, side):
                 rows = tally.rows
-                yield from _rows_of(outcome, side, form, tally)
+                yield from _outcome_rows(outcome, side, form, tally)
                 if watcher.on_rows and tally.rows > rows:
                     watcher.on_rows(outcome, side)
 
 
-def _rows_of(
-    outcome: CaseOutcome, side: str, form: Format, tally: Tally
-) -> Iterator[tuple[Judged, Row]]:
+def _outcome_rows(
+    outcome: CaseOutcome, side: str, form: Format, tally: ExportTally
+) -> Iterator[tuple[JudgedAnswer, Row]]:
     if outcome.redacted and form.name != "decided":
         tally.leave_out("redacted")
         return
-    judged: list[Judged] = []
-    judged += (Judged(outcome, judgement, side, judged) for judgement in outcome.judgements)
+    judged: list[JudgedAnswer] = []
+    judged += (JudgedAnswer(outcome, judgement, side, judged) for judgement in outcome.judgements)
     persons = [each for each in judged if each.reviewer is not None]
     # Each person's judgement, or the machine's alone where nobody decided; else the one that the
     # state follows from.
@@ -460,7 +468,7 @@ def _rows_of(
         tally.leave_out("not audited")
 
 
-def _card(manifest: dict[str, Any]) -> str:
+def _dataset_card(manifest: dict[str, Any]) -> str:
     """Return the card of a folder: what Hugging Face reads, then what a person reads."""
     counts, licences = manifest["counts"], manifest["licences"]
     known = next(iter(licences)) if len(licences) == 1 and "not noted" not in licences else "other"
@@ -470,9 +478,9 @@ def _card(manifest: dict[str, Any]) -> str:
         licence=json.dumps(known),
         files="".join(f"  - split: {side}\n    path: data/{side}.jsonl\n" for side in sides),
         rows=counts["rows"],
-        licences=", ".join(f"{_plain(name)} ({count:,})" for name, count in licences.items()),
+        licences=", ".join(f"{_plain_cell(name)} ({count:,})" for name, count in licences.items()),
     )
 
 
-def _plain(text: str) -> str:
+def _plain_cell(text: str) -> str:
     return " ".join(text.replace("<", "&lt;").replace("|", " ").replace("`", "'").split())

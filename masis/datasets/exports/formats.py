@@ -14,7 +14,7 @@ import jmespath
 from pydantic import Field
 from pydantic_core import to_json
 
-from masis.datasets.exports.answers import Judged, Row
+from masis.datasets.exports.answers import JudgedAnswer, Row
 from masis.schema.base import Record
 from masis.schema.review import Verdict
 from masis.schema.team import LabelTypes
@@ -55,7 +55,7 @@ class Format(Record):
             return (*_ABOUT, *self.columns, "answer")
         return (*self.table, "record") if encoding == "parquet" else tuple(self.table)
 
-    def rows(self, judged: Judged) -> list[Row] | str:
+    def rows(self, judged: JudgedAnswer) -> list[Row] | str:
         """Return the rows of a judgement, or why there are none."""
         for field, reason in self.needs.items():
             if not judged.get(field):
@@ -73,7 +73,7 @@ class Format(Record):
         )
         return [{**about, **row, "answer": judged.answer} for row in flat]
 
-    def table_row(self, judged: Judged, row: Row) -> Row:
+    def table_row(self, judged: JudgedAnswer, row: Row) -> Row:
         """Return a row as one of its table; where it isn't flat, ``record`` holds it whole, as
         JSON.
         """

@@ -45,7 +45,7 @@ _STOP = frozenset(
 _WORD = re.compile(r"\w+")
 
 
-class Shares(NamedTuple):
+class SplitShares(NamedTuple):
     """How much of the questions goes to each side, in parts of a hundred; they sum up to 100."""
 
     train: int = 80
@@ -53,7 +53,7 @@ class Shares(NamedTuple):
     test: int = 10
 
 
-def splits(questions: Iterable[str], shares: Shares = Shares()) -> list[str]:  # noqa: B008 (a tuple)
+def splits(questions: Iterable[str], shares: SplitShares = SplitShares()) -> list[str]:  # noqa: B008 (a tuple)
     """Return the side of each question, in order.
 
     A question goes where the hash of its words sends it, and questions near to an earlier one go

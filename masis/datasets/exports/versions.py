@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from masis import version
 from masis.datasets.exports.export import (
-    Exported,
+    ExportResult,
     Selection,
     Sided,
     Watcher,
@@ -31,7 +31,7 @@ from masis.datasets.exports.formats import FORMATS
 from masis.errors import InputError, StoreError
 from masis.store import Store
 from masis.store.records import DatasetVersion
-from masis.store.reviews.dataset_versions import Difference, Member
+from masis.store.reviews.dataset_versions import Member, VersionDifference
 from masis.store.reviews.outcomes import CaseOutcome
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
@@ -124,7 +124,7 @@ class _Frozen(Selection):
 
     version: DatasetVersion
 
-    def described(self) -> dict[str, Any]:
+    def manifest_entry(self) -> dict[str, Any]:
         return self.version.selection
 
     def outcomes(self, store: Store) -> Iterator[Sided]:
@@ -133,7 +133,7 @@ class _Frozen(Selection):
 
 def rebuild(
     store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
-) -> Exported:
+) -> ExportResult:
     """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were
     frozen, or nothing.
 
@@ -142,7 +142,7 @@ def rebuild(
     or the bytes are others: the file is as it was.
     """
     frozen = store.datasets.get(name)
-    lost = store.datasets.lost(name)
+    lost = store.datasets.count_lost(name)
     if any(lost):
         raise StoreError(
             f"dataset version {name!r} is {lost}. Freeze its selection again for what is left."
@@ -176,7 +176,7 @@ Kind = Literal["added", "removed", "relabelled", "moved", "audited_anew"]
 KINDS: tuple[Kind, ...] = ("added", "removed", "relabelled", "moved", "audited_anew")
 
 
-class Change(NamedTuple):
+class VersionChange(NamedTuple):
     """A case that two versions differ in, and how; ``was`` and ``now`` say state and side, None
     where it is absent.
 
@@ -191,7 +191,7 @@ class Change(NamedTuple):
     now: tuple[str, str] | None
 
 
-def changes(store: Store, first: str, second: str) -> Iterator[Change]:
+def changes(store: Store, first: str, second: str) -> Iterator[VersionChange]:
     """Yield the cases in which the second version differs from the first, in the order of import.
 
     Cases that give no row in a version are not part of it. Raises UnknownRecord.
@@ -201,11 +201,11 @@ def changes(store: Store, first: str, second: str) -> Iterator[Change]:
             (each.state, each.side) if each else None for each in (found.first, found.second)
         )
         # the same decision, made again, is another entry and no change
-        if kinds := tuple(_kinds(found)):
-            yield Change(found.case_id, kinds, was, now)
+        if kinds := tuple(_change_kinds(found)):
+            yield VersionChange(found.case_id, kinds, was, now)
 
 
-def _kinds(found: Difference) -> Iterator[Kind]:
+def _change_kinds(found: VersionDifference) -> Iterator[Kind]:
     one, two = found.first, found.second
     if one is None or two is None:
         yield "added" if one is None else "removed"

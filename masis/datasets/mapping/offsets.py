@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
-class Span(NamedTuple):
+class LabelSpan(NamedTuple):
     """A place in a text: ``start`` and ``end``, and ``words`` of which one is likely to be in what
     they cover.
     """
@@ -22,7 +22,7 @@ class Span(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-def in_characters(text: str, spans: Sequence[Span]) -> list[Span]:
+def in_characters(text: str, spans: Sequence[LabelSpan]) -> list[LabelSpan]:
     """Return the spans of one text counted in characters, converted where they count UTF-16 units.
 
     They do where more of them fit into the text like that, or where more cover their words, or
@@ -31,21 +31,21 @@ def in_characters(text: str, spans: Sequence[Span]) -> list[Span]:
     if _is_basic(text):
         return list(spans)
     index = _index_by_unit(text)
-    converted = [_converted(index, each) for each in spans]
-    as_units = [each or Span(-1, -1) for each in converted]
+    converted = [_convert_span(index, each) for each in spans]
+    as_units = [each or LabelSpan(-1, -1) for each in converted]
     if _likelihood(text, as_units) <= _likelihood(text, spans):
         return list(spans)
     return [each or given for each, given in zip(converted, spans, strict=True)]
 
 
-def _converted(index: list[int | None], span: Span) -> Span | None:
+def _convert_span(index: list[int | None], span: LabelSpan) -> LabelSpan | None:
     if not 0 <= span.start <= span.end < len(index):
         return None
     start, end = index[span.start], index[span.end]
     return None if start is None or end is None else span._replace(start=start, end=end)
 
 
-def fits(text: str, start: int, end: int) -> bool:
+def is_within(text: str, start: int, end: int) -> bool:
     """Return whether a place lies inside of a text."""
     return 0 <= start <= end <= len(text)
 
@@ -59,12 +59,12 @@ def place_of(text: str, quoted: str, start: int | None, end: int | None) -> tupl
     """
     forms = dict.fromkeys((quoted, quoted.replace("\\n", "\n")))
     if start is not None:
-        given = Span(start, start + len(quoted) if end is None else end)
-        units = None if _is_basic(text) else _converted(_index_by_unit(text), given)
+        given = LabelSpan(start, start + len(quoted) if end is None else end)
+        units = None if _is_basic(text) else _convert_span(_index_by_unit(text), given)
         for span in (given, units):
             if (
                 span is not None
-                and fits(text, span.start, span.end)
+                and is_within(text, span.start, span.end)
                 and text[span.start : span.end] in forms
             ):
                 return span.start, span.end
@@ -89,19 +89,19 @@ def _index_by_unit(text: str) -> list[int | None]:
     return [*index, len(text)]
 
 
-def _likelihood(text: str, spans: Sequence[Span]) -> tuple[int, int, int]:
+def _likelihood(text: str, spans: Sequence[LabelSpan]) -> tuple[int, int, int]:
     """Return how many spans lie inside of the text, how many of these cover their words, how many
     whole words.
     """
-    inside = [each for each in spans if fits(text, each.start, each.end)]
-    rules: tuple[Callable[[Span], bool], ...] = (
+    inside = [each for each in spans if is_within(text, each.start, each.end)]
+    rules: tuple[Callable[[LabelSpan], bool], ...] = (
         lambda each: any(word and word in text[each.start : each.end] for word in each.words),
         lambda each: _covers_whole_words(text, each),
     )
     return len(inside), *(sum(map(rule, inside)) for rule in rules)  # type: ignore[return-value]
 
 
-def _covers_whole_words(text: str, span: Span) -> bool:
+def _covers_whole_words(text: str, span: LabelSpan) -> bool:
     covered = text[span.start : span.end]
     if not covered or covered != covered.strip():
         return False

@@ -20,14 +20,14 @@ from masis.datasets.paths import path_error
 from masis.errors import InputError
 from masis.schema.base import Record
 from masis.schema.case import ClaimVerdict
-from masis.schema.columns import Column, evidence_columns, likely_columns, text_key
+from masis.schema.columns import SourceColumn, evidence_columns, likely_columns, text_key
 from masis.schema.reading import CHUNK_FIELDS, SPLIT, FieldMap
 
 OWN_FORMAT = "cases"
 """The name of the workbench's own format: rows with query, answer and evidence."""
 
 
-def _checked(paths: tuple[str, ...]) -> tuple[str, ...]:
+def _check_paths(paths: tuple[str, ...]) -> tuple[str, ...]:
     for path in paths:
         if (wrong := path_error(path)) is not None:
             raise PydanticCustomError("path", "{wrong}", {"wrong": wrong})
@@ -37,7 +37,7 @@ def _checked(paths: tuple[str, ...]) -> tuple[str, ...]:
 Paths = Annotated[
     tuple[str, ...],
     BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-    AfterValidator(_checked),
+    AfterValidator(_check_paths),
 ]
 """One path, or several of which the first that gives something counts."""
 
@@ -72,7 +72,7 @@ class Join(Record):
     name: str
 
 
-class Group(Record):
+class RowGroup(Record):
     """Rows that belong to one case: those alike in ``by``, as a list under ``name``."""
 
     by: Paths
@@ -97,7 +97,7 @@ class Profile(Record):
     required: Paths = ()
     absent: Paths = ()
     rows: Paths = ()
-    group: Group | None = None
+    group: RowGroup | None = None
     join: Join | None = None
     id: Paths = ()
     query: Paths = ()
@@ -247,7 +247,7 @@ def columns_key(row: Mapping[str, Any]) -> str:
     ).hexdigest()[:16]
 
 
-def likely_choice(columns: Iterable[Column]) -> ColumnChoice:
+def likely_choice(columns: Iterable[SourceColumn]) -> ColumnChoice:
     """Return which column probably holds what, by the names that other tools use, then by what the
     columns hold.
     """
@@ -276,7 +276,7 @@ def profile_text(profile: Profile) -> str:
     return "\n".join([*lines, *(["", "[chunk]", *inside] if inside else [])]) + "\n"
 
 
-def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice:
+def still_there(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> ColumnChoice:
     """Return a choice without the columns that a row does not offer."""
     known = {column.shown: column for column in columns}
     kept = tuple(name for name in choice.evidence if name in known)
@@ -286,7 +286,7 @@ def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice
     return choice.model_copy(update={**gone, "evidence": kept})
 
 
-def profile_of(choice: ColumnChoice, columns: Iterable[Column]) -> Profile:
+def profile_of(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> Profile:
     """Return the profile that reads rows as chosen. Names that no column has are left out."""
     known = {column.shown: column.path for column in columns}
     paths = {name: getattr(choice, name) for name in _ONE_COLUMN}

@@ -14,10 +14,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from masis.datasets.mapping.profile import OWN_FORMAT, Group, Join, Profile, builtin
+from masis.datasets.mapping.profile import OWN_FORMAT, Join, Profile, RowGroup, builtin
 from masis.datasets.mapping.row import SHOWN, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
-from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows, row_of
+from masis.datasets.rows import MOST_DOCUMENT_BYTES, DataRow, read_rows, row_of
 from masis.errors import InputError
 from masis.schema.columns import columns_of, likely_columns
 from masis.schema.explain import name_elsewhere
@@ -25,13 +25,13 @@ from masis.schema.literals import parse_value
 from masis.schema.reading import (
     SPLIT,
     FieldMap,
+    apply_field_map,
     checked_names,
     columns_in,
     is_empty,
-    mapped,
     value_of,
 )
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 MOST_GROUPED_ROWS = 200_000
 """Rows (spans) held while they are grouped."""
@@ -80,7 +80,7 @@ def read_any(
     count = 0
     try:
         given = builtin()[profile] if isinstance(profile, str) else profile
-        rows, chosen = _opened(source, given, names, called, sheet)
+        rows, chosen = _open_source(source, given, names, called, sheet)
         own = chosen != builtin().get(chosen.name)
         unused = {
             field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)
@@ -91,8 +91,12 @@ def read_any(
                 hint = "Correct what is named above; nothing more was read."
                 raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", hint=hint)
             if isinstance(row.value, dict):
-                unmatched -= {key for key in unmatched if _matches(row.value, key, names, chosen)}
-                unused -= {field for field in unused if _gives(row.value, getattr(chosen, field))}
+                unmatched -= {
+                    key for key in unmatched if _matches_profile(row.value, key, names, chosen)
+                }
+                unused -= {
+                    field for field in unused if _has_value(row.value, getattr(chosen, field))
+                }
             read = read_row(row, chosen, names)
             if (case := read.case) is not None:
                 # Of the row and not of its case, which takes four times as long.
@@ -105,9 +109,7 @@ def read_any(
                 if first != place and content == digest:
                     continue
                 if first != place and chosen.is_own:
-                    problem = (
-                        f"is {shortened(case.id, 80)!r}, as in line {first}, with other content"
-                    )
+                    problem = f"is {shorten(case.id, 80)!r}, as in line {first}, with other content"
                     hint = "Give each case an id of its own, or remove one of the two."
                     read = read._replace(
                         case=None, problems=(InputError(problem, hint=hint, field="id"),)
@@ -116,7 +118,7 @@ def read_any(
                 elif first != place:
                     own_id = f"{case.id[:480]}#{case.digest()[:12]}"
                     read = read._replace(case=case.model_copy(update={"id": own_id}))
-            yield read.placed(f"{called}/{row.member}" if row.member else called)
+            yield read.with_place(f"{called}/{row.member}" if row.member else called)
     except InputError as error:
         raise error.at(file=called) from error
     except OSError as error:
@@ -138,14 +140,14 @@ def read_any(
         )
 
 
-def _gives(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
+def _has_value(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
     try:
         return value_at(row, paths) is not None
     except InputError:  # named with the row
         return True
 
 
-def _matches(row: dict[str, Any], key: str, names: FieldMap, profile: Profile) -> bool:
+def _matches_profile(row: dict[str, Any], key: str, names: FieldMap, profile: Profile) -> bool:
     if any(value_of(row, part) is not None for part in columns_in(row, key)):
         return True
     if not any(name.startswith("evidence.") and held == key for name, held in names.items()):
@@ -182,31 +184,33 @@ def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
     its names.
     """
     try:
-        renamed = mapped(row, names) if names else row
+        renamed = apply_field_map(row, names) if names else row
     except InputError:  # named with its line when the row is read
         return []
     if isinstance(renamed.get("query"), str) and "evidence" in renamed:
         return [builtin()[OWN_FORMAT]]
     return [
-        profile for profile in builtin().values() if profile.required and _fits(profile, renamed)
+        profile
+        for profile in builtin().values()
+        if profile.required and _fits_profile(profile, renamed)
     ]
 
 
-def _fits(profile: Profile, row: Any) -> bool:
+def _fits_profile(profile: Profile, row: Any) -> bool:
     try:
         found = [value_at(row, (path,)) for path in profile.required]
-        return all(value is not None and value is not False for value in found) and not _gives(
+        return all(value is not None and value is not False for value in found) and not _has_value(
             row, profile.absent
         )
     except InputError:
         return False
 
 
-def _looked_at(rows: Iterator[Row], names: FieldMap) -> tuple[list[Row], list[Profile]]:
+def _looked_at(rows: Iterator[DataRow], names: FieldMap) -> tuple[list[DataRow], list[Profile]]:
     """Return the first rows up to one that fits formats, and these: one that can't be read says
     nothing of them.
     """
-    before = list[Row]()
+    before = list[DataRow]()
     for row in islice(rows, _TRIED):
         before.append(row)
         if isinstance(row.value, dict) and (fits := _formats_of_row(row.value, names)):
@@ -237,12 +241,14 @@ def formats_of(source: Source, *, name: str | None = None, sheet: str | None = N
     return Fitting((), values[0])
 
 
-def _opened(
+def _open_source(
     source: Source, profile: Profile | None, names: FieldMap, name: str, sheet: str | None
-) -> tuple[Iterator[Row], Profile]:
+) -> tuple[Iterator[DataRow], Profile]:
     """Return the rows of a source, and the profile to read them by."""
     if profile is not None:
-        return _prepared(source_rows(source, profile.rows, name, sheet), source, profile), profile
+        return _prepare_rows(
+            source_rows(source, profile.rows, name, sheet), source, profile
+        ), profile
     rows = source_rows(source, (), name, sheet)
     before, fits = _looked_at(rows, names)
     if len(fits) > 1:
@@ -250,12 +256,12 @@ def _opened(
         raise InputError(f"fits {every}", hint=f"Say which: --as {fits[0].name}, for example.")
     chosen = fits[0] if fits else builtin()[OWN_FORMAT]
     again = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
-    return _prepared(again, source, chosen), chosen
+    return _prepare_rows(again, source, chosen), chosen
 
 
 def source_rows(
     source: Source, at: tuple[str, ...] = (), name: str | None = None, sheet: str | None = None
-) -> Iterator[Row]:
+) -> Iterator[DataRow]:
     """Yield the rows of a source as they are, before any is taken for a case; ``at`` leads to a
     list of them.
     """
@@ -275,19 +281,19 @@ def source_rows(
 # rows taken apart, joined and grouped
 
 
-def _prepared(rows: Iterator[Row], source: Source, profile: Profile) -> Iterator[Row]:
+def _prepare_rows(rows: Iterator[DataRow], source: Source, profile: Profile) -> Iterator[DataRow]:
     if profile.is_own:
-        rows = (each for row in rows for each in _answers(row))
+        rows = (each for row in rows for each in _rows_per_answer(row))
     if profile.join is not None:
         if not isinstance(source, Path):
             raise InputError(
                 f"needs {profile.join.file} beside it", hint="Name the file, not a stream."
             )
-        rows = _joined(rows, source, profile.join)
-    return rows if profile.group is None else _grouped(rows, profile.group)
+        rows = _join_rows(rows, source, profile.join)
+    return rows if profile.group is None else _group_rows(rows, profile.group)
 
 
-def _answers(row: Row) -> Iterator[Row]:
+def _rows_per_answer(row: DataRow) -> Iterator[DataRow]:
     """Yield a row; where it holds several answers one for each, whose id ends in its number."""
     value: dict[str, Any] = row.value if isinstance(row.value, dict) else {}
     key = next((key for key in _SEVERAL if isinstance(value.get(key), list)), None)
@@ -305,7 +311,7 @@ def _answers(row: Row) -> Iterator[Row]:
         yield row._replace(value={**rest, **own, **more, "answer": answer})
 
 
-def _joined(rows: Iterator[Row], path: Path, join: Join) -> Iterator[Row]:
+def _join_rows(rows: Iterator[DataRow], path: Path, join: Join) -> Iterator[DataRow]:
     others: dict[str, dict[str, Any]] | None = None
     for row in rows:
         if isinstance(row.value, InputError):
@@ -342,8 +348,8 @@ def _by_key(path: Path, join: Join, *, packed: bool) -> dict[str, dict[str, Any]
     }
 
 
-def _grouped(rows: Iterator[Row], group: Group) -> Iterator[Row]:
-    groups: dict[str, tuple[Row, list[dict[str, Any]]]] = {}
+def _group_rows(rows: Iterator[DataRow], group: RowGroup) -> Iterator[DataRow]:
+    groups: dict[str, tuple[DataRow, list[dict[str, Any]]]] = {}
     count = end = 0
     for row in rows:
         end = row.end

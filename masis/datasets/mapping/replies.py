@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping.offsets import Span, in_characters
+from masis.datasets.mapping.offsets import LabelSpan, in_characters
 from masis.datasets.mapping.profile import Converter
 from masis.datasets.paths import text_of, value_at
 from masis.schema.answers import is_thought, thought_of, thoughts_in
 from masis.schema.literals import parse_value
 
 
-class Reply(NamedTuple):
+class ReadReply(NamedTuple):
     """What a reply holds, ready for a case."""
 
     answer: str
@@ -31,7 +31,7 @@ class Reply(NamedTuple):
     """What the model thought before it answered."""
 
 
-def read_reply(kind: Converter, reply: Any, row: Any) -> Reply | None:
+def read_reply(kind: Converter, reply: Any, row: Any) -> ReadReply | None:
     """Return what a reply of this kind holds; None where it is of another shape."""
     if not isinstance(reply, dict):
         return None
@@ -66,35 +66,35 @@ class _Sources:
         place = {"start": start, "end": end, "evidence_id": evidence_id}
         self._citations.append({**place, **kept, "provider": self._provider})
 
-    def reply(self, answer: str, thoughts: Iterable[str] = ()) -> Reply:
+    def reply(self, answer: str, thoughts: Iterable[str] = ()) -> ReadReply:
         reasoning = "\n\n".join(filter(None, thoughts))
-        return Reply(
+        return ReadReply(
             answer, list(self.by_id.values()), self._citations, self._quoted_only, reasoning
         )
 
 
-def _items(value: Any) -> Iterator[dict[str, Any]]:
+def _dict_items(value: Any) -> Iterator[dict[str, Any]]:
     return (
         (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
     )
 
 
-def _at(value: Any, *paths: str) -> Any:
+def _value_at_paths(value: Any, *paths: str) -> Any:
     return value_at(value, paths)
 
 
-def _words(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _whole(value: Any) -> int | None:
+def _whole_number(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 # Anthropic: char, page, content-block, search-result and web-search-result locations
 
 
-def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     if not isinstance(reply.get("content"), list):
         return None
     sources = _Sources("anthropic")
@@ -104,14 +104,14 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     if reply.get("stop_reason") == "refusal":
         return sources.reply("")
     answer = ""
-    for block in _items(reply.get("content")):
+    for block in _dict_items(reply.get("content")):
         if block.get("type") != "text":
             continue
-        text = _words(block.get("text"))
-        for given in _items(block.get("citations")):
+        text = _text_or_empty(block.get("text"))
+        for given in _dict_items(block.get("citations")):
             document, result = (
-                _whole(given.get("document_index")),
-                _whole(given.get("search_result_index")),
+                _whole_number(given.get("document_index")),
+                _whole_number(given.get("search_result_index")),
             )
             if document is not None:
                 id_ = sources.add(f"doc_{document}", source=given.get("document_title"))
@@ -119,10 +119,12 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
                 id_ = sources.add(f"result_{result}", source=given.get("source"))
             else:
                 address = (
-                    _words(given.get("url")) or _words(given.get("source")) or "unnamed source"
+                    _text_or_empty(given.get("url"))
+                    or _text_or_empty(given.get("source"))
+                    or "unnamed source"
                 )
                 id_ = sources.add(address, source=address)
-            quote = _words(given.get("cited_text"))
+            quote = _text_or_empty(given.get("cited_text"))
             if quote and id_ not in known:
                 sources.quote(id_, quote)
             chars = given.get("type") == "char_location" and id_ in known
@@ -131,10 +133,10 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
                 len(answer) + len(text),
                 id_,
                 quote=quote,
-                evidence_start=_whole(given.get("start_char_index")) if chars else None,
-                evidence_end=_whole(given.get("end_char_index")) if chars else None,
+                evidence_start=_whole_number(given.get("start_char_index")) if chars else None,
+                evidence_end=_whole_number(given.get("end_char_index")) if chars else None,
                 location=given.get("type"),
-                page=_whole(given.get("start_page_number")),
+                page=_whole_number(given.get("start_page_number")),
             )
         answer += text
     return sources.reply(answer, [thoughts_in(reply)])
@@ -142,17 +144,17 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
 
 def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None:
     documents, results = list[tuple[str, Any]](), list[tuple[str, Any]]()
-    for message in _items(request.get("messages")):
-        parts = list(_items(message.get("content")))
+    for message in _dict_items(request.get("messages")):
+        parts = list(_dict_items(message.get("content")))
         for part in parts:
-            parts += _items(part.get("content")) if part.get("type") == "tool_result" else ()
+            parts += _dict_items(part.get("content")) if part.get("type") == "tool_result" else ()
         for part in parts:
             if part.get("type") == "document":
-                plain = _at(part, "source.type") == "text"
+                plain = _value_at_paths(part, "source.type") == "text"
                 text = (
-                    _words(_at(part, "source.data"))
+                    _text_or_empty(_value_at_paths(part, "source.data"))
                     if plain
-                    else text_of(_at(part, "source.content"))
+                    else text_of(_value_at_paths(part, "source.content"))
                 )
                 documents.append((text or "", part.get("title")))
             elif part.get("type") == "search_result":
@@ -165,34 +167,34 @@ def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None
 # OpenAI: Responses and Chat Completions
 
 
-def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     if not isinstance(reply.get("output"), list):
         return None
     answer, sources, thoughts = "", _Sources("openai"), list[str]()
-    for item in _items(reply["output"]):
+    for item in _dict_items(reply["output"]):
         if item.get("type") == "file_search_call":
-            for number, result in enumerate(_items(item.get("results")), 1):
-                file_id = _words(result.get("file_id")) or f"result_{number}"
+            for number, result in enumerate(_dict_items(item.get("results")), 1):
+                file_id = _text_or_empty(result.get("file_id")) or f"result_{number}"
                 name = file_id if file_id not in sources.by_id else f"{file_id}#{number}"
-                sources.add(name, _words(result.get("text")), result.get("filename"))
+                sources.add(name, _text_or_empty(result.get("text")), result.get("filename"))
         if is_thought(item):
             thoughts.append(thought_of(item))
-        for part in _items(item.get("content")) if item.get("type") == "message" else ():
-            text = _words(part.get("text"))
-            _add_annotations(list(_items(part.get("annotations"))), text, len(answer), sources)
+        for part in _dict_items(item.get("content")) if item.get("type") == "message" else ():
+            text = _text_or_empty(part.get("text"))
+            _add_annotations(list(_dict_items(part.get("annotations"))), text, len(answer), sources)
             answer += text
     return sources.reply(answer, thoughts)
 
 
-def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
-    choice = next(_items(reply.get("choices")), None)
-    message = _at(choice, "message")
+def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+    choice = next(_dict_items(reply.get("choices")), None)
+    message = _value_at_paths(choice, "message")
     if not isinstance(message, dict):
         return None
     answer, sources = text_of(message.get("content")) or "", _Sources("openai")
     notes = [
         {**note, **note["url_citation"]} if isinstance(note.get("url_citation"), dict) else note
-        for note in _items(message.get("annotations"))
+        for note in _dict_items(message.get("annotations"))
     ]
     _add_annotations(notes, answer, 0, sources)
     return sources.reply(answer, [thoughts_in(message)])
@@ -205,10 +207,12 @@ def _add_annotations(
     UTF-16 units in it.
     """
     spans = {
-        number: Span(start, end, (_words(note.get("url")), _words(note.get("title"))))
+        number: LabelSpan(
+            start, end, (_text_or_empty(note.get("url")), _text_or_empty(note.get("title")))
+        )
         for number, note in enumerate(notes)
-        if (start := _whole(note.get("start_index"))) is not None
-        and (end := _whole(note.get("end_index"))) is not None
+        if (start := _whole_number(note.get("start_index"))) is not None
+        and (end := _whole_number(note.get("end_index"))) is not None
     }
     placed = dict(zip(spans, in_characters(text, list(spans.values())), strict=True))
     for number, note in enumerate(notes):
@@ -220,18 +224,18 @@ def _add_annotations(
 def _add_annotation(note: dict[str, Any], offset: int, length: int, sources: _Sources) -> None:
     kind = note.get("type")
     if kind == "url_citation":
-        address = _words(note.get("url")) or "unnamed source"
-        start, end = _whole(note.get("start_index")), _whole(note.get("end_index"))
+        address = _text_or_empty(note.get("url")) or "unnamed source"
+        start, end = _whole_number(note.get("start_index")), _whole_number(note.get("end_index"))
         sources.add(address, source=address)
         if start is not None and end is not None:
             sources.cite(offset + start, offset + end, address, title=note.get("title"))
     elif kind in ("file_citation", "container_file_citation", "file_path"):
-        file_id = _words(note.get("file_id")) or "unnamed file"
+        file_id = _text_or_empty(note.get("file_id")) or "unnamed file"
         sources.add(file_id, source=note.get("filename"))
-        index = _whole(note.get("index"))
-        start = index if index is not None else _whole(note.get("start_index"))
+        index = _whole_number(note.get("index"))
+        start = index if index is not None else _whole_number(note.get("start_index"))
         if start is not None:
-            end = _whole(note.get("end_index"))
+            end = _whole_number(note.get("end_index"))
             place = offset + min(start, length)
             sources.cite(
                 place, place if end is None else offset + end, file_id, quote=note.get("quote")
@@ -241,77 +245,95 @@ def _add_annotation(note: dict[str, Any], offset: int, length: int, sources: _So
 # Gemini: grounding supports, whose offsets count bytes of UTF-8
 
 
-def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
-    candidate = next(_items(reply.get("candidates")), None)
+def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+    candidate = next(_dict_items(reply.get("candidates")), None)
     if candidate is None:
         return None
-    held_parts = list(_items(_at(candidate, "content.parts")))
+    held_parts = list(_dict_items(_value_at_paths(candidate, "content.parts")))
     # Supports count the parts that came, thoughts among them; of the answer these take up nothing.
-    parts = ["" if is_thought(part) else _words(part.get("text")) for part in held_parts]
+    parts = ["" if is_thought(part) else _text_or_empty(part.get("text")) for part in held_parts]
     answer = "".join(parts)
     grounding, sources, ids = (
-        _at(candidate, "groundingMetadata", "grounding_metadata"),
+        _value_at_paths(candidate, "groundingMetadata", "grounding_metadata"),
         _Sources("gemini"),
         list[str](),
     )
     for number, chunk in enumerate(
-        _items(_at(grounding, "groundingChunks", "grounding_chunks")), 1
+        _dict_items(_value_at_paths(grounding, "groundingChunks", "grounding_chunks")), 1
     ):
-        held = _at(chunk, "retrievedContext", "retrieved_context", "web")
-        ids.append(sources.add(f"{number}", _words(_at(held, "text")), _at(held, "uri", "title")))
-    for support in _items(_at(grounding, "groundingSupports", "grounding_supports")):
+        held = _value_at_paths(chunk, "retrievedContext", "retrieved_context", "web")
+        ids.append(
+            sources.add(
+                f"{number}",
+                _text_or_empty(_value_at_paths(held, "text")),
+                _value_at_paths(held, "uri", "title"),
+            )
+        )
+    for support in _dict_items(
+        _value_at_paths(grounding, "groundingSupports", "grounding_supports")
+    ):
         segment = support.get("segment")
-        part = _whole(_at(segment, "partIndex", "part_index")) or 0
+        part = _whole_number(_value_at_paths(segment, "partIndex", "part_index")) or 0
         if not isinstance(segment, dict) or not 0 <= part < len(parts):
             continue
         offset, content = sum(map(len, parts[:part])), parts[part].encode()
-        start = _whole(_at(segment, "startIndex", "start_index")) or 0
-        end = _whole(_at(segment, "endIndex", "end_index")) or len(content)
+        start = _whole_number(_value_at_paths(segment, "startIndex", "start_index")) or 0
+        end = _whole_number(_value_at_paths(segment, "endIndex", "end_index")) or len(content)
         first, last = (
             offset + len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end)
         )
-        words = _words(segment.get("text"))
+        words = _text_or_empty(segment.get("text"))
         # counted over the thoughts
         if words and answer[first:last] != words and answer.count(words) == 1:
             first = answer.index(words)
             last = first + len(words)
         elif is_thought(held_parts[part]):
             continue
-        for index in _at(support, "groundingChunkIndices", "grounding_chunk_indices") or ():
+        for index in (
+            _value_at_paths(support, "groundingChunkIndices", "grounding_chunk_indices") or ()
+        ):
             if isinstance(index, int) and 0 <= index < len(ids):
                 sources.cite(first, last, ids[index])
-    return sources.reply(answer, [thoughts_in(_at(candidate, "content"))])
+    return sources.reply(answer, [thoughts_in(_value_at_paths(candidate, "content"))])
 
 
 # Cohere: v2 messages with sources, v1 replies with document ids
 
 
-def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
+def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
     body = reply["message"] if isinstance(reply.get("message"), dict) else reply
     answer = text_of(body.get("content")) if "content" in body else body.get("text")
     if not isinstance(answer, str):
         return None
     sources = _Sources("cohere")
-    for number, document in enumerate(_items(reply.get("documents") or request.get("documents"))):
+    for number, document in enumerate(
+        _dict_items(reply.get("documents") or request.get("documents"))
+    ):
         held = parse_value(document.get("data", document))
         sources.add(
-            _words(document.get("id")) or f"doc_{number}", _cohere_text(held), _at(held, "title")
+            _text_or_empty(document.get("id")) or f"doc_{number}",
+            _cohere_text(held),
+            _value_at_paths(held, "title"),
         )
-    citations = list(_items(body.get("citations")))
+    citations = list(_dict_items(body.get("citations")))
     spans = {
-        number: Span(start, end, (_words(given.get("text")),))
+        number: LabelSpan(start, end, (_text_or_empty(given.get("text")),))
         for number, given in enumerate(citations)
-        if (start := _whole(given.get("start"))) is not None
-        and (end := _whole(given.get("end"))) is not None
+        if (start := _whole_number(given.get("start"))) is not None
+        and (end := _whole_number(given.get("end"))) is not None
     }
     placed = dict(zip(spans, in_characters(answer, list(spans.values())), strict=True))
     for number, given in enumerate(citations):
         span = placed.get(number)
         ids = [id_ for id_ in given.get("document_ids") or () if isinstance(id_, str)]
-        for source in _items(given.get("sources")):
-            id_ = _words(_at(source, "document.id")) or _words(source.get("id")) or "unnamed source"
+        for source in _dict_items(given.get("sources")):
+            id_ = (
+                _text_or_empty(_value_at_paths(source, "document.id"))
+                or _text_or_empty(source.get("id"))
+                or "unnamed source"
+            )
             held = source.get("document", source.get("tool_output"))
-            ids.append(sources.add(id_, _cohere_text(held), _at(held, "title")))
+            ids.append(sources.add(id_, _cohere_text(held), _value_at_paths(held, "title")))
         if span is not None:
             for id_ in ids:
                 sources.cite(span.start, span.end, id_)
@@ -319,27 +341,38 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
 
 
 def _cohere_text(held: Any) -> str:
-    return _words(held) or text_of(_at(held, "text", "snippet", "content", "data")) or ""
+    return (
+        _text_or_empty(held)
+        or text_of(_value_at_paths(held, "text", "snippet", "content", "data"))
+        or ""
+    )
 
 
 # Amazon Bedrock: RetrieveAndGenerate
 
 
-def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
-    answer = _at(reply, "output.text")
+def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | None:
+    answer = _value_at_paths(reply, "output.text")
     if not isinstance(answer, str):
         return None
     sources, by_text = _Sources("bedrock"), dict[str, str]()
-    for given in _items(reply.get("citations")):
-        part = _at(given, "generatedResponsePart.textResponsePart")
-        text, start = _words(_at(part, "text")), _whole(_at(part, "span.start"))
+    for given in _dict_items(reply.get("citations")):
+        part = _value_at_paths(given, "generatedResponsePart.textResponsePart")
+        text, start = (
+            _text_or_empty(_value_at_paths(part, "text")),
+            _whole_number(_value_at_paths(part, "span.start")),
+        )
         if start is None or not answer.startswith(text, start):
             start = max(answer.find(text), 0)
-        for reference in _items(given.get("retrievedReferences")):
-            held = _words(_at(reference, "content.text"))
+        for reference in _dict_items(given.get("retrievedReferences")):
+            held = _text_or_empty(_value_at_paths(reference, "content.text"))
             id_ = by_text.setdefault(held, f"{len(by_text) + 1}")
             sources.add(
-                id_, held, _at(reference, "location.*.[uri, url][] | [?type(@) == 'string'] | [0]")
+                id_,
+                held,
+                _value_at_paths(
+                    reference, "location.*.[uri, url][] | [?type(@) == 'string'] | [0]"
+                ),
             )
             sources.cite(start, start + len(text), id_)
     return sources.reply(answer)

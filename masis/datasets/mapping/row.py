@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping.offsets import Span, fits, in_characters, place_of
+from masis.datasets.mapping.offsets import LabelSpan, in_characters, is_within, place_of
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.replies import read_reply
 from masis.datasets.paths import text_of, value_at
-from masis.datasets.rows import Row
+from masis.datasets.rows import DataRow
 from masis.errors import InputError
 from masis.schema.answers import cut_off_in, no_answer_in
 from masis.schema.case import Case, case_of
@@ -23,13 +23,13 @@ from masis.schema.reading import (
     FIELDS,
     SPLIT,
     FieldMap,
+    apply_field_map,
     content_id,
     evidence_in,
     id_text,
-    mapped,
     refuse_unread,
 )
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 PRUNED_LEAST = 12
 """Characters of a text that is left out of ``metadata.source_row`` since the case holds it
@@ -58,7 +58,7 @@ class MappedRow(NamedTuple):
     problems: tuple[InputError, ...] = ()
     notes: tuple[InputError, ...] = ()
 
-    def placed(self, file: str) -> MappedRow:
+    def with_place(self, file: str) -> MappedRow:
         """Return the same with file and line in each problem and note."""
         if not self.problems and not self.notes:
             return self
@@ -68,7 +68,7 @@ class MappedRow(NamedTuple):
         return self._replace(problems=problems, notes=notes)
 
 
-def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
+def read_row(row: DataRow, profile: Profile, names: FieldMap) -> MappedRow:
     """Return the case that a row holds, or what is wrong with it."""
     notes: list[InputError] = []
     try:
@@ -76,9 +76,9 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
             raise row.value
         value = row.value
         if profile.is_own and row.table:
-            value = _cells(value, names)
+            value = _cell_values(value, names)
         elif not profile.is_own and names:
-            value = mapped(
+            value = apply_field_map(
                 value, {key: held for key, held in names.items() if held or key == SPLIT}
             )
         # our own format is most often read: JMESPath takes longer to return a row as it is than to
@@ -87,9 +87,9 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
             value if profile.is_own else value_at(value, profile.whole) if profile.whole else None
         )
         if isinstance(whole, dict):
-            case = _whole(whole, names if profile.is_own else {})
+            case = _own_case(whole, names if profile.is_own else {})
         else:
-            reading = _Reading(value, profile, names)
+            reading = _RowReader(value, profile, names)
             data = reading.case()
             if reading.problems:
                 return MappedRow(row.number, row.end, None, tuple(reading.problems))
@@ -112,7 +112,7 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
         hint = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
         notes.append(InputError(problem, hint=hint, field="messages"))
     if cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence)):
-        first = shortened(case.evidence[0].id, 40)
+        first = shorten(case.evidence[0].id, 40)
         problem = (
             f"names no chunk by its id, such as {first!r}, and its numbers fit the chunks' places"
         )
@@ -146,7 +146,7 @@ def _refuse_errors_of_cells(case: Case) -> None:
             )
 
 
-def _whole(value: dict[str, Any], names: FieldMap) -> Case:
+def _own_case(value: dict[str, Any], names: FieldMap) -> Case:
     """Return a row that is a case as the workbench writes it. Raises InputError."""
     try:
         return case_of(value, "", names)
@@ -158,13 +158,13 @@ def _whole(value: dict[str, Any], names: FieldMap) -> Case:
         ):
             raise
         hint = (
-            f"{error.hint} The row holds {_keys(value)}: masis import FILE --suggest proposes what"
+            f"{error.hint} The row holds {_key_list(value)}: masis import FILE --suggest proposes what"
             " they are."
         )
         raise InputError(error.problem, hint=hint, field=error.field) from error
 
 
-def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
+def _cell_values(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
     """Return the cells of a table as values: empty ones are absent, and one chunk of evidence is a
     list.
     """
@@ -179,11 +179,11 @@ def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
     return read
 
 
-def _keys(value: dict[str, Any]) -> str:
-    return ", ".join(repr(shortened(str(key), 40)) for key in list(value)[:8]) or "nothing"
+def _key_list(value: dict[str, Any]) -> str:
+    return ", ".join(repr(shorten(str(key), 40)) for key in list(value)[:8]) or "nothing"
 
 
-class _Reading:
+class _RowReader:
     """One row as it is read: each method fills one part of the case, and notes what is
     in its way.
     """
@@ -276,10 +276,10 @@ class _Reading:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
         if value is not None:
-            inside = f" of {_keys(value)}" if isinstance(value, dict) else ""
+            inside = f" of {_key_list(value)}" if isinstance(value, dict) else ""
             self._wrong(f"is {kind_of(value)}{inside}, must be text", field)
         elif required:
-            self._wrong(f"is missing (the row holds {_keys(self._row)})", field)
+            self._wrong(f"is missing (the row holds {_key_list(self._row)})", field)
         return None
 
     def _answer(self, metadata: dict[str, Any]) -> tuple[Any, Any, list[dict[str, Any]]]:
@@ -299,7 +299,7 @@ class _Reading:
             self._wrong(f"holds no reply of {profile.converter}", "reply", "Check the profile.")
             return answer, evidence, []
         # holds the texts of sources that the reply knows by address only
-        beside = _items(evidence) if evidence else []
+        beside = _evidence_items(evidence) if evidence else []
         texts = {
             str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)
         }
@@ -326,7 +326,7 @@ class _Reading:
         """Return the citations whose places lie in the answer; note the others, and keep them in
         the metadata.
         """
-        outside = [each for each in citations if not fits(answer, each["start"], each["end"])]
+        outside = [each for each in citations if not is_within(answer, each["start"], each["end"])]
         if outside:
             metadata["citations_outside_answer"] = outside
             first = outside[0]
@@ -339,7 +339,7 @@ class _Reading:
                     field="citations",
                 )
             )
-        return [each for each in citations if fits(answer, each["start"], each["end"])]
+        return [each for each in citations if is_within(answer, each["start"], each["end"])]
 
     def _citations(self, answer: Any) -> list[dict[str, Any]]:
         found = list[dict[str, Any]]()
@@ -356,7 +356,7 @@ class _Reading:
                 self._wrong("needs whole numbers for start and end", f"citations[{number}]")
             else:
                 found.append(given | {"evidence_id": str(id_text(given["evidence_id"]))})
-        spans = [Span(each["start"], each["end"]) for each in found]
+        spans = [LabelSpan(each["start"], each["end"]) for each in found]
         placed = in_characters(answer, spans) if isinstance(answer, str) else spans
         return [
             each | {"start": at.start, "end": at.end}
@@ -369,10 +369,12 @@ class _Reading:
                 hint = "Add what the retrieval found, or remove the row."
                 self._wrong(f"is empty: {key!r} holds nothing", "evidence", hint)
             else:
-                self._wrong(f"is missing or empty (the row holds {_keys(self._row)})", "evidence")
+                self._wrong(
+                    f"is missing or empty (the row holds {_key_list(self._row)})", "evidence"
+                )
             return []
         chunks: dict[str, dict[str, Any]] = {}
-        items = _items(evidence_in(given, answer, self._names))
+        items = _evidence_items(evidence_in(given, answer, self._names))
         beside = {
             "id": parse_value(self._at("evidence_ids")),
             "source": parse_value(self._at("evidence_sources")),
@@ -418,7 +420,7 @@ class _Reading:
         )
         source = item.get("source") if source is None else source
         if text is None and not isinstance(item.get("text"), str) and not isinstance(source, str):
-            self._wrong(f"has no text (it holds {_keys(item)})", field)
+            self._wrong(f"has no text (it holds {_key_list(item)})", field)
             return None
         unnamed = identifier is None or isinstance(identifier, dict | list)
         named = f"chunk_{number}" if unnamed else str(id_text(identifier))
@@ -457,7 +459,7 @@ class _Reading:
         return {"claims": claims} if claims else {}
 
 
-def _items(evidence: Any) -> list[Any]:
+def _evidence_items(evidence: Any) -> list[Any]:
     """Return the items of an evidence: a list, a list written as text, one text, or an object of id
     and text.
     """

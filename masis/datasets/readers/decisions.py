@@ -114,7 +114,7 @@ def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     and spans.
     """
     by_person: dict[str, dict[str, Any]] = {}
-    for person, question, value in _submitted(row["responses"]):
+    for person, question, value in _submitted_responses(row["responses"]):
         by_person.setdefault(person, {})[question] = value
     for person, values in by_person.items():
         found: dict[str, Any] = _case_of(row.get("metadata"), row)
@@ -122,7 +122,7 @@ def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         for question, value in values.items():
             if isinstance(value, list):
                 labels += [
-                    span for each in value if (span := _span(each, row["fields"])) is not None
+                    span for each in value if (span := _span_label(each, row["fields"])) is not None
                 ]
             elif isinstance(value, str):
                 _take_choice(found, question, value)
@@ -132,7 +132,7 @@ def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield found | ({"labels": labels} if labels else {}) | who
 
 
-def _submitted(responses: Any) -> Iterator[tuple[str, str, Any]]:
+def _submitted_responses(responses: Any) -> Iterator[tuple[str, str, Any]]:
     """Yield person, question and value of each response; Argilla 2 writes them by question, Argilla
     1 by person.
     """
@@ -149,7 +149,7 @@ def _submitted(responses: Any) -> Iterator[tuple[str, str, Any]]:
                     )
 
 
-def _span(given: Any, fields: dict[str, Any]) -> dict[str, Any] | None:
+def _span_label(given: Any, fields: dict[str, Any]) -> dict[str, Any] | None:
     """A span of the answer, the one field that has words at its place, by the label's offsets."""
     if (
         not isinstance(given, dict)

@@ -16,7 +16,7 @@ from typing import Any
 from xml.parsers.expat import ExpatError
 
 from masis.datasets.readers.lines import not_utf8
-from masis.datasets.readers.plain_text import Found, read_plain
+from masis.datasets.readers.plain_text import FoundChunk, read_plain
 from masis.errors import InputError, MissingExtra
 
 MOST_CHARACTERS = 2_000_000
@@ -70,13 +70,15 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
         row |= {"query": fields.pop(asked)} if asked else {}
         row |= {"metadata": fields} if fields else {}
         text = text[front.end() :]
-    notes = [{"id": label, **_chunk(body)} for label, body in _NOTE.findall(text) if body.strip()]
-    sections = _sections(_NOTE.sub("", text), titled="query" not in row)
+    notes = [
+        {"id": label, **_body_chunk(body)} for label, body in _NOTE.findall(text) if body.strip()
+    ]
+    sections = _named_sections(_NOTE.sub("", text), titled="query" not in row)
     row |= {field: body for field, body in sections.items() if body and field != "evidence"}
     _, found = read_plain(sections.get("evidence", ""))
-    chunks = [chunk for chunk in found if isinstance(chunk, Found)]
+    chunks = [chunk for chunk in found if isinstance(chunk, FoundChunk)]
     listed = [
-        {"id": chunk.id or str(number), **_chunk(chunk.text)}
+        {"id": chunk.id or str(number), **_body_chunk(chunk.text)}
         for number, chunk in enumerate(chunks, 1)
     ]
     row["evidence"] = notes or listed
@@ -93,13 +95,13 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
     return row
 
 
-def _chunk(body: str) -> dict[str, str]:
+def _body_chunk(body: str) -> dict[str, str]:
     text = re.sub(r"\n+[ \t]+", "\n", body).strip()
     address = _ADDRESS.search(text)
     return {"text": text} | ({"source": address[0].rstrip(".,;")} if address else {})
 
 
-def _sections(text: str, *, titled: bool) -> dict[str, str]:
+def _named_sections(text: str, *, titled: bool) -> dict[str, str]:
     """Return what stands under headings that say what it is; else the first heading is the
     question.
     """
@@ -147,7 +149,7 @@ def _of_word(content: bytes) -> str:
     try:
         import mammoth
     except ImportError as error:
-        raise _missing("Word documents", "mammoth") from error
+        raise _missing_package("Word documents", "mammoth") from error
     titles = "p[style-name='Title'] => h1:fresh"
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -167,7 +169,7 @@ def _of_html(html: str) -> str:
         from bs4 import BeautifulSoup
         from markdownify import MarkdownConverter
     except ImportError as error:
-        raise _missing("HTML and Word documents", "markdownify") from error
+        raise _missing_package("HTML and Word documents", "markdownify") from error
     soup = BeautifulSoup(html, "html.parser")
     for each in soup.find_all(
         ["script", "style", "nav", "header", "footer", "title", "noscript", "template"]
@@ -193,7 +195,7 @@ def _of_html(html: str) -> str:
     return "\n\n".join([str(converter.convert_soup(soup)), *definitions])
 
 
-def _missing(what: str, package: str) -> MissingExtra:
+def _missing_package(what: str, package: str) -> MissingExtra:
     return MissingExtra(
         f"{what} need the package {package}: pip install 'masis-workbench[documents]'."
     )

@@ -17,13 +17,13 @@ from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from masis.datasets.readers.lines import not_utf8, refuse_other_formats
-from masis.datasets.readers.plain_text import NAME_SHOWN, Found, read_plain
+from masis.datasets.readers.plain_text import NAME_SHOWN, FoundChunk, read_plain
 from masis.datasets.readers.strict_json import parse_object
-from masis.datasets.rows import Row, read_rows
+from masis.datasets.rows import DataRow, read_rows
 from masis.errors import InputError
 from masis.schema.case import Evidence
 from masis.schema.explain import kind_of
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 Form = Literal["blocks", "labelled", "headings", "csv", "json"]
 MOST_CHUNKS = 10_000
@@ -50,7 +50,7 @@ _CHUNK_SHAPE = (
 )
 
 
-class Pasted(NamedTuple):
+class PastedEvidence(NamedTuple):
     """The result of reading pasted text: chunks, their form, notes on assigned ids, and errors."""
 
     chunks: tuple[Evidence, ...]
@@ -76,7 +76,7 @@ def text_of(content: bytes, name: str) -> str:
         raise not_utf8(error, content.count(b"\n", 0, error.start) + 1).at(file=name) from error
 
 
-def written(chunks: Sequence[Evidence]) -> str:
+def write_pasted(chunks: Sequence[Evidence]) -> str:
     """Return a text from which ``read_pasted`` reads exactly these chunks: with labels, or as JSON
     where need be.
     """
@@ -91,7 +91,7 @@ def written(chunks: Sequence[Evidence]) -> str:
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
 
 
-def merged(chunks: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
+def merge_chunk(chunks: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
     """Return the chunks with one joined to the chunk before it, whose id and source stay. ``index``
     is from 1 on.
     """
@@ -102,7 +102,7 @@ def merged(chunks: Sequence[Evidence], index: int) -> tuple[Evidence, ...]:
     return (*chunks[: index - 1], both, *chunks[index + 1 :])
 
 
-def renamed(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence, ...]:
+def rename_chunk(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence, ...]:
     """Return the chunks with another id for one. Raises InputError where it has none, or another
     chunk has it.
     """
@@ -110,22 +110,22 @@ def renamed(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence
     if not name:
         raise InputError("has no id", hint="Type one: answers cite it.", field=f"chunk {index + 1}")
     if any(chunk.id == name for place, chunk in enumerate(chunks) if place != index):
-        problem = f"would have the id {shortened(name, NAME_SHOWN)} of another chunk"
+        problem = f"would have the id {shorten(name, NAME_SHOWN)} of another chunk"
         raise InputError(problem, hint="Choose another.", field=f"chunk {index + 1}")
     return (*chunks[:index], chunks[index].model_copy(update={"id": name}), *chunks[index + 1 :])
 
 
-def read_pasted(text: str) -> Pasted:
+def read_pasted(text: str) -> PastedEvidence:
     """Return the chunks of evidence a text holds. Never raises: what is wrong with it is in
     ``errors``.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     body = text.lstrip()
     if not body:
-        return Pasted((), None)
+        return PastedEvidence((), None)
     if error := _unstorable(text):
-        return Pasted((), None, (), (error,))
-    form, found = _read(body)
+        return PastedEvidence((), None, (), (error,))
+    form, found = _read_form(body)
     read = _with_ids(form, found, text.count("\n", 0, len(text) - len(body)))
     if form == "blocks" and len(read.chunks) == 1 and read.chunks[0].text.count("\n") > 2:
         note = "All of it is one chunk. Leave a blank line between chunks to separate them."
@@ -133,7 +133,7 @@ def read_pasted(text: str) -> Pasted:
     return read
 
 
-def _read(text: str) -> tuple[Form, Iterator[Found | InputError]]:
+def _read_form(text: str) -> tuple[Form, Iterator[FoundChunk | InputError]]:
     if text.startswith("{") or re.match(r"\[\s{0,100}[{\"]", text):
         return "json", _json(text)
     form, found = read_plain(text)
@@ -142,17 +142,19 @@ def _read(text: str) -> tuple[Form, Iterator[Found | InputError]]:
         return form, found
     delimiter = max(",;\t", key=header.count)
     names = header.split(delimiter)
-    if len(names) > 1 and "text" in map(_field, names):
+    if len(names) > 1 and "text" in map(_chunk_field, names):
         hint = "Fill in the text column, or remove the line."
         return "csv", (
-            each for row in _rows(text) for each in _of_fields(row.value, row.number, hint)
+            each
+            for row in _pasted_table_rows(text)
+            for each in _of_fields(row.value, row.number, hint)
         )
     if (
         form == "blocks"
         and len(names) > 1
         and all(_COLUMN.fullmatch(name.strip('"')) for name in names)
     ):
-        rows = [row.value for row in _rows(text)]
+        rows = [row.value for row in _pasted_table_rows(text)]
         whole = [row for row in rows if isinstance(row, dict) and len(row) == len(names)]
         if rows and len(whole) == len(rows):  # a table by its form, whatever its columns are called
             return "csv", iter([_unknown_columns(whole, delimiter)])
@@ -174,11 +176,11 @@ def _unstorable(text: str) -> InputError | None:
 # tables and JSON, read as files are
 
 
-def _rows(text: str, name: str = "pasted.csv") -> Iterator[Row]:
+def _pasted_table_rows(text: str, name: str = "pasted.csv") -> Iterator[DataRow]:
     try:
         yield from read_rows(io.BytesIO(text.encode()), name=name)
     except InputError as error:
-        yield Row(error.line or 1, 0, error)
+        yield DataRow(error.line or 1, 0, error)
 
 
 def _unknown_columns(rows: list[dict[str, Any]], delimiter: str) -> InputError:
@@ -189,17 +191,17 @@ def _unknown_columns(rows: list[dict[str, Any]], delimiter: str) -> InputError:
     longest = max(names, key=lambda name: sum(len(row[name]) for row in rows))
     proposed = delimiter.join("text" if name == longest else name for name in names)
     return InputError(
-        f"names the columns {', '.join(shortened(name, NAME_SHOWN) for name in names[:8])}; none is"
+        f"names the columns {', '.join(shorten(name, NAME_SHOWN) for name in names[:8])}; none is"
         " known as the text of a chunk",
         hint=(
             'Name the column with the text "text" (others: "id", "source"). '
-            f"If it is {shortened(longest, NAME_SHOWN)}, the first line is: {proposed[:200]}"
+            f"If it is {shorten(longest, NAME_SHOWN)}, the first line is: {proposed[:200]}"
         ),
         line=1,
     )
 
 
-def _json(text: str) -> Iterator[Found | InputError]:
+def _json(text: str) -> Iterator[FoundChunk | InputError]:
     try:  # wrapped, so that one reading has a list of texts and an object over several lines
         whole = parse_object(b'{"chunks":' + text.strip().encode() + b"}")["chunks"]
     except InputError as error:
@@ -209,7 +211,7 @@ def _json(text: str) -> Iterator[Found | InputError]:
             )
             return
         rows: Iterable[tuple[int, Any]] = (
-            (row.number, row.value) for row in _rows(text, "pasted.jsonl")
+            (row.number, row.value) for row in _pasted_table_rows(text, "pasted.jsonl")
         )
     else:
         rows = ((1, value) for value in (whole if isinstance(whole, list) else [whole]))
@@ -219,7 +221,7 @@ def _json(text: str) -> Iterator[Found | InputError]:
         )
 
 
-def _of_fields(value: Any, line: int, hint: str) -> Iterator[Found | InputError]:
+def _of_fields(value: Any, line: int, hint: str) -> Iterator[FoundChunk | InputError]:
     """Yield the chunk that an object or a row of a table is, whatever its fields are called."""
     if isinstance(value, InputError):
         yield value.at(line=line)
@@ -238,27 +240,27 @@ def _of_fields(value: Any, line: int, hint: str) -> Iterator[Found | InputError]
             and not isinstance(item, bool)
             and (text := str(item).strip())
         ):
-            cells.setdefault(_field(key), text)
+            cells.setdefault(_chunk_field(key), text)
     if "text" in cells:
-        yield Found(line, cells.get("id", ""), cells["text"], cells.get("source"))
+        yield FoundChunk(line, cells.get("id", ""), cells["text"], cells.get("source"))
         return
-    keys = ", ".join(shortened(key, NAME_SHOWN) for key in list(value)[:5]) or "nothing"
+    keys = ", ".join(shorten(key, NAME_SHOWN) for key in list(value)[:5]) or "nothing"
     yield InputError(
         f"has no text (it holds {keys})", hint=f'Name the text "text". {hint}', line=line
     )
 
 
-def _field(name: str) -> str:
+def _chunk_field(name: str) -> str:
     """Return the field of a chunk that a column or key means; "" where it is none."""
     plain = name[:60].strip().strip('"\ufeff').strip().lower().replace("-", "_").replace(" ", "_")
     return next((field for field, names in _NAMES.items() if plain in names), "")
 
 
-def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pasted:
+def _with_ids(form: Form, items: Iterable[FoundChunk | InputError], above: int) -> PastedEvidence:
     """Give numbers to chunks without an id, and refuse an id that stands twice; ``above`` lines
     stand before them.
     """
-    found, errors, notes = list[Found](), list[InputError](), list[str]()
+    found, errors, notes = list[FoundChunk](), list[InputError](), list[str]()
     for item in items:
         line = above + (item.line or 1)
         if isinstance(item, InputError):
@@ -274,7 +276,7 @@ def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pa
     taken: dict[str, int] = {}
     for chunk in found:
         if chunk.id and taken.setdefault(chunk.id, chunk.line) != chunk.line:
-            problem = f"repeats the id {shortened(chunk.id, NAME_SHOWN)} of line {taken[chunk.id]}"
+            problem = f"repeats the id {shorten(chunk.id, NAME_SHOWN)} of line {taken[chunk.id]}"
             errors.append(
                 InputError(problem, hint="Give each chunk an id of its own.", line=chunk.line)
             )
@@ -293,7 +295,7 @@ def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pa
         more = f" and {len(assigned) - 5} more" if len(assigned) > 5 else ""
         named = f"{'Chunk' if len(assigned) == 1 else 'Chunks'} {', '.join(assigned[:5])}{more}"
         notes.append(f"{named} had no id and got a number.")
-    return Pasted(
+    return PastedEvidence(
         tuple(chunks.values()),
         form,
         tuple(notes),

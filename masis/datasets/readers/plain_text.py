@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from masis.errors import InputError
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 NAME_SHOWN = 40
 """Characters of a label or a name that errors show."""
@@ -34,7 +34,7 @@ _NUMBERED_HEADING = re.compile(
 _ADDRESS = re.compile(r"<?(https?://[^\s<>]{1,2000})>?", re.IGNORECASE)
 
 
-class Found(NamedTuple):
+class FoundChunk(NamedTuple):
     """A chunk with the line at which it stands; ``id`` is "" where it has none."""
 
     line: int
@@ -45,16 +45,16 @@ class Found(NamedTuple):
 
 def read_plain(
     text: str,
-) -> tuple[Literal["blocks", "labelled", "headings"], Iterator[Found | InputError]]:
+) -> tuple[Literal["blocks", "labelled", "headings"], Iterator[FoundChunk | InputError]]:
     """Return the form of a text, and its chunks, with an error for each label without text."""
     if _LABEL.match(text.lstrip()):
-        return "labelled", _labelled(text)
+        return "labelled", _labelled_chunks(text)
     if headings := _headings(text):
-        return "headings", _headed(text, headings)
-    return "blocks", _labelled(text, _LABEL_OR_BLANK)
+        return "headings", _headed_chunks(text, headings)
+    return "blocks", _labelled_chunks(text, _LABEL_OR_BLANK)
 
 
-def _between(
+def _texts_between(
     text: str, marks: Sequence[re.Match[str]]
 ) -> Iterator[tuple[int, re.Match[str] | None, str]]:
     """Yield the text before the first mark and behind each, with the mark and the line at which it
@@ -71,24 +71,26 @@ def _between(
         )
 
 
-def _chunk(
+def _found_chunk(
     line: int, label: str, text: str, source: str | None = None
-) -> Iterator[Found | InputError]:
+) -> Iterator[FoundChunk | InputError]:
     if text.strip():
-        yield Found(line, label, text.strip(), source)
+        yield FoundChunk(line, label, text.strip(), source)
     elif label:
         hint = "Write the text behind the label, or remove the label."
-        yield InputError(f"[{shortened(label, NAME_SHOWN)}] has no text", hint=hint, line=line)
+        yield InputError(f"[{shorten(label, NAME_SHOWN)}] has no text", hint=hint, line=line)
 
 
-def _labelled(text: str, marks: re.Pattern[str] = _LABEL) -> Iterator[Found | InputError]:
+def _labelled_chunks(
+    text: str, marks: re.Pattern[str] = _LABEL
+) -> Iterator[FoundChunk | InputError]:
     """``[id] text``: a chunk reaches to the next mark; one without a label stands where its text
     begins.
     """
-    for line, mark, body in _between(text, list(marks.finditer(text))):
+    for line, mark, body in _texts_between(text, list(marks.finditer(text))):
         label = mark[1] or "" if mark else ""
         before = "" if label else (mark[0] if mark else "") + body[: len(body) - len(body.lstrip())]
-        yield from _chunk(line + before.count("\n"), label, body)
+        yield from _found_chunk(line + before.count("\n"), label, body)
 
 
 def _headings(text: str) -> list[re.Match[str]]:
@@ -99,7 +101,7 @@ def _headings(text: str) -> list[re.Match[str]]:
     """
     named = list(_NAMED_HEADING.finditer(text))
     if named and len({each[1] for each in named}) == len(named):
-        behind = any(body.strip() for _, mark, body in _between(text, named) if mark)
+        behind = any(body.strip() for _, mark, body in _texts_between(text, named) if mark)
         if behind:
             return named if len(named) > 1 or not text[: named[0].start()].strip() else []
     numbered = [
@@ -118,15 +120,15 @@ def _behind_a_blank_line(text: str, at: int) -> bool:
     return at == 0 or not text[text.rfind("\n", 0, at - 1) + 1 : at].strip()
 
 
-def _headed(text: str, headings: list[re.Match[str]]) -> Iterator[Found | InputError]:
+def _headed_chunks(text: str, headings: list[re.Match[str]]) -> Iterator[FoundChunk | InputError]:
     """Read chunks that reach from one heading to the next, over blank lines; an address in a
     heading is the source.
     """
-    for line, mark, body in _between(text, headings):
+    for line, mark, body in _texts_between(text, headings):
         first, _, rest = (
             body.lstrip(" \t").removeprefix("**").partition("\n") if mark else ("", "", body)
         )
         first = first.strip().removesuffix("**").strip()
         address = _ADDRESS.fullmatch(first)
         label, source = (mark[1], address[1] if address else None) if mark else ("", None)
-        yield from _chunk(line, label, rest if address else f"{first}\n{rest}", source)
+        yield from _found_chunk(line, label, rest if address else f"{first}\n{rest}", source)

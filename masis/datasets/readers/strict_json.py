@@ -15,20 +15,20 @@ from masis.datasets.readers.lines import not_utf8
 from masis.errors import InputError
 from masis.schema import limits
 from masis.schema.explain import join, kind_of
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 _ONE_OBJECT = "Each line must hold one whole JSON object."
 _QUOTED = "Keys and text stand in double quotes, and no comma follows the last item."
 
 
-class _Refused(NamedTuple):
+class _RefusedValue(NamedTuple):
     """A placeholder for a refused value, so that the walk can name its path."""
 
     problem: str
     hint: str
 
 
-_TOO_LARGE = _Refused("is a number too large to store", "Write it as text, in quotes.")
+_TOO_LARGE = _RefusedValue("is a number too large to store", "Write it as text, in quotes.")
 
 
 class _RepeatedKeys(dict[str, Any]):
@@ -44,13 +44,13 @@ def parse_object(content: bytes) -> dict[str, Any]:
     caller's to add.
     """
     if content.count(b"{") + content.count(b"[") > limits.VALUES:
-        raise _crowded()
+        raise _too_many_values()
     try:
         value = _DECODER.decode(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise not_utf8(error, of_line=True) from error
     except json.JSONDecodeError as error:
-        raise _malformed(error, content) from error
+        raise _malformed_json(error, content) from error
     except RecursionError as error:
         raise _too_deep() from error
     _refuse_flaws(value, "", 1)
@@ -66,14 +66,14 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     InputError for what is no JSON.
     """
     if len(text) - at > limits.VALUES and text.count("{", at) + text.count("[", at) > limits.VALUES:
-        raise _crowded()
+        raise _too_many_values()
     try:
         value, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
         begun = error.msg.startswith("Unterminated string") or not text[error.pos :].strip()
         if begun or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
             return None
-        near = shortened(text[error.pos : error.pos + 60], 40)
+        near = shorten(text[error.pos : error.pos + 60], 40)
         raise InputError(f"is no valid JSON ({error.msg}, at {near!r})", hint=_QUOTED) from error
     except RecursionError as error:
         raise _too_deep() from error
@@ -84,7 +84,7 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     return value, end
 
 
-def _crowded() -> InputError:
+def _too_many_values() -> InputError:
     return limits.too_much("row_values", "holds more objects and lists")
 
 
@@ -95,7 +95,7 @@ def _too_deep(path: str = "") -> InputError:
     )
 
 
-def _malformed(error: json.JSONDecodeError, content: bytes) -> InputError:
+def _malformed_json(error: json.JSONDecodeError, content: bytes) -> InputError:
     where = f"at column {error.pos + 1}"
     rest = error.doc[error.pos :].lstrip()
     problem, hint = f"is no valid JSON ({error.msg}, {where})", _ONE_OBJECT
@@ -120,7 +120,7 @@ def _malformed(error: json.JSONDecodeError, content: bytes) -> InputError:
     return InputError(problem, hint=hint)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) == len(pairs):
         return read
@@ -129,24 +129,27 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return flawed
 
 
-def _constant(written: str) -> _Refused:
-    return _Refused(
+def _constant(written: str) -> _RefusedValue:
+    return _RefusedValue(
         f"is {written}, which is no JSON number",
         "Leave the field out, or write null where it is unknown.",
     )
 
 
-def _finite(written: str) -> float | _Refused:
+def _parse_finite(written: str) -> float | _RefusedValue:
     return number if math.isfinite(number := float(written)) else _TOO_LARGE
 
 
-def _integer(written: str) -> int | _Refused:
+def _integer(written: str) -> int | _RefusedValue:
     # the interpreter refuses thousands of digits
     return int(written) if len(written) <= 400 else _TOO_LARGE
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite, parse_int=_integer
+    object_pairs_hook=_unique_object,
+    parse_constant=_constant,
+    parse_float=_parse_finite,
+    parse_int=_integer,
 )
 _LONGEST_TOKEN = 450
 """Characters of the longest number or word: an error nearer to the end may be only that the rest is
@@ -155,7 +158,7 @@ not there yet.
 
 
 def _refuse_flaws(value: Any, path: str, depth: int) -> None:
-    if isinstance(value, _Refused):
+    if isinstance(value, _RefusedValue):
         raise InputError(value.problem, hint=value.hint, field=path or None)
     if isinstance(value, _RepeatedKeys):
         raise InputError(
@@ -181,4 +184,4 @@ def _refuse_flaws(value: Any, path: str, depth: int) -> None:
         _refuse_flaws(item, at, depth + 1)
 
 
-_MAY_HIDE = (dict, list, _Refused)
+_MAY_HIDE = (dict, list, _RefusedValue)

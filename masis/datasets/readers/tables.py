@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 from masis.datasets.readers.lines import MAX_LINE_BYTES, not_utf8
 from masis.errors import InputError
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 _DELIMITERS = (",", ";", "\t", "|")
 
@@ -63,7 +63,7 @@ class Header:
         for place, (name, cell) in enumerate(zip(self.names, row, strict=False), 1):
             if place > 1 and cell.strip() and not name.strip():
                 return InputError(
-                    f"has {shortened(cell.strip(), 40)!r} in column {place}, which has no name",
+                    f"has {shorten(cell.strip(), 40)!r} in column {place}, which has no name",
                     hint="Name the column in the first line, or empty it.",
                 )
         return {name: cell for name, cell in zip(self.names, row, strict=False) if name.strip()}

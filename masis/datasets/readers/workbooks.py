@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from masis.datasets.readers.tables import Header, TableRow
 from masis.errors import InputError
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 MOST_WORKBOOK_BYTES = 256 * 1024 * 1024
 """Bytes that a workbook may unpack to: the texts of all of its sheets are held in memory."""
@@ -51,7 +51,7 @@ def read_workbook(file: BinaryIO, sheet: str | None = None) -> Iterator[TableRow
     except InputError:
         raise
     except Exception as error:  # openpyxl raises whatever a damaged part makes it stumble over
-        raise _damaged(error) from error
+        raise _damaged_workbook(error) from error
 
 
 def sheets_of(path: Path) -> list[str]:
@@ -67,22 +67,22 @@ def sheets_of(path: Path) -> list[str]:
         except zipfile.BadZipFile:
             return []
         try:
-            return [sheet.title for sheet in _filled(_opened(file).worksheets)]
+            return [sheet.title for sheet in _filled_sheets(_open_workbook_file(file).worksheets)]
         except InputError:
             raise
         except Exception as error:
-            raise _damaged(error) from error
+            raise _damaged_workbook(error) from error
 
 
-def _damaged(error: Exception) -> InputError:
+def _damaged_workbook(error: Exception) -> InputError:
     problem = (
         "is no Excel workbook that can be read"
-        f" ({shortened(str(error) or type(error).__name__, 100)})"
+        f" ({shorten(str(error) or type(error).__name__, 100)})"
     )
     return InputError(problem, hint="Open it and save it again, or save its sheet as CSV UTF-8.")
 
 
-def _opened(file: BinaryIO, *, values: bool = True) -> Any:
+def _open_workbook_file(file: BinaryIO, *, values: bool = True) -> Any:
     import openpyxl  # loaded only for such a file
 
     with zipfile.ZipFile(file) as archive:
@@ -101,17 +101,17 @@ def _opened(file: BinaryIO, *, values: bool = True) -> Any:
     return openpyxl.load_workbook(file, read_only=True, data_only=values, keep_links=False)
 
 
-def _filled(sheets: list[Any]) -> list[Any]:
+def _filled_sheets(sheets: list[Any]) -> list[Any]:
     """Return the sheets that hold something; hidden ones only where no other does."""
     filled = [
         sheet
         for sheet in sheets
-        if any(cell.value is not None for row in _cells(sheet, _LOOKED_AT) for cell in row)
+        if any(cell.value is not None for row in _cell_rows(sheet, _LOOKED_AT) for cell in row)
     ]
     return [sheet for sheet in filled if sheet.sheet_state == "visible"] or filled
 
 
-def _chosen(sheets: list[Any], named: str | None) -> Any:
+def _choose_sheet(sheets: list[Any], named: str | None) -> Any:
     """Return the sheet of a name or a place. Raises InputError where there is none, or several are
     meant.
     """
@@ -123,12 +123,12 @@ def _chosen(sheets: list[Any], named: str | None) -> Any:
         if found:
             return found[0]
     else:
-        sheets = _filled(sheets)
+        sheets = _filled_sheets(sheets)
         if len(sheets) == 1:
             return sheets[0]
-    names = ", ".join(repr(shortened(sheet.title, 40)) for sheet in sheets[:10])
+    names = ", ".join(repr(shorten(sheet.title, 40)) for sheet in sheets[:10])
     if named is not None:
-        problem, hint = f"has no sheet {shortened(named, 40)!r}", f"There are: {names}."
+        problem, hint = f"has no sheet {shorten(named, 40)!r}", f"There are: {names}."
     elif not sheets:
         problem, hint = "holds no sheet with rows", "Check the file."
     else:
@@ -143,9 +143,9 @@ def _chosen(sheets: list[Any], named: str | None) -> Any:
 def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sheet = _chosen(_opened(file).worksheets, named)
+        sheet = _choose_sheet(_open_workbook_file(file).worksheets, named)
         formulas = _formulas(file, sheet.title)
-    rows = enumerate(zip(_cells(sheet), formulas or _nothing(), strict=False), 1)
+    rows = enumerate(zip(_cell_rows(sheet), formulas or _nothing(), strict=False), 1)
     header: Header | None = None
     while True:
         # not around a yield: the filter would hold wherever this generator rests
@@ -153,7 +153,7 @@ def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
             warnings.simplefilter("ignore")
             batch = list(islice(rows, _BATCH))
         for number, (cells, written) in batch:
-            row = [_shown(cell) for cell in cells]
+            row = [_cell_text(cell) for cell in cells]
             if not any(row) and not any(_is_formula(cell) for cell in written):
                 continue
             if header is None:
@@ -161,12 +161,14 @@ def _sheet_rows(file: BinaryIO, named: str | None) -> Iterator[TableRow]:
                     row.pop()
                 header = Header(row, number)
                 continue
-            yield TableRow(number, number, _uncalculated(row, written) or header.cells_of(row))
+            yield TableRow(
+                number, number, _uncalculated_error(row, written) or header.cells_of(row)
+            )
         if len(batch) < _BATCH:
             return
 
 
-def _cells(sheet: Any, most: int = _MOST_ROWS) -> Iterator[tuple[Any, ...]]:
+def _cell_rows(sheet: Any, most: int = _MOST_ROWS) -> Iterator[tuple[Any, ...]]:
     # Some libraries write a wrong size of the sheet, and openpyxl would leave out what lies beyond
     # it.
     sheet.reset_dimensions()
@@ -196,7 +198,7 @@ def _formulas(file: BinaryIO, title: str) -> Iterator[tuple[Any, ...]] | None:
         ]
         if not any(_holds_formula(archive, name) for name in names):
             return None
-    return _cells(_opened(file, values=False)[title])
+    return _cell_rows(_open_workbook_file(file, values=False)[title])
 
 
 def _holds_formula(archive: zipfile.ZipFile, name: str) -> bool:
@@ -213,7 +215,7 @@ def _is_formula(cell: Any) -> bool:
     return getattr(cell, "data_type", "") == "f"
 
 
-def _uncalculated(row: list[str], written: tuple[Any, ...]) -> InputError | None:
+def _uncalculated_error(row: list[str], written: tuple[Any, ...]) -> InputError | None:
     """Return what is wrong where a formula has no value: a library wrote it, and no spreadsheet has
     calculated it.
     """
@@ -231,7 +233,7 @@ def _uncalculated(row: list[str], written: tuple[Any, ...]) -> InputError | None
 _ESCAPED = re.compile(r"_x000D_\n?|_x000[A9]_", re.IGNORECASE)
 
 
-def _shown(cell: Any) -> str:
+def _cell_text(cell: Any) -> str:
     """Return a cell as text: numbers by their format, dates as ISO 8601 has them, whatever the
     format's order is.
     """

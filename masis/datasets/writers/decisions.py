@@ -53,12 +53,12 @@ def write_log_csv(store: Store, out: BinaryIO, log_filter: DecisionFilter | None
             )
             rows = store.decisions.entries(query).rows
             for entry in rows:
-                out.write(csv_line(_cells(entry, planted)))
+                out.write(csv_line(_decision_cells(entry, planted)))
             written, page = written + len(rows), page + 1 if len(rows) == _PAGE else 0
     return written
 
 
-def _cells(entry: LogEntry, planted: set[str]) -> list[Any]:
+def _decision_cells(entry: LogEntry, planted: set[str]) -> list[Any]:
     decision = entry.decision
     fields = decision.model_dump(mode="json") if decision else {}
     for name in ("labels", "assignees", "tags", "rubric_scores"):

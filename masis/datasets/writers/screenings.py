@@ -95,14 +95,14 @@ def write_screening_csv(
     rounds = {abstract_id: each.number for each in screening.rounds for abstract_id in each.new}
     out.write(csv_line(COLUMNS))
     for grade in screening.grades:
-        row = _row(
+        row = _screening_row(
             screening, grade, abstracts.get(grade.abstract_id), rounds.get(grade.abstract_id)
         )
         out.write(csv_line([row[name] for name in COLUMNS]))
     return len(screening.grades)
 
 
-def _row(
+def _screening_row(
     screening: Screening, grade: Grade, abstract: Abstract | None, number: int | None
 ) -> dict[str, Any]:
     record = abstract or Abstract(id=grade.abstract_id)
@@ -139,12 +139,12 @@ def _row(
         "abstract": record.text,
         "keywords": "; ".join(record.keywords),
         "included": _INCLUDED[grade.recommendation],
-        "notes": " | ".join(_labels(grade)),
+        "notes": " | ".join(_grade_notes(grade)),
         **{f"why_{name}": why[name].text if name in why else None for name in _REASONS},
     }
 
 
-def _labels(grade: Grade) -> tuple[str, ...]:
+def _grade_notes(grade: Grade) -> tuple[str, ...]:
     """Return the labels of a grade as notes of ASReview and Rayyan; an exclusion with
     its reason.
     """
@@ -199,7 +199,7 @@ def _ris(abstract: Abstract, grade: Grade) -> str:
         f"Screening: {grade.recommendation}, {rule_text(grade)}",
         *([] if why is None else [f"Why: {why.text}"]),
         *([] if grade.quality is None else [f"Quality: {grade.quality:.3f}"]),
-        *_labels(grade),
+        *_grade_notes(grade),
     ]
     fields: dict[str, str | Iterable[str] | None] = {
         "type_of_reference": "JOUR",

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from masis.audit.context import AuditContext
-from masis.audit.output_validation import PydanticValidator, Rescued
+from masis.audit.output_validation import PydanticValidator, RepairedRecord
 from masis.errors import InvalidRevision
 from masis.integrations import require
 from masis.llm.client.json_repair import RepairRefused, VerifiedRepair, verify_repair
@@ -74,25 +74,25 @@ class BamlValidator:
     def __init__(self, answer: type[BaseModel] | None = None) -> None:
         self._plain, self._answer = PydanticValidator(name=NAME), answer
 
-    def validated(self, revision: Revision, context: AuditContext) -> Revision:
+    def validate(self, revision: Revision, context: AuditContext) -> Revision:
         """The revision; of an answer in the team's form, the form put right. Raises
         InvalidRevision.
         """
-        checked = self._plain.validated(revision, context)
+        checked = self._plain.validate(revision, context)
         _aligned_record(checked)
         if self._answer is None or checked.revised_answer == context.answer:
             return checked
         return self._in_form(checked, self._answer)
 
-    def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
+    def repair(self, text: str, shape: type[BaseModel]) -> RepairedRecord | None:
         """The record in a reply, as it stands there; None where that is not certain."""
-        return rescued(text, shape)
+        return repair_record(text, shape)
 
     def _in_form(self, revision: Revision, form: type[BaseModel]) -> Revision:
         try:
             form.model_validate_json(revision.revised_answer)
         except ValidationError:
-            found = rescued(revision.revised_answer, form)
+            found = repair_record(revision.revised_answer, form)
             if found is None:
                 why = f"The revised answer is no {form.__name__}, and can't be mended into one."
                 raise InvalidRevision(why, raw=revision.revised_answer) from None
@@ -108,7 +108,7 @@ validator = BamlValidator
 """What ``output_validator = "baml"`` names."""
 
 
-def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
+def repair_record(text: str, shape: type[BaseModel]) -> RepairedRecord | None:
     """The one record of this shape in a text, where everything read stands there and nothing else;
     else None.
     """
@@ -121,7 +121,7 @@ def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
     if len(begins) != 1:
         return None
     start = begins[0]
-    if text.count("{", 0, start) > text.count("}", 0, start) or not _bounded(text, start):
+    if text.count("{", 0, start) > text.count("}", 0, start) or not _is_within_limits(text, start):
         return None
     schema = shape.model_json_schema()
     names = {
@@ -130,15 +130,19 @@ def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
         for name in each.get("properties", {})
     }
     for read in (
-        each for end in _ends(text, start) for each in (text[start:end], _spaced(text[start:end]))
+        each
+        for end in _possible_ends(text, start)
+        for each in (text[start:end], _space_out(text[start:end]))
     ):
         try:
-            verified = verify_repair(_parsed(read), text, start, names, _words(schema))
+            verified = verify_repair(
+                _parse_with_baml(read), text, start, names, _closed_set_words(schema)
+            )
         except RepairRefused:
             continue
         # Behind it no field may stand: the record would be a part of another, such as a quoted one.
         if not re.search(rf"(?<!\w){field}", text[verified.end :], re.IGNORECASE):
-            return _valid(verified, shape)
+            return _valid_record(verified, shape)
     return None
 
 
@@ -148,7 +152,7 @@ def _runtime() -> Any:
     return BamlRuntime.from_files("masis", {"forms.baml": _FORMS}, {})
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_with_baml(text: str) -> dict[str, Any]:
     """Return the object that BAML reads. Raises RepairRefused where it reads none."""
     runtime, none = _runtime(), types.ModuleType("masis_forms")
     context = runtime.create_context_manager()
@@ -165,7 +169,7 @@ def _parsed(text: str) -> dict[str, Any]:
     return found
 
 
-def _bounded(text: str, start: int) -> bool:
+def _is_within_limits(text: str, start: int) -> bool:
     """Whether BAML can be given the text: its size, how much opens in it and how deep."""
     if len(text) - start > LONGEST:
         return False
@@ -178,7 +182,7 @@ def _bounded(text: str, start: int) -> bool:
     return True
 
 
-def _ends(text: str, start: int) -> Iterator[int]:
+def _possible_ends(text: str, start: int) -> Iterator[int]:
     """Where the record may end: at one of the last braces, or, where its own is missing, with the
     text.
     """
@@ -191,17 +195,17 @@ def _ends(text: str, start: int) -> Iterator[int]:
     yield len(text)
 
 
-def _words(schema: Any) -> set[str]:
+def _closed_set_words(schema: Any) -> set[str]:
     """Return the words of a schema's closed sets."""
     if isinstance(schema, list):
-        return set().union(*map(_words, schema))
+        return set().union(*map(_closed_set_words, schema))
     if not isinstance(schema, dict):
         return set()
     own = {word for word in schema.get("enum", ()) if isinstance(word, str)}
-    return own.union(*map(_words, schema.values()))
+    return own.union(*map(_closed_set_words, schema.values()))
 
 
-def _spaced(text: str) -> str:
+def _space_out(text: str) -> str:
     """The text with a line for each comma and bracket outside of texts in quotes.
 
     BAML takes a word to end at a comma only where a blank or a new line follows.
@@ -211,19 +215,21 @@ def _spaced(text: str) -> str:
     )
 
 
-def _valid(verified: VerifiedRepair, shape: type[BaseModel]) -> Rescued | None:
+def _valid_record(verified: VerifiedRepair, shape: type[BaseModel]) -> RepairedRecord | None:
     """Return the record as written, if it is one; else with its names and lists put into form."""
     if _is(verified.value, shape):
-        return Rescued(verified.value, verified.repairs or ("its surroundings",))
+        return RepairedRecord(verified.value, verified.repairs or ("its surroundings",))
     schema, repairs = shape.model_json_schema(), list(verified.repairs)
     try:
-        fitted = _fitted(verified.value, schema, schema.get("$defs", {}), repairs)
+        fitted = _fit_to_schema(verified.value, schema, schema.get("$defs", {}), repairs)
     except RepairRefused:
         return None
-    return Rescued(fitted, tuple(dict.fromkeys(repairs))) if _is(fitted, shape) else None
+    return RepairedRecord(fitted, tuple(dict.fromkeys(repairs))) if _is(fitted, shape) else None
 
 
-def _fitted(value: Any, schema: dict[str, Any], defs: dict[str, Any], repairs: list[str]) -> Any:
+def _fit_to_schema(
+    value: Any, schema: dict[str, Any], defs: dict[str, Any], repairs: list[str]
+) -> Any:
     """Return the value with fields under their right names, and a single value in a list where one
     is due.
 
@@ -234,22 +240,22 @@ def _fitted(value: Any, schema: dict[str, Any], defs: dict[str, Any], repairs: l
         if not isinstance(value, list):
             repairs.append("one value in place of a list")
             value = [value]
-        return [_fitted(each, schema.get("items", {}), defs, repairs) for each in value]
+        return [_fit_to_schema(each, schema.get("items", {}), defs, repairs) for each in value]
     if not isinstance(value, dict) or "properties" not in schema:
         return value
-    right = {_plain(name): name for name in schema["properties"]}
+    right = {_fold_name(name): name for name in schema["properties"]}
     made: dict[str, Any] = {}
     for name, each in value.items():
-        own = str(right.get(_plain(name), name))
+        own = str(right.get(_fold_name(name), name))
         if own in made:
             raise RepairRefused("two fields have the same name")
         if own != name:
             repairs.append("a name spelt otherwise")
-        made[own] = _fitted(each, schema["properties"].get(own, {}), defs, repairs)
+        made[own] = _fit_to_schema(each, schema["properties"].get(own, {}), defs, repairs)
     return made
 
 
-def _plain(name: str) -> str:
+def _fold_name(name: str) -> str:
     return _JOINERS.sub("", name).casefold()
 
 
@@ -266,7 +272,7 @@ def _aligned_record(revision: Revision) -> None:
     fields = set(Revision.model_fields) - {"judged_by", "changes"}
     record = revision.model_dump(mode="json", include=fields)
     try:
-        whole = _parsed(revision.model_dump_json(include=fields))
+        whole = _parse_with_baml(revision.model_dump_json(include=fields))
     except RepairRefused as error:
         raise InvalidRevision(
             f"The revision is out of form: {error}.", raw=revision.revised_answer

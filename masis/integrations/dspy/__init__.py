@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from masis.integrations import require
 from masis.integrations.dspy.contracts import (
+    AnswerIssue,
     CriticAgentInput,
     CriticAgentOutput,
     CriticLoopInput,
     CriticLoopOutput,
     EvidenceChunk,
-    Issue,
     IterationResult,
     RevisionAgentInput,
     RevisionAgentOutput,

@@ -33,7 +33,7 @@ from masis.audit import issues, loop
 from masis.audit.context import AuditContext
 from masis.audit.control.concurrency import cancellable, start_in_thread
 from masis.audit.control.run_control import RunBudget, RunControl
-from masis.audit.critique import CritiqueJudgement, ruled
+from masis.audit.critique import CritiqueJudgement, apply_critique_rules
 from masis.errors import ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy.contracts import CriticLoopOutput, RevisionAgentOutput, critique_of
 from masis.integrations.dspy.plugin import SHAPES, examples_of, with_program
@@ -43,9 +43,9 @@ from masis.llm.client.limits import Limiter
 from masis.llm.client.model import Model
 from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
-from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed
+from masis.llm.providers.base import Call, ModelReply, TokenUsage, Trouble, TryFailed
 from masis.llm.roles.critic import ModelCritic
-from masis.llm.roles.prompting import Prompt, load
+from masis.llm.roles.prompting import RolePrompt, load
 from masis.llm.roles.reviser import ModelReviser, briefing
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Issue, IssueType, JudgedBy, Revision
@@ -64,7 +64,7 @@ asked.
 TOKENS_MOST = 8_000
 
 
-class Stopped(BaseException):
+class OptimizationStopped(BaseException):
     """No further call is to be made. No ``Exception``: optimisers count those and go on with the
     next case.
     """
@@ -84,9 +84,15 @@ class OurEngine:
         """Return words, for an optimiser that has instructions written. Raises ProviderError for
         our StepError.
         """
-        system = request.system if isinstance(request.system, str) else _texts(request.system or ())
-        text = "\n\n".join(_texts(message.parts) for message in request.messages)
-        prompt = Prompt(system or "You are a careful assistant.", "Your task:", text, self.version)
+        system = (
+            request.system
+            if isinstance(request.system, str)
+            else _joined_parts(request.system or ())
+        )
+        text = "\n\n".join(_joined_parts(message.parts) for message in request.messages)
+        prompt = RolePrompt(
+            system or "You are a careful assistant.", "Your task:", text, self.version
+        )
         most = request.config.max_tokens or TOKENS_MOST
         with self.turn():
             try:
@@ -162,12 +168,14 @@ def ours(lm: Any, control: RunControl, settings: Settings, role: Role) -> Any:
     )
 
 
-class Fenced(dspy.Adapter):
+class FencedPrompt(dspy.Adapter):
     """Puts one prompt of ours to a model of ours, with the instructions and demonstrations of the
     program.
     """
 
-    def __init__(self, role: Role, prompt: Prompt, shape: type[BaseModel], max_tokens: int) -> None:
+    def __init__(
+        self, role: Role, prompt: RolePrompt, shape: type[BaseModel], max_tokens: int
+    ) -> None:
         super().__init__()
         self._role, self._prompt, self._shape, self._most = role, prompt, shape, max_tokens
 
@@ -208,7 +216,7 @@ class LentModel:
             if lm.supports_response_schema and "response_format" in lm.supported_params:
                 self.modes = ("json_schema", "prompt")
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> ModelReply:
         """Make one try. Raises TryFailed."""
         arguments: dict[str, Any] = {"timeout": call.timeout_s} if self._timed else {}
         text = call.task_with_schema() if call.mode == "prompt" else call.task()
@@ -237,7 +245,9 @@ class LentModel:
             sum(int(each.get(f"{kind}_tokens") or 0) for each in used)
             for kind in ("prompt", "completion")
         ]
-        return Reply(found[0]["text"], None, Tokens(prompt=counts[0], completion=counts[1]))
+        return ModelReply(
+            found[0]["text"], None, TokenUsage(prompt=counts[0], completion=counts[1])
+        )
 
 
 class _Plain(dspy.Adapter):
@@ -258,7 +268,7 @@ class _Plain(dspy.Adapter):
         return {"text": completion}
 
 
-def _texts(parts: Any) -> str:
+def _joined_parts(parts: Any) -> str:
     return "\n\n".join(part.text for part in parts if getattr(part, "text", None))
 
 
@@ -346,13 +356,13 @@ class Agent(dspy.Module):
     def _own_lm(self) -> Any:
         return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
 
-    def _cited(
+    def _audit_context(
         self, answer: str, query: str, chunks: Chunks, number: int, steps: Iterable[str] | None
     ) -> AuditContext:
         """Return what an agent sees, with the citations audited by code."""
         evidence = evidence_of(chunks, "evidence_chunks")
         cited = audits.audit_citations(answer, evidence, self.settings)
-        found = issues.merged(cited, (), (), self.settings, answer=answer, evidence=evidence)
+        found = issues.merge_issues(cited, (), (), self.settings, answer=answer, evidence=evidence)
         return AuditContext(
             query, answer, evidence, cited, (), (), found, number, tuple(steps or ())
         )
@@ -401,7 +411,12 @@ class InRun:
         return dataclasses.replace(self, inputs={**shared, **inputs})
 
     def ask(
-        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+        self,
+        prompt: RolePrompt,
+        shape: type[R],
+        *,
+        max_tokens: int,
+        temperature: float | None = None,
     ) -> R:
         """Return the reply as a record. The temperature is the language model's, which optimisers
         set.
@@ -411,7 +426,7 @@ class InRun:
         agent = self.agent
         (predictor,) = agent.predictors()
         lm = predictor.lm or self.lm or agent.for_run(self.control) or dspy.settings.lm
-        with dspy.context(adapter=Fenced(agent.role, prompt, shape, max_tokens)):
+        with dspy.context(adapter=FencedPrompt(agent.role, prompt, shape, max_tokens)):
             found = predictor(**self.inputs, lm=ours(lm, self.control, agent.settings, agent.role))
         return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
 
@@ -439,15 +454,17 @@ class CriticAgent(Agent):
         Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised
         for it.
         """
-        context = self._cited(
+        context = self._audit_context(
             answer, original_query, evidence_chunks, iteration_number, reasoning_steps
         )
         judged = self.in_run().critique(context)
         own = issues.RaisedIssues((), ())
         if isinstance(judged, CritiqueJudgement):
-            own = issues.raised(judged.objections, context.answer, context.issues)
+            own = issues.raise_critic_issues(judged.objections, context.answer, context.issues)
         found = (*context.issues, *own.issues)
-        verdict = ruled(judged, context.citation_audit, found, self.judged_by, own.notes)
+        verdict = apply_critique_rules(
+            judged, context.citation_audit, found, self.judged_by, own.notes
+        )
         output = critique_of(verdict, found)
         return dspy.Prediction(**dict(output), objections=own.issues, found=found, verdict=verdict)
 
@@ -476,16 +493,19 @@ class RevisionAgent(Agent):
         the spec writes them. Raises ReviserFailed, InvalidRevision or ProviderFailed where none
         could be had.
         """
-        context = self._cited(
+        context = self._audit_context(
             original_answer, original_query, evidence_chunks, iteration_number, None
         )
         given = dict(critique)
         verdict, found = given.get("verdict"), tuple(given.get("found") or ())
         if verdict is None:
             found = tuple(
-                _issue(each, number) for number, each in enumerate(given.get("issues") or (), 1)
+                _issue_from_dict(each, number)
+                for number, each in enumerate(given.get("issues") or (), 1)
             )
-            verdict = ruled(Unscored(reason="given"), context.citation_audit, found, self.judged_by)
+            verdict = apply_critique_rules(
+                Unscored(reason="given"), context.citation_audit, found, self.judged_by
+            )
             verdict = verdict.model_copy(
                 update={"critique_reasoning": given.get("critique_reasoning") or ""}
             )
@@ -494,7 +514,7 @@ class RevisionAgent(Agent):
         return dspy.Prediction(**dict(output), revision=made)
 
 
-def _issue(given: Any, number: int) -> Issue:
+def _issue_from_dict(given: Any, number: int) -> Issue:
     """Return an issue that somebody else found, under the names of the spec or ours."""
     each: Mapping[str, Any] = given if isinstance(given, Mapping) else given.model_dump(mode="json")
     name, kind = str(each.get("id", f"i{number}")), each.get("issue_type", each.get("type"))

@@ -27,17 +27,17 @@ import tqdm
 from masis import version
 from masis.audit.control.concurrency import run_concurrently
 from masis.audit.control.run_control import RunControl
-from masis.bench.metrics import Estimate, Resamples
+from masis.bench.metrics import MetricEstimate, Resamples
 from masis.errors import MissingExtra, ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import (
     CONTEXT,
     CriticAgent,
+    OptimizationStopped,
     RevisionAgent,
-    Stopped,
     language_model,
 )
-from masis.integrations.dspy.labelled import Labelled, Parts
+from masis.integrations.dspy.labelled import LabelledAnswer, TrainTestSplit
 from masis.integrations.dspy.plugin import plain
 from masis.integrations.dspy.programs import Plan, Role
 from masis.llm import registry
@@ -102,10 +102,10 @@ class Session:
             self.watch(self.doing, spent)
             if self.stopping():
                 self.control.cancellation.cancel()
-                raise Stopped("a person asked to stop")
+                raise OptimizationStopped("a person asked to stop")
             soon = (spent.cost_usd or 0.0) * (1 + self._under_way / max(1, spent.calls))
             if self.plan.max_cost is not None and soon >= self.plan.max_cost:
-                raise Stopped(f"the limit of ${self.plan.max_cost:g} is reached")
+                raise OptimizationStopped(f"the limit of ${self.plan.max_cost:g} is reached")
             self._under_way += 1
         try:
             yield
@@ -140,7 +140,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
+def grade_prediction(role: Role, case: LabelledAnswer, prediction: Any) -> metric.GradedPrediction:
     """Return a prediction's worth beside what was labelled."""
     if role == "critic":
         unscored = getattr(prediction, "unscored", "no critique")
@@ -148,7 +148,7 @@ def graded(role: Role, case: Labelled, prediction: Any) -> metric.Graded:
     return metric.of_revision(case, getattr(prediction, "revised_answer", None))
 
 
-def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
+def inputs_of(role: Role, case: LabelledAnswer) -> dict[str, Any]:
     """Return what the agent is given of a labelled answer."""
     shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
     if role == "critic":
@@ -162,7 +162,7 @@ def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
     return {**shared, "original_answer": case.answer, "critique": critique}
 
 
-def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
+def optimise(session: Session, student: Any, cases: Sequence[LabelledAnswer]) -> Any:
     """Return the program that the optimiser of the plan makes of the student. Raises Stopped and
     MissingExtra.
     """
@@ -173,12 +173,12 @@ def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
     ]
 
     def score(example: Any, prediction: Any, trace: Any = None) -> float:
-        return graded(plan.role, example.labelled, prediction).score
+        return grade_prediction(plan.role, example.labelled, prediction).score
 
     def with_feedback(
         example: Any, prediction: Any, trace: Any = None, name: Any = None, step: Any = None
     ) -> Any:
-        found = graded(plan.role, example.labelled, prediction)
+        found = grade_prediction(plan.role, example.labelled, prediction)
         return dspy.Prediction(score=found.score, feedback=found.feedback)
 
     shown = {
@@ -229,27 +229,27 @@ def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
 RESAMPLES = 2_000
 
 
-def compiled(session: Session, parts: Parts) -> programs.Program:
+def compile_program(session: Session, parts: TrainTestSplit) -> programs.Program:
     """The program, not yet saved (its version is 1), with what it gained on the held-out answers.
 
     Raises Stopped where a person or the limit on cost ended it, and MissingExtra where an optimiser
     lacks a package.
     """
     plan = session.plan
-    train = labelled.shuffled(parts.train, plan.seed) if plan.shuffled else parts.train
+    train = labelled.shuffle_labels(parts.train, plan.seed) if plan.shuffled else parts.train
     student = (CriticAgent if plan.role == "critic" else RevisionAgent)(
         lm=CONTEXT, settings=session.base
     )
     with _quiet(), dspy.context(lm=session.lm, trace=[], disable_history=True):
         session.doing = "measuring what there is"
-        before = measured(session, student, parts.held_out)
+        before = measure_program(session, student, parts.held_out)
         session.doing = f"compiling with {plan.optimizer}"
-        program = optimised(session, student, train)
+        program = optimise(session, student, train)
         session.doing = "measuring what came of it"
-        after = measured(session, program, parts.held_out)
+        after = measure_program(session, program, parts.held_out)
     state = state_of(program)
     gains = [new - old for new, old in zip(after, before, strict=True)]
-    gain, spent = _figure(gains, parts.held_out, plan.seed), session.usage
+    gain, spent = _mean_with_interval(gains, parts.held_out, plan.seed), session.usage
     return programs.Program(
         **(plan.model_dump() | {"model": session.model_name}),
         version=1,
@@ -259,8 +259,8 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
             held_out=len(parts.held_out),
         ),
         metric=metric.NAME,
-        before=_figure(before, parts.held_out, plan.seed),
-        after=_figure(after, parts.held_out, plan.seed),
+        before=_mean_with_interval(before, parts.held_out, plan.seed),
+        after=_mean_with_interval(after, parts.held_out, plan.seed),
         gain=gain,
         improved=gain.low is not None and gain.low > 0,
         base_prompt=load(plan.role).version,
@@ -275,7 +275,7 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
     )
 
 
-def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[float]:
+def measure_program(session: Session, program: Any, cases: Sequence[LabelledAnswer]) -> list[float]:
     """What the program's work on each answer is worth; as many asked at once as the provider may
     be.
 
@@ -283,12 +283,12 @@ def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[
     """
     role = session.plan.role
 
-    def worth(case: Labelled) -> float:
+    def worth(case: LabelledAnswer) -> float:
         prediction = program(**inputs_of(role, case))
         unscored = prediction.verdict.unscored if role == "critic" else None
         if unscored is not None and unscored.code == ProviderFailed.code:
             raise ProviderFailed(unscored.reason)
-        return graded(role, case, prediction).score
+        return grade_prediction(role, case, prediction).score
 
     found: list[float] = []
     for start in range(0, len(cases), session.concurrency):
@@ -300,27 +300,31 @@ def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[
     return found
 
 
-def state_of(program: Any) -> dict[str, programs.Part]:
+def state_of(program: Any) -> dict[str, programs.Predictor]:
     """Instructions and demonstrations of a program, JSON-ready; nothing of the model it was
     compiled with.
     """
-    state: dict[str, programs.Part] = {}
+    state: dict[str, programs.Predictor] = {}
     for name, predictor in program.named_predictors():
         demos = tuple(
             {key: plain(value) for key, value in dict(demo.items()).items() if key != "augmented"}
             for demo in predictor.demos
         )
-        state[name] = programs.Part(instructions=str(predictor.signature.instructions), demos=demos)
+        state[name] = programs.Predictor(
+            instructions=str(predictor.signature.instructions), demos=demos
+        )
     return state
 
 
-def _figure(values: Sequence[float], cases: Sequence[Labelled], seed: int) -> programs.Measured:
+def _mean_with_interval(
+    values: Sequence[float], cases: Sequence[LabelledAnswer], seed: int
+) -> programs.HeldOutScore:
     """The mean with its 95% interval from resampling questions."""
     resamples = Resamples([case.query for case in cases], RESAMPLES, seed)
     means = [
         float(np.average(values, weights=drawn[resamples.member])) for drawn in resamples.weights
     ]
-    found = Estimate.of(fmean(values), means)
-    return programs.Measured(
+    found = MetricEstimate.of(fmean(values), means)
+    return programs.HeldOutScore(
         mean=found.value or 0.0, low=found.low, high=found.high, answers=len(values)
     )

@@ -26,7 +26,7 @@ EvidenceChunk = Evidence
 """A chunk of evidence: ``id``, ``text``, ``source``; further keys are stored."""
 
 
-class Issue(Record):
+class AnswerIssue(Record):
     """One issue of an answer; ``location`` is the answer's words, ``reasoning`` why it is one
     (REQ-CRITIC-005).
 
@@ -59,7 +59,7 @@ class CriticAgentOutput(Record):
     has them.
     """
 
-    issues: tuple[Issue, ...]
+    issues: tuple[AnswerIssue, ...]
     overall_quality_score: Share | None
     critique_confidence: Share | None
     critique_reasoning: str
@@ -107,7 +107,7 @@ class IterationResult(Record):
     iteration_number: int
     answer: str
     quality_score: Share | None
-    issues_identified: tuple[Issue, ...] = Field(
+    issues_identified: tuple[AnswerIssue, ...] = Field(
         validation_alias=AliasChoices("issues_identified", "issues")
     )
     changes_made: str
@@ -130,7 +130,7 @@ def critique_of(verdict: Critique, found: Iterable[schema.audit.Issue]) -> Criti
     """Return a critique after the rules in code, under these names."""
     shared = CriticAgentOutput.model_fields.keys() - {"issues", "unscored"}
     return CriticAgentOutput(
-        issues=tuple(Issue.model_validate(each, from_attributes=True) for each in found),
+        issues=tuple(AnswerIssue.model_validate(each, from_attributes=True) for each in found),
         unscored=verdict.unscored.reason if verdict.unscored else None,
         **{name: getattr(verdict, name) for name in shared},
     )

@@ -19,7 +19,7 @@ from masis.api.audits import audit_citations
 from masis.bench.outcomes import place_of
 from masis.bench.rows import groups
 from masis.errors import InputError, StoreError
-from masis.schema.case import Case, Evidence, Labels
+from masis.schema.case import Case, Evidence, GoldLabels
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.records import CaseFilter
@@ -42,7 +42,7 @@ _REFERENCES = {
 }
 
 
-class Expected(NamedTuple):
+class ExpectedFault(NamedTuple):
     """One fault that people found. ``span`` is its place in the answer, None where it is about the
     whole.
 
@@ -57,7 +57,7 @@ class Expected(NamedTuple):
     required: bool = True
 
 
-class Labelled(NamedTuple):
+class LabelledAnswer(NamedTuple):
     """One answer with what people found in it. ``right`` and ``wrong`` are sentences that are
     supported or not.
     """
@@ -67,7 +67,7 @@ class Labelled(NamedTuple):
     answer: str
     evidence: tuple[Evidence, ...]
     reasoning_steps: tuple[str, ...]
-    expected: tuple[Expected, ...]
+    expected: tuple[ExpectedFault, ...]
     right: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
 
@@ -77,23 +77,23 @@ class Labelled(NamedTuple):
         return not any(each.required for each in self.expected)
 
 
-class Parts(NamedTuple):
+class TrainTestSplit(NamedTuple):
     """What is learnt from, and what is kept back to measure on; no question is in both."""
 
-    train: tuple[Labelled, ...]
-    held_out: tuple[Labelled, ...]
+    train: tuple[LabelledAnswer, ...]
+    held_out: tuple[LabelledAnswer, ...]
 
 
-def from_cases(cases: Iterable[Case]) -> list[Labelled]:
+def from_cases(cases: Iterable[Case]) -> list[LabelledAnswer]:
     """The cases that have an answer and gold labels."""
     return [
         _of_gold(case, case.labels) for case in cases if case.labels and (case.answer or "").strip()
     ]
 
 
-def from_decisions(workbench: Workbench) -> list[Labelled]:
+def from_decisions(workbench: Workbench) -> list[LabelledAnswer]:
     """The answers on which a person's decision says what is wrong, or that nothing is."""
-    found: list[Labelled] = []
+    found: list[LabelledAnswer] = []
     page = 1
     case_filter = CaseFilter(
         states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500
@@ -108,7 +108,9 @@ def from_decisions(workbench: Workbench) -> list[Labelled]:
     return found
 
 
-def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
+def split_by_question(
+    cases: Sequence[LabelledAnswer], held_out: float, seed: int
+) -> TrainTestSplit:
     """Two parts: ``held_out`` of the questions to measure on, drawn by ``seed``, the others to
     learn from.
 
@@ -121,11 +123,11 @@ def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
             for case in cases
         ]
     )
-    members: dict[str, list[Labelled]] = {}
+    members: dict[str, list[LabelledAnswer]] = {}
     for name, case in zip(names, cases, strict=True):
         members.setdefault(name, []).append(case)
-    train: list[Labelled] = []
-    kept: list[Labelled] = []
+    train: list[LabelledAnswer] = []
+    kept: list[LabelledAnswer] = []
     for flawed in (True, False):
         kind = sorted(
             name for name, each in members.items() if any(not case.clean for case in each) is flawed
@@ -146,10 +148,10 @@ def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
         [case for case in train if case.clean],
     )
     turns = (case for pair in zip_longest(faulty, clean) for case in pair if case is not None)
-    return Parts(tuple(turns), tuple(kept))
+    return TrainTestSplit(tuple(turns), tuple(kept))
 
 
-def digest(cases: Iterable[Labelled]) -> str:
+def digest(cases: Iterable[LabelledAnswer]) -> str:
     """SHA-256 over what was learnt from and measured on."""
     content = json.dumps(
         [[*case[:3], [chunk.model_dump() for chunk in case.evidence], *case[4:]] for case in cases],
@@ -158,10 +160,10 @@ def digest(cases: Iterable[Labelled]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _of_gold(case: Case, labels: Labels) -> Labelled:
+def _of_gold(case: Case, labels: GoldLabels) -> LabelledAnswer:
     answer = case.answer or ""
     expected = [
-        Expected(
+        ExpectedFault(
             label.type,
             place_of(answer, label.text),
             label.text or "",
@@ -175,16 +177,16 @@ def _of_gold(case: Case, labels: Labels) -> Labelled:
         if citation.status == "redundant":
             words = citation.sentence or citation.text or ""
             expected.append(
-                Expected(
+                ExpectedFault(
                     "redundant", place_of(answer, words), words, "not needed here", "low", False
                 )
             )
     right = [claim.text for claim in labels.claims if claim.verdict == "supported"]
     wrong = [claim.text for claim in labels.claims if claim.verdict in _CLAIMS]
-    return _labelled(case, answer, expected, right, wrong)
+    return _to_labelled(case, answer, expected, right, wrong)
 
 
-def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterator[Labelled]:
+def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterator[LabelledAnswer]:
     answer = case.answer
     if decision.run_id is not None:
         try:
@@ -209,7 +211,7 @@ def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterat
         if kind := kinds.get(label.label):
             span = (label.start, label.end)
             expected.append(
-                Expected(kind, span, label.text, label.note, required=kind not in BY_CODE)
+                ExpectedFault(kind, span, label.text, label.note, required=kind not in BY_CODE)
             )
     marked = [each.span for each in expected if each.span]
     if decision.corrected_answer:  # sentences that it no longer holds
@@ -221,7 +223,7 @@ def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterat
             )
             if not named and " ".join(sentence.text.split()) not in there:
                 expected.append(
-                    Expected("changed", (start, end), sentence.text, "a reviewer changed this")
+                    ExpectedFault("changed", (start, end), sentence.text, "a reviewer changed this")
                 )
     # where nobody said what is wrong, or it is of a kind that no critic is trained on, the answer
     # teaches nothing
@@ -232,18 +234,18 @@ def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterat
             if label.target == "claim" and label.label == "supported"
         ]
         wrong = [each.words for each in expected if each.required and each.words]
-        yield _labelled(case, answer, expected, right, wrong)
+        yield _to_labelled(case, answer, expected, right, wrong)
 
 
-def _labelled(
+def _to_labelled(
     case: Case,
     answer: str,
-    expected: Iterable[Expected],
+    expected: Iterable[ExpectedFault],
     right: Iterable[str],
     wrong: Iterable[str],
-) -> Labelled:
+) -> LabelledAnswer:
     steps = case.reasoning_steps
-    return Labelled(
+    return LabelledAnswer(
         case.id,
         case.query,
         answer,
@@ -255,7 +257,7 @@ def _labelled(
     )
 
 
-def shuffled(cases: Sequence[Labelled], seed: int) -> list[Labelled]:
+def shuffle_labels(cases: Sequence[LabelledAnswer], seed: int) -> list[LabelledAnswer]:
     """The same answers with each other's labels: what an optimiser must not be able to
     learn from.
     """

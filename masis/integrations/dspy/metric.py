@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from masis.api.audits import audit_citations
 from masis.audit.issues import CRITIC_LOOP_TYPE
-from masis.audit.text.quotes import located
-from masis.integrations.dspy.labelled import Expected, Labelled
+from masis.audit.text.quotes import locate_quote
+from masis.integrations.dspy.labelled import ExpectedFault, LabelledAnswer
 from masis.schema.audit import Issue
 
 NAME = "labelled-faults/1"
@@ -43,38 +43,40 @@ _FAMILY: dict[str, tuple[str, ...]] = {
 _ANY_KIND = "changed"
 
 
-class Graded(NamedTuple):
+class GradedPrediction(NamedTuple):
     """A score with the reasons for it, in words that a model can learn from."""
 
     score: float
     feedback: str
 
 
-def of_critique(case: Labelled, issues: Sequence[Issue], unscored: str | None) -> Graded:
+def of_critique(
+    case: LabelledAnswer, issues: Sequence[Issue], unscored: str | None
+) -> GradedPrediction:
     """Score how well the issues that a critic raised match what is wrong with the answer."""
     if unscored is not None:
-        return Graded(0.0, f"There was no critique: {unscored}")
-    pairs = _paired(case.expected, issues)
+        return GradedPrediction(0.0, f"There was no critique: {unscored}")
+    pairs = _pair_issues(case.expected, issues)
     allowed = {issue for issue, expected, _ in pairs if not case.expected[expected].required}
     counted = [at for at in range(len(issues)) if at not in allowed]
     required = [at for at, each in enumerate(case.expected) if each.required]
     worth = {issue: credit for issue, expected, credit in pairs if expected in required}
-    words = _in_words(case, issues, pairs)
+    words = _feedback_text(case, issues, pairs)
     if not required:
-        return Graded(1.0 / (1 + 2 * len(counted)) if counted else 1.0, words)
+        return GradedPrediction(1.0 / (1 + 2 * len(counted)) if counted else 1.0, words)
     earned = sum(worth.values())
     precision, recall = (earned / len(counted) if counted else 0.0), earned / len(required)
-    return Graded(2 * precision * recall / (precision + recall) if earned else 0.0, words)
+    return GradedPrediction(2 * precision * recall / (precision + recall) if earned else 0.0, words)
 
 
-def of_revision(case: Labelled, revised: str | None) -> Graded:
+def of_revision(case: LabelledAnswer, revised: str | None) -> GradedPrediction:
     """Score how much of what was wrong is removed by the revision, and how much of what was right
     remains.
     """
     if not revised:
-        return Graded(0.0, "There was no revision.")
-    kept = [text for text in case.right if located(text, revised) is not None]
-    gone = [text for text in case.wrong if located(text, revised) is None]
+        return GradedPrediction(0.0, "There was no revision.")
+    kept = [text for text in case.right if locate_quote(text, revised) is not None]
+    gone = [text for text in case.wrong if locate_quote(text, revised) is None]
     shares = [
         len(part) / len(whole) for part, whole in ((kept, case.right), (gone, case.wrong)) if whole
     ]
@@ -90,10 +92,12 @@ def of_revision(case: Labelled, revised: str | None) -> Graded:
     lines += [f"Lost though right: “{text}”" for text in case.right if text not in kept][:5]
     if invented:
         lines.append(f"Cites what is not there: {', '.join(invented[:5])}")
-    return Graded(score * (0.5 if invented else 1.0), "\n".join(lines))
+    return GradedPrediction(score * (0.5 if invented else 1.0), "\n".join(lines))
 
 
-def _paired(expected: Sequence[Expected], issues: Sequence[Issue]) -> list[tuple[int, int, float]]:
+def _pair_issues(
+    expected: Sequence[ExpectedFault], issues: Sequence[Issue]
+) -> list[tuple[int, int, float]]:
     """Issues and findings, each in one pair at most, the best fits first: (issue,
     finding, credit).
     """
@@ -110,7 +114,7 @@ def _paired(expected: Sequence[Expected], issues: Sequence[Issue]) -> list[tuple
     return pairs
 
 
-def _credit(expected: Expected, issue: Issue) -> float:
+def _credit(expected: ExpectedFault, issue: Issue) -> float:
     families = _FAMILY.get(expected.kind, ())
     same = expected.kind == _ANY_KIND or CRITIC_LOOP_TYPE[issue.type] in families
     if expected.span is None:
@@ -128,8 +132,8 @@ def _credit(expected: Expected, issue: Issue) -> float:
     return 1.0 if same else OTHER_KIND
 
 
-def _in_words(
-    case: Labelled, issues: Sequence[Issue], pairs: Sequence[tuple[int, int, float]]
+def _feedback_text(
+    case: LabelledAnswer, issues: Sequence[Issue], pairs: Sequence[tuple[int, int, float]]
 ) -> str:
     found = {finding: (issues[issue].type, credit) for issue, finding, credit in pairs}
     lines = []

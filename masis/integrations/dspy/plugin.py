@@ -23,21 +23,21 @@ from masis.integrations.dspy.programs import Program, Role
 from masis.llm.client.model import Model
 from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.prompting import (
-    Prompt,
+    RolePrompt,
     Section,
     answer,
-    fenced,
+    fence,
     load,
     question_and_evidence,
     rows,
 )
-from masis.llm.roles.replies import CritiqueReply, Reply, RevisionReply
+from masis.llm.roles.replies import CritiqueReply, RevisionReply, RoleReply
 from masis.llm.roles.reviser import ModelReviser
 from masis.schema.case import evidence_of
 from masis.settings import Settings
 
 R = TypeVar("R", bound=BaseModel)
-SHAPES: dict[Role, type[Reply]] = {"critic": CritiqueReply, "reviser": RevisionReply}
+SHAPES: dict[Role, type[RoleReply]] = {"critic": CritiqueReply, "reviser": RevisionReply}
 EXAMPLE = "EXAMPLE_"
 """What the names of fences around a demonstration begin with."""
 
@@ -51,8 +51,8 @@ _MARK = re.compile(r"<<<[A-Z_]+ ([0-9a-f]{16,64})>>>")
 
 
 def with_program(
-    prompt: Prompt, role: Role, instructions: str, examples: Sequence[Sequence[Section]]
-) -> Prompt:
+    prompt: RolePrompt, role: Role, instructions: str, examples: Sequence[Sequence[Section]]
+) -> RolePrompt:
     """Return the prompt with these instructions in place of the prompt file's, and the examples
     before the case.
 
@@ -68,7 +68,7 @@ def with_program(
     if examples:
         parts = [_BEFORE_EXAMPLES]
         for number, sections in enumerate(examples, 1):
-            parts += [f"Example {number}:", *(fenced(section, mark) for section in sections)]
+            parts += [f"Example {number}:", *(fence(section, mark) for section in sections)]
         shared = "\n\n".join([*parts, _AFTER_EXAMPLES, shared])
     return prompt._replace(instructions=instructions, shared=shared)
 
@@ -80,7 +80,7 @@ def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Sec
     shown = []
     for number, demo in enumerate(demos, 1):
         try:
-            shared, judged = _sections(role, demo)
+            shared, judged = _role_sections(role, demo)
             reply = {
                 name: plain(demo[name])
                 for name in SHAPES[role].model_fields
@@ -97,7 +97,9 @@ def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Sec
     return shown
 
 
-def _sections(role: Role, inputs: Mapping[str, Any]) -> tuple[tuple[Section, ...], list[Section]]:
+def _role_sections(
+    role: Role, inputs: Mapping[str, Any]
+) -> tuple[tuple[Section, ...], list[Section]]:
     """Return what all calls of an audit share, and what the role judges."""
     shared = question_and_evidence(
         inputs["original_query"], evidence_of(inputs["evidence_chunks"], "evidence_chunks")
@@ -132,15 +134,20 @@ class ProgramAsker:
         self.name = program.string
 
     def ask(
-        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+        self,
+        prompt: RolePrompt,
+        shape: type[R],
+        *,
+        max_tokens: int,
+        temperature: float | None = None,
     ) -> R:
         """Return the reply as a record. Raises as ``Model.ask``."""
         changed = with_program(prompt, self._program.role, self._part.instructions, self._examples)
-        changed = changed._replace(version=self._program.recorded)
+        changed = changed._replace(version=self._program.version_name)
         return self._model.ask(changed, shape, max_tokens=max_tokens, temperature=temperature)
 
 
-class Compiled(Program):
+class CompiledRole(Program):
     """A program as an audit asks for it."""
 
     @property
@@ -157,37 +164,37 @@ class Compiled(Program):
         """
         asker = ProgramAsker(model, self)
         if self.role == "reviser":
-            return ModelReviser(asker, version=self.recorded)
+            return ModelReviser(asker, version=self.version_name)
         heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
-        return ModelCritic(asker, heat, self.recorded)
+        return ModelCritic(asker, heat, self.version_name)
 
 
 @dataclass(frozen=True)
-class ProgramShelf:
+class ProgramRegistry:
     """The programs for one role."""
 
     role: Role
 
-    def named(self, name: str, settings: Settings) -> Compiled:
+    def named(self, name: str, settings: Settings) -> CompiledRole:
         """Return the program ``careful`` or ``careful@2``. Raises SettingsError and InputError."""
-        found = programs.named(programs.folder(settings.programs_folder), name)
+        found = programs.find_program(programs.folder(settings.programs_folder), name)
         if found.role != self.role:
             raise SettingsError(
                 f"{found.string} was compiled as {found.role}: it can't be the {self.role}."
             )
-        return Compiled.model_construct(**dict(found))
+        return CompiledRole.model_construct(**dict(found))
 
     def offered(self, settings: Settings) -> tuple[str, ...]:
         """Return every version there is, the newest of each name first."""
         at = programs.folder(settings.programs_folder)
         found = [
             each
-            for each in programs.listed(at)
+            for each in programs.list_programs(at)
             if isinstance(each, Program) and each.role == self.role
         ]
         found.sort(key=lambda each: (each.name, -each.version))
         return tuple(each.string for each in found)
 
 
-critics = ProgramShelf("critic")
-revisers = ProgramShelf("reviser")
+critics = ProgramRegistry("critic")
+revisers = ProgramRegistry("reviser")

@@ -33,7 +33,7 @@ LARGEST = 20_000_000
 """Bytes of a file that is read: more is no program of ours."""
 
 
-class Measured(Record):
+class HeldOutScore(Record):
     """The metric on held-out answers, with its 95% interval over questions."""
 
     mean: float
@@ -52,7 +52,7 @@ class MadeFrom(Record):
     held_out: int
 
 
-class Part(Record):
+class Predictor(Record):
     """One predictor of a program: its instructions, and the demonstrations that go
     before the case.
     """
@@ -96,9 +96,9 @@ class Program(Plan):
     version: int = Field(ge=1)
     data: MadeFrom
     metric: str
-    before: Measured
-    after: Measured
-    gain: Measured
+    before: HeldOutScore
+    after: HeldOutScore
+    gain: HeldOutScore
     improved: bool
     base_prompt: str
     made_at: str
@@ -108,7 +108,7 @@ class Program(Plan):
     tokens: int
     cost_usd: float | None
     digest: str
-    state: dict[str, Part]
+    state: dict[str, Predictor]
 
     @property
     def string(self) -> str:
@@ -116,7 +116,7 @@ class Program(Plan):
         return f"{PREFIX}:{self.name}@{self.version}"
 
     @property
-    def recorded(self) -> str:
+    def version_name(self) -> str:
         """How a run names it among the versions of its prompts."""
         return f"{self.string}+{self.digest[:8]}"
 
@@ -136,7 +136,7 @@ def folder(named: str | Path | None = None) -> Path:
     return Path(named).expanduser() if named else data_folder() / "programs"
 
 
-def digest(state: Mapping[str, Part]) -> str:
+def digest(state: Mapping[str, Predictor]) -> str:
     """SHA-256 over a program's state; the order of the keys doesn't matter."""
     plain = {name: part.model_dump(mode="json") for name, part in state.items()}
     content = json.dumps(
@@ -161,14 +161,14 @@ def versions(at: Path, name: str) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
-def names(at: Path) -> list[str]:
+def program_names(at: Path) -> list[str]:
     """The programs there are, by name."""
     return sorted(
         {file.parent.name for file in at.glob("*/v*.json") if _NAME.fullmatch(file.parent.name)}
     )
 
 
-def saved(at: Path, made: Program) -> tuple[Program, Path]:
+def save_program(at: Path, made: Program) -> tuple[Program, Path]:
     """The program as the next version of its name, on disk.
 
     Two that are saved at once get two versions: a file that is there is never written.
@@ -189,7 +189,7 @@ def saved(at: Path, made: Program) -> tuple[Program, Path]:
         return numbered, file
 
 
-def named(at: Path, written: str) -> Program:
+def find_program(at: Path, written: str) -> Program:
     """The program that ``careful`` or ``careful@2`` names.
 
     Raises SettingsError, naming the nearest there is, and InputError for a file that was altered or
@@ -198,7 +198,7 @@ def named(at: Path, written: str) -> Program:
     name, at_sign, number = written.partition("@")
     there = versions(at, name)
     if not there:
-        near = difflib.get_close_matches(name, names(at), n=1)
+        near = difflib.get_close_matches(name, program_names(at), n=1)
         hint = (
             f"Did you mean {PREFIX}:{near[0]}?"
             if near
@@ -210,10 +210,10 @@ def named(at: Path, written: str) -> Program:
         raise SettingsError(
             f"{PREFIX}:{written}: {name!r} has no version {number!r}. There are: {known}."
         )
-    return read(at / name / f"v{number if at_sign else there[-1]}.json")
+    return read_program(at / name / f"v{number if at_sign else there[-1]}.json")
 
 
-def read(file: Path) -> Program:
+def read_program(file: Path) -> Program:
     """The program in a file. Raises InputError for one that was altered or is none."""
     try:
         if file.stat().st_size > LARGEST:
@@ -230,14 +230,14 @@ def read(file: Path) -> Program:
     return found
 
 
-def listed(at: Path) -> list[Program | InputError]:
+def list_programs(at: Path) -> list[Program | InputError]:
     """Every version of every program, and an error for each file that can't be read."""
     found: list[Program | InputError] = []
     for file in (
-        at / name / f"v{number}.json" for name in names(at) for number in versions(at, name)
+        at / name / f"v{number}.json" for name in program_names(at) for number in versions(at, name)
     ):
         try:
-            found.append(read(file))
+            found.append(read_program(file))
         except InputError as error:
             found.append(error)
     return found
@@ -247,5 +247,5 @@ def with_texts_from_before(at: Path, moment: str) -> list[Program]:
     """The programs made before a moment that may hold texts of people's cases: all but those of the
     demo's.
     """
-    there = (each for each in listed(at) if isinstance(each, Program))
+    there = (each for each in list_programs(at) if isinstance(each, Program))
     return [each for each in there if each.made_at < moment and each.source != "demo"]

@@ -44,7 +44,7 @@ documents.
 """
 
 
-class _Asked:
+class _QueryRetriever:
     """A source of others as a retriever of ours: takes what is given for a query as its whole list,
     reads on in it.
 
@@ -157,11 +157,11 @@ def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]
             **advised,
             "grades": {grade.abstract_id: grade.model_dump(mode="json") for grade in grades},
             "decision": decided.decision,
-            "evidence": _evidence(graded.values(), abstracts, question),
+            "evidence": _evidence_records(graded.values(), abstracts, question),
             "missing": list(missing),
             "rounds": number + 1,
             "metrics": {"screening": {"round": number, "ruling": decided.model_dump(mode="json")}},
-            "trace": [_traced(number, decided)],
+            "trace": [_trace_entry(number, decided)],
         }
 
     return node("evidence_critic", decide, settings)
@@ -181,7 +181,7 @@ def evidence_graph(
     settings = settings or Settings()
     grader_for(settings, RunControl())
     sources: list[Retriever] = [
-        each if hasattr(each, "search") else _Asked(each) for each in retrievers
+        each if hasattr(each, "search") else _QueryRetriever(each) for each in retrievers
     ]
 
     def search(state: Any, thread: str | None, control: RunControl) -> Json:
@@ -193,7 +193,7 @@ def evidence_graph(
             grader_for(settings, control),
             settings,
             screening_id=new_screening_id(),
-            cancelled=lambda: control.cancellation.cancelled,
+            cancelled=lambda: control.cancellation.is_cancelled,
             keep=lambda finished: abstracts.update({each.id: each for each in finished.abstracts}),
         )
         found = run_to_completion(work, None, ScreeningStart())
@@ -207,15 +207,15 @@ def evidence_graph(
             }
         return {
             "decision": found.decision,
-            "evidence": _evidence(found.grades, abstracts, question),
+            "evidence": _evidence_records(found.grades, abstracts, question),
             "metrics": metrics,
-            "trace": [_traced(each.number, each.ruling) for each in found.rounds],
+            "trace": [_trace_entry(each.number, each.ruling) for each in found.rounds],
         }
 
     return node("evidence_critic", search, settings)
 
 
-def _evidence(
+def _evidence_records(
     grades: Iterable[Grade], abstracts: Mapping[str, Abstract], question: str
 ) -> list[Json]:
     return [
@@ -223,7 +223,7 @@ def _evidence(
     ]
 
 
-def _traced(number: int, decided: Ruling) -> Json:
+def _trace_entry(number: int, decided: Ruling) -> Json:
     return {
         "node": "evidence_critic",
         "round": number,

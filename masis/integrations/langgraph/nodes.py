@@ -61,7 +61,7 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     SettingsError and MissingExtra here, not in the graph, for a model that can't be asked; in the
     graph, InputError for a state without a question or a draft.
     """
-    settings = _checked(settings)
+    settings = _check_node_settings(settings)
 
     def work(state: Any, thread: str | None, control: RunControl) -> Json:
         draft, before = text_of(state, "draft_answer"), run_of(state)
@@ -70,8 +70,10 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
         decided = review.get("verdict") is not None
         if case is None or (decided and review.get("case_id") == case.id):
             case, before = case_of(state, draft, thread), None
-        return _criticised(
-            stepwise.audit_once(case, settings, before=before, answer=draft, **_followed(control))
+        return _critique_update(
+            stepwise.audit_once(
+                case, settings, before=before, answer=draft, **_event_hooks(control)
+            )
         )
 
     return node("critic", work, settings)
@@ -85,17 +87,17 @@ def evaluator_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     one found is used; after another's, citations and claims are checked here, and the worse of both
     binds. Raises as ``critic_node``.
     """
-    settings = _checked(settings)
+    settings = _check_node_settings(settings)
 
     def work(state: Any, thread: str | None, control: RunControl) -> Json:
         answer, audited = text_of(state, "final_answer"), run_of(state)
         case = same_case(state, audited, thread)
         if case is None or audited is None or audited.iterations[-1].answer != answer:
             return _judged_apart(
-                case_of(state, answer, thread), state, settings, _followed(control)
+                case_of(state, answer, thread), state, settings, _event_hooks(control)
             )
-        run = stepwise.evaluate_once(case, audited, settings, **_followed(control))
-        return _scored(run, {**_acceptance(run), "run": run.model_dump(mode="json")})
+        run = stepwise.evaluate_once(case, audited, settings, **_event_hooks(control))
+        return _evaluation_update(run, {**_acceptance(run), "run": run.model_dump(mode="json")})
 
     return node("evaluator", work, settings)
 
@@ -107,7 +109,7 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     For graphs that have no synthesizer of their own. Raises StepError where drafter or reviser
     fail.
     """
-    settings = _checked(settings)
+    settings = _check_node_settings(settings)
 
     def work(state: Any, thread: str | None, control: RunControl) -> Json:
         audited, given = run_of(state), state_entry(state, "draft_answer")
@@ -123,13 +125,13 @@ def synthesizer_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     return node("synthesizer", work, settings)
 
 
-def _checked(settings: Settings | None) -> Settings:
+def _check_node_settings(settings: Settings | None) -> Settings:
     settings = settings or Settings()
     check_models(settings)
     return settings
 
 
-def _followed(control: RunControl) -> Json:
+def _event_hooks(control: RunControl) -> Json:
     """Return how a step is followed: its events go to whoever streams ``custom``; it stops once it
     is cancelled.
     """
@@ -143,11 +145,11 @@ def _followed(control: RunControl) -> Json:
         write = unheard
     return {
         "on_event": lambda event: write(event.model_dump(mode="json")),
-        "cancelled": lambda: control.cancellation.cancelled,
+        "cancelled": lambda: control.cancellation.is_cancelled,
     }
 
 
-def _criticised(run: Run) -> Json:
+def _critique_update(run: Run) -> Json:
     last = run.iterations[-1]
     audit, critique = last.citation_audit, last.critique
     event = step_events.of_critique(critique, audit, last.issues, 0.0)
@@ -162,7 +164,7 @@ def _criticised(run: Run) -> Json:
                 "uncited_claims": list(audit.uncited_claims),
                 "hallucination_detected": critique.hallucination_detected,
                 "penalty_factor": audit.penalty_factor,
-                "answer_digest": _digest(last.answer),
+                "answer_digest": _answer_digest(last.answer),
             },
             "citation_violations": len(audit.invalid_citations),
             "confidence_history": [critique.confidence],
@@ -178,7 +180,7 @@ def _acceptance(run: Run) -> Json:
     return {"needs_review": run.needs_review, "review_reasons": reasons}
 
 
-def _scored(run: Run, metrics: Json) -> Json:
+def _evaluation_update(run: Run, metrics: Json) -> Json:
     evaluation = run.iterations[-1].evaluation
     assert evaluation is not None  # the pass before evaluates
     event = step_events.of_evaluation(evaluation, 0.0)
@@ -195,7 +197,7 @@ def _judged_apart(case: Case, state: Any, settings: Settings, followed: Json) ->
     critique, found = state_entry(state, "critique", {}), stepwise.ExternalFindings()
     reported = state_entry(state, "metrics", {}).get("last_citation_audit") or {}
     # else it was about another answer
-    if reported.get("answer_digest") in (None, _digest(case.answer or "")):
+    if reported.get("answer_digest") in (None, _answer_digest(case.answer or "")):
         hallucinated = reported.get("hallucination_detected") or critique.get(
             "hallucination_detected"
         )
@@ -218,8 +220,8 @@ def _judged_apart(case: Case, state: Any, settings: Settings, followed: Json) ->
     run = stepwise.evaluate_once(
         case, stepwise.with_external_findings(run, found), settings, **followed
     )
-    return _scored(run, {})
+    return _evaluation_update(run, {})
 
 
-def _digest(answer: str) -> str:
+def _answer_digest(answer: str) -> str:
     return hashlib.sha256(answer.encode()).hexdigest()

@@ -22,7 +22,7 @@ from langgraph.types import Command, StateSnapshot, interrupt
 from masis.errors import InputError
 from masis.integrations.langgraph.state import Json, run_of, same_case, state_entry, thread_of
 from masis.services import Actor, Workbench
-from masis.services.reviews import Outcome
+from masis.services.reviews import StandingDecision
 
 ACTOR = Actor(name="langgraph")
 """Who stores the audits of a graph."""
@@ -98,12 +98,12 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
             interrupt(question)
             decided = workbench.reviews.outcome(review["case_id"], review["seen"])
         # Nothing is decided where no person is needed, as of a run drawn for a spot check.
-        return {} if decided is None else _settled(review, decided)
+        return {} if decided is None else _decision_update(review, decided)
 
     return RunnableLambda(person, name="person")
 
 
-def _settled(review: Json, decided: Outcome) -> Json:
+def _decision_update(review: Json, decided: StandingDecision) -> Json:
     """What a decision changes."""
     decision = decided.decision
     escalated = decision.verdict == "escalate"
@@ -151,19 +151,21 @@ def resume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | N
     A thread that was cut short, and waits for nobody, goes on from its last checkpoint; one that
     has ended is left.
     """
-    goes_on, found = _next(graph.get_state(config), workbench)
+    goes_on, found = _next_command(graph.get_state(config), workbench)
     state: Json | None = graph.invoke(found, config) if goes_on else found
     return state
 
 
 async def aresume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | None:
     """``resume`` for code that is async."""
-    goes_on, found = await asyncio.to_thread(_next, await graph.aget_state(config), workbench)
+    goes_on, found = await asyncio.to_thread(
+        _next_command, await graph.aget_state(config), workbench
+    )
     state: Json | None = await graph.ainvoke(found, config) if goes_on else found
     return state
 
 
-def _next(snapshot: StateSnapshot, workbench: Workbench) -> tuple[bool, Any]:
+def _next_command(snapshot: StateSnapshot, workbench: Workbench) -> tuple[bool, Any]:
     """Whether a thread goes on, and with which command, at every interrupt whose case is decided;
     else its state.
     """

@@ -167,7 +167,11 @@ def plain_evidence(found: Iterable[Any]) -> list[Json]:
     for two texts under one id, and for one chunk in place of a list, which would be read letter by
     letter.
     """
-    given = found if isinstance(found, str | bytes | Mapping) else list(map(_named, found, count()))
+    given = (
+        found
+        if isinstance(found, str | bytes | Mapping)
+        else list(map(_with_evidence_id, found, count()))
+    )
     plain: dict[str, Json] = {}
     for place, read in enumerate(schema.case.evidence_of(given)):
         chunk = _jsonable(read.model_dump(exclude_none=True))
@@ -180,7 +184,7 @@ def plain_evidence(found: Iterable[Any]) -> list[Json]:
     return list(plain.values())
 
 
-def _named(chunk: Any, place: int) -> Any:
+def _with_evidence_id(chunk: Any, place: int) -> Any:
     """Return a mapping, or an object of a graph's own, with its id under the name that evidence
     has.
     """
@@ -214,12 +218,12 @@ def abstracts_by_id(found: Mapping[str, Any] | Iterable[Any]) -> dict[str, Json]
         )
     abstracts = {}
     for place, each in enumerate(found.values() if isinstance(found, Mapping) else found):
-        abstract = each if isinstance(each, Abstract) else _abstract(each, place)
+        abstract = each if isinstance(each, Abstract) else _to_abstract(each, place)
         abstracts[abstract.id] = abstract.model_dump(mode="json")
     return abstracts
 
 
-def _abstract(found: Any, place: int) -> Abstract:
+def _to_abstract(found: Any, place: int) -> Abstract:
     if isinstance(found, Mapping):
         metadata = found.get("metadata")
         values = {**(metadata if isinstance(metadata, Mapping) else {}), **found}
@@ -246,7 +250,7 @@ def _jsonable(fields: Mapping[str, Any]) -> Json:
 def evidence_of(state: Any) -> tuple[Evidence, ...]:
     """The evidence in the state, as the audit takes it."""
     found = plain_evidence(state_entry(state, "evidence", ()))
-    return tuple(_valid(Evidence, chunk, "evidence") for chunk in found) or (NOTHING,)
+    return tuple(_validate_as(Evidence, chunk, "evidence") for chunk in found) or (NOTHING,)
 
 
 def case_of(state: Any, answer: str, thread: str | None) -> Case:
@@ -258,13 +262,13 @@ def case_of(state: Any, answer: str, thread: str | None) -> Case:
         "evidence": evidence_of(state),
         "metadata": {"made_by": "langgraph"} | ({"thread_id": thread} if thread else {}),
     }
-    case = _valid(Case, content | _screening(state, thread), "state")
+    case = _validate_as(Case, content | _screening_outcome(state, thread), "state")
     return case.model_copy(
         update={"id": f"{(thread or 'graph')[:_THREAD_SHOWN]}-{case.digest()[:8]}"}
     )
 
 
-def _screening(state: Any, thread: str | None) -> Json:
+def _screening_outcome(state: Any, thread: str | None) -> Json:
     """The outcome of the evidence critic, where one of ours has judged the evidence in
     this graph.
     """
@@ -282,7 +286,7 @@ def _screening(state: Any, thread: str | None) -> Json:
 def run_of(state: Any) -> Run | None:
     """The audit so far, where a critic has been here."""
     stored = state_entry(state, "metrics", {}).get("run")
-    return None if stored is None else _valid(Run, stored, "metrics.run")
+    return None if stored is None else _validate_as(Run, stored, "metrics.run")
 
 
 def same_case(state: Any, run: Run | None, thread: str | None) -> Case | None:
@@ -295,7 +299,7 @@ def same_case(state: Any, run: Run | None, thread: str | None) -> Case | None:
     return case if case.digest() == run.case_digest else None
 
 
-def _valid(kind: type[Model], fields: Mapping[str, Any], where: str) -> Model:
+def _validate_as(kind: type[Model], fields: Mapping[str, Any], where: str) -> Model:
     try:
         return kind.model_validate(fields)
     except ValidationError as error:

@@ -55,7 +55,7 @@ MINICHECK_T5_WORDS = (3, 209)
 """Ids of the words "0" and "1" in the vocabulary of Flan-T5, which MiniCheck decodes."""
 
 
-class Labels(NamedTuple):
+class OutputLabels(NamedTuple):
     """What the outputs mean: places among the classes; ``contradicts`` is None where no output says
     so.
 
@@ -101,7 +101,7 @@ class Marks(NamedTuple):
         return all(_GENERIC.fullmatch(name.strip()) for name in self.outputs)
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Say what the configuration holds, for an error."""
         shown = ", ".join(f"{at}: {name[:40]}" for at, name in enumerate(self.outputs[:6]))
         parts = [
@@ -135,7 +135,7 @@ class Form:
     name: str
     known_by: str
     source: str
-    labels: Labels
+    labels: OutputLabels
     architectures: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
     model_types: tuple[str, ...] = ()
@@ -158,7 +158,7 @@ FORMS: tuple[Form, ...] = (
         "HHEM 2.1",
         "model_type HHEMv2",
         "vectara/hallucination_evaluation_model, modeling_hhem_v2.py; vectara/HCMBench, HHEM.py",
-        Labels("first_token", "hhem", supports=1),
+        OutputLabels("first_token", "hhem", supports=1),
         model_types=(HHEM_TYPE,),
     ),
     # The same weights saved as transformers' own class. A T5 that tags words looks exactly like it
@@ -168,7 +168,7 @@ FORMS: tuple[Form, ...] = (
         "T5ForTokenClassification, two outputs and 'hhem' or 'hallucination_evaluation_model' in"
         " its name",
         "vectara/HCMBench, HHEM.py",
-        Labels("first_token", "hhem", supports=1),
+        OutputLabels("first_token", "hhem", supports=1),
         architectures=("T5ForTokenClassification",),
         called=("hhem", "hallucination_evaluation_model"),
         model_types=("", "t5"),
@@ -179,7 +179,7 @@ FORMS: tuple[Form, ...] = (
         "DebertaV2ForSequenceClassification, one output and 'hhem' or"
         " 'hallucination_evaluation_model' in its name",
         "card of vectara/hallucination_evaluation_model at its revision hhem-1.0-open",
-        Labels("score", "pair"),
+        OutputLabels("score", "pair"),
         architectures=("DebertaV2ForSequenceClassification",),
         called=("hhem", "hallucination_evaluation_model"),
         meanings=("supports",),
@@ -188,7 +188,7 @@ FORMS: tuple[Form, ...] = (
         "MiniCheck-Flan-T5",
         "T5ForConditionalGeneration and 'minicheck' in its name",
         "Liyan06/MiniCheck, minicheck/inference.py",
-        Labels("t5_words", "minicheck_t5", supports=1),
+        OutputLabels("t5_words", "minicheck_t5", supports=1),
         architectures=("T5ForConditionalGeneration",),
         called=("minicheck",),
     ),
@@ -197,7 +197,7 @@ FORMS: tuple[Form, ...] = (
         "RobertaForSequenceClassification or DebertaV2ForSequenceClassification, two outputs and"
         " 'minicheck' in its name",
         "Liyan06/MiniCheck, minicheck/inference.py",
-        Labels("classes", "joined", supports=1),
+        OutputLabels("classes", "joined", supports=1),
         architectures=("RobertaForSequenceClassification", "DebertaV2ForSequenceClassification"),
         called=("minicheck",),
         meanings=("lacks", "supports"),
@@ -206,7 +206,7 @@ FORMS: tuple[Form, ...] = (
         "FactCG-DeBERTa",
         "DebertaV2ForSequenceClassification, two outputs and 'factcg' in its name",
         "derenlei/FactCG, factcg/utils.py and factcg/inference.py",
-        Labels("classes", "factcg", supports=1),
+        OutputLabels("classes", "factcg", supports=1),
         architectures=("DebertaV2ForSequenceClassification",),
         called=("factcg",),
         meanings=("lacks", "supports"),
@@ -216,7 +216,7 @@ FORMS: tuple[Form, ...] = (
         "SelfCheckGPT's entailment model",
         "DebertaV2ForSequenceClassification, two outputs and 'deberta-v3-large-mnli' in its name",
         "card of potsawee/deberta-v3-large-mnli",
-        Labels("classes", "claim_first", supports=0),
+        OutputLabels("classes", "claim_first", supports=0),
         architectures=("DebertaV2ForSequenceClassification",),
         called=("deberta-v3-large-mnli",),
         meanings=("supports", "contradicts"),
@@ -226,7 +226,7 @@ FORMS: tuple[Form, ...] = (
         "a token classifier with two outputs and 'lettuce' in its name",
         "KRLabsOrg/LettuceDetect, lettucedetect/detectors/transformer.py and"
         " datasets/hallucination_dataset.py",
-        Labels("tokens", "passages", supports=0, unsupported=1),
+        OutputLabels("tokens", "passages", supports=0, unsupported=1),
         architectures=(_TOKENS,),
         called=("lettuce",),
         meanings=("supports", "lacks"),
@@ -236,7 +236,7 @@ FORMS: tuple[Form, ...] = (
         "a token classifier with two outputs that id2label calls supported and hallucinated (or"
         " unsupported)",
         "input as LettuceDetect; the places by id2label",
-        Labels("tokens", "passages"),
+        OutputLabels("tokens", "passages"),
         architectures=(_TOKENS,),
     ),
     Form(
@@ -244,14 +244,14 @@ FORMS: tuple[Form, ...] = (
         "a sequence classifier whose id2label names the output for support (entailment, supported,"
         " consistent)",
         "transformers, pipelines/text_classification.py: problem_type says softmax or sigmoid",
-        Labels("classes", "pair"),
+        OutputLabels("classes", "pair"),
         architectures=(_SEQUENCE,),
     ),
 )
 """Every form, the narrower before the wider: the first that matches is taken."""
 
 
-def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
+def labels_of(config: Mapping[str, Any], name: str, place: str) -> OutputLabels:
     """Read what a model's outputs mean from its ``config.json``; some are known by their ``name``
     as well.
 
@@ -260,13 +260,13 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
     """
     marks = marks_of(config, name, place)
     if config.get("auto_map") and not marks.architecture.endswith((_SEQUENCE, _TOKENS)):
-        raise _refused(
+        raise _unsupported_model(
             place, marks, "auto_map: this model brings code of its own, which is not run."
         )
     form = next((form for form in FORMS if form.matches(marks)), None)
     if form is None and marks.architecture:
         generates = marks.architecture.endswith(("ForConditionalGeneration", "ForCausalLM"))
-        raise _refused(
+        raise _unsupported_model(
             place,
             marks,
             f"architectures is {marks.architecture[:80]}, which "
@@ -276,7 +276,7 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
                 else "classifies no claims."
             ),
         )
-    labels = form.labels if form else Labels("classes", "pair")
+    labels = form.labels if form else OutputLabels("classes", "pair")
     if form and (form.meanings or form.model_types or labels.head == "t5_words"):
         return _with_fixed_meaning(form, marks, place)
     if labels.head == "tokens":
@@ -298,14 +298,14 @@ def marks_of(config: Mapping[str, Any], name: str, place: str) -> Marks:
     return Marks(
         architecture,
         str(config.get("model_type") or ""),
-        _called(name, place, str(config.get("_name_or_path") or "")),
+        _name_parts(name, place, str(config.get("_name_or_path") or "")),
         outputs,
         meanings,
         str(problem) if problem else None,
     )
 
 
-def _called(name: str, place: str, made_from: str) -> str:
+def _name_parts(name: str, place: str, made_from: str) -> str:
     """Return the parts of a name that may say which model it is.
 
     Folders further up say nothing about it: ``models/minicheck-tests/nli`` is no MiniCheck.
@@ -318,7 +318,7 @@ def _called(name: str, place: str, made_from: str) -> str:
     return " ".join([*parts[-1:], folder, *made_from.replace("\\", "/").split("/")[-1:]]).casefold()
 
 
-def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> Labels:
+def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> OutputLabels:
     """Return how a model is read whose makers' code says what its outputs mean.
 
     Raises SettingsError where their names say otherwise.
@@ -327,30 +327,32 @@ def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> Labels:
     if expected is None:
         return form.labels
     if not marks.generic and marks.meanings != expected:
-        raise _refused(
+        raise _unsupported_model(
             place,
             marks,
             f"id2label says something else than {form.name} means by its outputs:"
             f" {', '.join(expected)}.",
         )
     if marks.problem_type not in (None, "single_label_classification"):
-        raise _refused(place, marks, f"problem_type: {form.name} was trained on a single label.")
+        raise _unsupported_model(
+            place, marks, f"problem_type: {form.name} was trained on a single label."
+        )
     return form.labels
 
 
-def _tagger(labels: Labels, marks: Marks, place: str) -> Labels:
+def _tagger(labels: OutputLabels, marks: Marks, place: str) -> OutputLabels:
     """Return how a token classifier is read whose outputs have names. Raises SettingsError for any
     other.
     """
     if marks.architecture == "T5ForTokenClassification":
-        raise _refused(
+        raise _unsupported_model(
             place,
             marks,
             "architectures is T5ForTokenClassification, which labels single words or, in HHEM 2.1,"
             " whole claims, with opposite meanings. Name its folder hhem if it is HHEM.",
         )
     if sorted(each or "" for each in marks.meanings) != ["lacks", "supports"]:
-        raise _refused(
+        raise _unsupported_model(
             place,
             marks,
             f"architectures is {marks.architecture[:80]}, which labels single words, and id2label"
@@ -359,7 +361,7 @@ def _tagger(labels: Labels, marks: Marks, place: str) -> Labels:
             ' "supported", "1": "hallucinated"}.',
         )
     if marks.problem_type not in (None, "single_label_classification"):
-        raise _refused(
+        raise _unsupported_model(
             place,
             marks,
             f"problem_type is {marks.problem_type[:40]}; a tagger has one label for each word.",
@@ -369,11 +371,13 @@ def _tagger(labels: Labels, marks: Marks, place: str) -> Labels:
     )
 
 
-def _by_names(labels: Labels, marks: Marks, config: Mapping[str, Any], place: str) -> Labels:
+def _by_names(
+    labels: OutputLabels, marks: Marks, config: Mapping[str, Any], place: str
+) -> OutputLabels:
     """Return how a sequence classifier is read, by the names of its outputs."""
     problem = marks.problem_type
     if problem not in (None, "single_label_classification", "multi_label_classification"):
-        raise _refused(
+        raise _unsupported_model(
             place, marks, f"problem_type is {problem[:40]}, which gives no probability of support."
         )
     if len(marks.outputs) == 1:
@@ -383,7 +387,7 @@ def _by_names(labels: Labels, marks: Marks, config: Mapping[str, Any], place: st
         for each in ("supports", "contradicts", None)
     )
     if len(supporting) != 1 or len(denying) > 1 or unknown:
-        raise _refused(
+        raise _unsupported_model(
             place,
             marks,
             "id2label does not tell which output means that the evidence supports the claim. If its"
@@ -398,7 +402,9 @@ def _by_names(labels: Labels, marks: Marks, config: Mapping[str, Any], place: st
     return labels._replace(head=head, supports=supporting[0], contradicts=contradicts)
 
 
-def _single_score(labels: Labels, marks: Marks, config: Mapping[str, Any], place: str) -> Labels:
+def _single_score(
+    labels: OutputLabels, marks: Marks, config: Mapping[str, Any], place: str
+) -> OutputLabels:
     """Return how a model with one output is read. Raises SettingsError where it may be anything.
 
     Rerankers and models of similarity have one output without a name too, and a passage about a
@@ -407,7 +413,7 @@ def _single_score(labels: Labels, marks: Marks, config: Mapping[str, Any], place
     """
     (meaning,) = marks.meanings
     if meaning not in ("supports", "lacks"):
-        raise _refused(
+        raise _unsupported_model(
             place,
             marks,
             "id2label does not tell whether the one output is a score of support: rerankers and"
@@ -421,7 +427,7 @@ def _single_score(labels: Labels, marks: Marks, config: Mapping[str, Any], place
     ]
     activation = next((str(each) for each in given if each), "Sigmoid")
     if not activation.endswith("Sigmoid"):
-        raise _refused(
+        raise _unsupported_model(
             place,
             marks,
             f"sentence_transformers: activation_fn is {activation[:80]}, not a sigmoid.",
@@ -452,7 +458,7 @@ def _outputs(config: Mapping[str, Any], place: str) -> tuple[str, ...]:
     return tuple(names[at] for at in range(len(names)))
 
 
-def _refused(place: str, marks: Marks, why: str) -> SettingsError:
+def _unsupported_model(place: str, marks: Marks, why: str) -> SettingsError:
     """Return an error that says what was found and what is accepted: for its kind of class, else
     every form.
     """
@@ -460,16 +466,19 @@ def _refused(place: str, marks: Marks, why: str) -> SettingsError:
         form
         for form in FORMS
         if marks.architecture
-        and any(_kind(each) == _kind(marks.architecture) for each in form.architectures)
+        and any(
+            _architecture_kind(each) == _architecture_kind(marks.architecture)
+            for each in form.architectures
+        )
     ]
     accepted = "; ".join(f"{form.name} ({form.known_by})" for form in near) or ", ".join(
         form.name for form in FORMS
     )
     return SettingsError(
-        f"{place}: {why} Found: {marks.described}. Accepted: {accepted} (docs/models.md)."
+        f"{place}: {why} Found: {marks.description}. Accepted: {accepted} (docs/models.md)."
     )
 
 
-def _kind(architecture: str) -> str:
+def _architecture_kind(architecture: str) -> str:
     """Return what a class does, by the end of its name: ``ForTokenClassification``."""
     return architecture[architecture.find("For") :]

@@ -18,7 +18,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from masis.errors import SettingsError
-from masis.integrations.local.forms import InputForm, Labels
+from masis.integrations.local.forms import InputForm, OutputLabels
 from masis.integrations.local.model_files import ModelFolder
 
 LONGEST = 512
@@ -44,14 +44,14 @@ class Mark(Enum):
     END = "the mark of the end"
 
 
-class Row(NamedTuple):
+class TokenRow(NamedTuple):
     """The token ids of one input, and which of two texts each belongs to."""
 
     ids: Sequence[int]
     types: Sequence[int]
 
 
-class Encoded(NamedTuple):
+class EncodedBatch(NamedTuple):
     """A padded batch: token ids, 1 for each token that counts, and which of two texts each belongs
     to.
     """
@@ -99,7 +99,7 @@ UNKNOWN = frozenset({"<unk>", "[UNK]"})
 
 
 @dataclass(frozen=True)
-class Encoder:
+class PairEncoder:
     """A model's tokenizer and the form its input has. Used by one thread at a time: it sets the
     tokenizer's options.
 
@@ -108,12 +108,12 @@ class Encoder:
     """
 
     tokenizer: Any
-    labels: Labels
+    labels: OutputLabels
     longest: int
     padding: int
     marks: Mapping[int, str]
 
-    def row(self, pair: Pair) -> Row | None:
+    def row(self, pair: Pair) -> TokenRow | None:
         """Return the input for evidence and claim; None where the model can't read both whole."""
         for texts in (pair, (normalize("NFKC", pair[0]), normalize("NFKC", pair[1]))):
             found = self._row(*(self.without_marks(text) for text in texts))
@@ -121,7 +121,7 @@ class Encoder:
                 return found if len(found.ids) <= self.longest else None
         return None
 
-    def _row(self, evidence: str, claim: str) -> Row:
+    def _row(self, evidence: str, claim: str) -> TokenRow:
         template = TEMPLATES.get(self.labels.form)
         if template is not None:
             # The whole is tokenised at once, as the makers' code does: piece by piece, the blank
@@ -135,14 +135,16 @@ class Encoder:
                 for piece in template
             )
             ids = self.tokenizer.encode(whole).ids
-            return Row(ids, [0] * len(ids))
+            return TokenRow(ids, [0] * len(ids))
         first, second = (
             (claim, evidence) if self.labels.form == "claim_first" else (evidence, claim)
         )
         encoded = self.tokenizer.encode(first, second)
-        return Row(encoded.ids, encoded.type_ids)
+        return TokenRow(encoded.ids, encoded.type_ids)
 
-    def tagged(self, context: str, answer: str) -> tuple[Row, tuple[AnswerToken, ...]] | None:
+    def encode_answer(
+        self, context: str, answer: str
+    ) -> tuple[TokenRow, tuple[AnswerToken, ...]] | None:
         """Return the input for passages and an answer, with the answer's tokens; None where it
         can't be read whole.
 
@@ -165,20 +167,20 @@ class Encoder:
             end -= len(stretch) - len(stretch.rstrip())
             if start < end:
                 tokens.append(AnswerToken(place, start, end))
-        return Row(encoded.ids, [0] * len(encoded.ids)), tuple(tokens)
+        return TokenRow(encoded.ids, [0] * len(encoded.ids)), tuple(tokens)
 
     def count(self, text: str) -> int:
         """Return how many tokens a text has by itself, without marks of beginning and end."""
         return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def batch(self, rows: Sequence[Row]) -> Encoded:
+    def batch(self, rows: Sequence[TokenRow]) -> EncodedBatch:
         """Fill rows up to one length."""
         ids = np.full((len(rows), max(len(row.ids) for row in rows)), self.padding, dtype=np.int64)
         mask, types = np.zeros_like(ids), np.zeros_like(ids)
         for at, row in enumerate(rows):
             ids[at, : len(row.ids)], mask[at, : len(row.ids)] = row.ids, 1
             types[at, : len(row.ids)] = row.types
-        return Encoded(ids, mask, types)
+        return EncodedBatch(ids, mask, types)
 
     def without_marks(self, text: str) -> str:
         """Return a text from outside in which nothing is one of the tokenizer's marks, character
@@ -217,7 +219,7 @@ class Encoder:
         return sum(number in self.marks for number in ids)
 
 
-def encoder_of(found: ModelFolder, labels: Labels, load_slow: Any) -> Encoder:
+def encoder_of(found: ModelFolder, labels: OutputLabels, load_slow: Any) -> PairEncoder:
     """Return what makes a model's input. Raises SettingsError where its tokenizer can't be read.
 
     ``load_slow`` reads a tokenizer that isn't saved as tokenizer.json, by its folder.
@@ -239,7 +241,7 @@ def encoder_of(found: ModelFolder, labels: Labels, load_slow: Any) -> Encoder:
         for number, token in tokenizer.get_added_tokens_decoder().items()
         if token.special and token.content and token.content not in UNKNOWN
     }
-    encoder = Encoder(
+    encoder = PairEncoder(
         tokenizer, labels, longest, pad if isinstance(pad, int) and pad >= 0 else 0, marks
     )
     for piece in TEMPLATES.get(labels.form, ()):

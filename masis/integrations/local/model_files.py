@@ -73,7 +73,7 @@ class ModelFolder(NamedTuple):
         )
 
 
-class ModelName(NamedTuple):
+class LocalModelName(NamedTuple):
     """What stands behind ``local:``, in its parts; either ``path`` or ``repo`` is set."""
 
     text: str
@@ -84,7 +84,7 @@ class ModelName(NamedTuple):
     digest: str = ""
 
 
-def parse_name(text: str) -> ModelName:
+def parse_name(text: str) -> LocalModelName:
     """Read the part of a model string behind ``local:``. Raises SettingsError for what is neither
     path nor hub id.
     """
@@ -97,14 +97,14 @@ def parse_name(text: str) -> ModelName:
         )
     path = Path(where).expanduser()
     if where.startswith(("/", "./", "../", "~", ".\\")) or path.exists():
-        return ModelName(where, path=path, digest=digest)
+        return LocalModelName(where, path=path, digest=digest)
     hub = _HUB_ID.fullmatch(where)
     if hub is None or where.count("/") == 0:
         raise SettingsError(
             f"{PREFIX}:{where[:200]}: there is no such folder or file, and it is no id of the"
             f" Hugging Face hub. Write a path, or {PREFIX}:ORG/NAME."
         )
-    return ModelName(
+    return LocalModelName(
         where, None, hub["repo"], (hub["file"] or "").lstrip("/"), hub["revision"], digest
     )
 
@@ -207,7 +207,7 @@ def _with_onnx(name: str, folder: Path, file: Path, revision: str | None = None)
     )
 
 
-def _in_cache(name: ModelName) -> ModelFolder:
+def _in_cache(name: LocalModelName) -> ModelFolder:
     config = huggingface_hub.try_to_load_from_cache(
         name.repo, "config.json", revision=name.revision
     )
@@ -262,11 +262,11 @@ def digest_of_file(path: Path) -> str:
     """Return the sha256 of one file, which is read again only when its size or time of change is
     another.
     """
-    return _digest(path, path.stat().st_size, path.stat().st_mtime_ns)
+    return _file_digest(path, path.stat().st_size, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _digest(path: Path, size: int, changed_ns: int) -> str:
+def _file_digest(path: Path, size: int, changed_ns: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -274,7 +274,7 @@ def _digest(path: Path, size: int, changed_ns: int) -> str:
 ANY_LANGUAGE = frozenset({"multilingual", "multi", "mul", "any"})
 
 
-def recorded(found: ModelFolder) -> LocalModel:
+def model_record(found: ModelFolder) -> LocalModel:
     """Return the record of a model that a run keeps: what it is, where it lies, under which
     licence.
 
@@ -314,7 +314,7 @@ def recorded(found: ModelFolder) -> LocalModel:
     )
 
 
-def described(record: LocalModel, tells: str) -> list[str]:
+def describe_model(record: LocalModel, tells: str) -> list[str]:
     """Say what is known of a model, line by line; ``tells`` is what its outputs tell apart."""
     languages = ", ".join(record.languages) if record.languages else "not stated, taken to be any"
     return [
@@ -339,7 +339,7 @@ class Step(NamedTuple):
     total: int
 
 
-class _Cancelled(Exception):
+class _DownloadCancelled(Exception):
     """Whoever waited for the download no longer does."""
 
 
@@ -383,14 +383,14 @@ def download(
 
     def report(arrived: int) -> None:
         if cancelled():
-            raise _Cancelled
+            raise _DownloadCancelled
         on_step(Step(file, done + arrived, sum(files.values())))
 
     try:
         info = huggingface_hub.HfApi(endpoint=endpoint).model_info(
             name.repo, revision=name.revision, files_metadata=True
         )
-        files = _needed(
+        files = _files_to_fetch(
             full, {file.rfilename: file.size or 0 for file in info.siblings or ()}, name.file
         )
         for file, size in files.items():
@@ -400,12 +400,12 @@ def download(
             )
             done += size
             report(0)
-    except _Cancelled:
+    except _DownloadCancelled:
         raise SettingsError(
             f"{full}: the download was stopped. The same command goes on with it."
         ) from None
     except (OSError, _HTTP_ERROR, errors.HFValidationError) as error:
-        raise SettingsError(_failed(full, name, error)) from error
+        raise SettingsError(_download_error(full, name, error)) from error
     return find(text)
 
 
@@ -417,7 +417,7 @@ or httpx2).
 """
 
 
-def _needed(full: str, sizes: dict[str, int], file: str) -> dict[str, int]:
+def _files_to_fetch(full: str, sizes: dict[str, int], file: str) -> dict[str, int]:
     """Return the files to fetch, with their sizes."""
     if "config.json" not in sizes:
         raise SettingsError(
@@ -437,7 +437,7 @@ def _needed(full: str, sizes: dict[str, int], file: str) -> dict[str, int]:
     return {each: sizes[each] for each in sizes if _SMALL.fullmatch(each) or needed.fullmatch(each)}
 
 
-def _failed(full: str, name: ModelName, error: BaseException) -> str:
+def _download_error(full: str, name: LocalModelName, error: BaseException) -> str:
     if isinstance(error, errors.GatedRepoError):
         return (
             f"{full}: its owners ask for a login. Accept their terms at"
@@ -456,7 +456,7 @@ def _failed(full: str, name: ModelName, error: BaseException) -> str:
     )
 
 
-def downloaded() -> Iterable[ModelFolder]:
+def downloaded_models() -> Iterable[ModelFolder]:
     """Yield the models in the hub's cache that have a configuration and weights that
     can be read.
     """
@@ -466,7 +466,7 @@ def downloaded() -> Iterable[ModelFolder]:
     for folder in sorted(cache.glob("models--*--*")):
         repo = folder.name.removeprefix("models--").replace("--", "/", 1)
         try:
-            yield _in_cache(ModelName(repo, None, repo))
+            yield _in_cache(LocalModelName(repo, None, repo))
         # of another kind, or fetched in part by another program: not ours to report
         except SettingsError:
             continue

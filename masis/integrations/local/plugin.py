@@ -10,7 +10,7 @@ from masis.integrations.local import PREFIX
 from masis.integrations.local.model_files import (
     PIN,
     digest_of,
-    downloaded,
+    downloaded_models,
     find,
     is_here,
     parse_name,
@@ -23,7 +23,7 @@ from masis.settings import Settings
 
 
 @dataclass(frozen=True)
-class Named:
+class LocalPlugin:
     """One model, as an audit names it. It asks no language model, so that no instructions go with a
     question.
     """
@@ -67,17 +67,17 @@ class Named:
 class Registry:
     """What the name ``local`` gives for the role of the verifier."""
 
-    def named(self, name: str, settings: Settings) -> Named:
+    def named(self, name: str, settings: Settings) -> LocalPlugin:
         """The model of this name. Raises SettingsError for a name that is neither a path nor an id
         of the hub.
         """
         parse_name(name)
-        return Named(name)
+        return LocalPlugin(name)
 
     def offered(self, settings: Settings) -> tuple[str, ...]:
         """The models in the hub's cache that could verify."""
         offered = []
-        for found in downloaded():
+        for found in downloaded_models():
             name = found.name.partition(":")[2]
             try:
                 check(name)

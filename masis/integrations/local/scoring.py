@@ -21,14 +21,21 @@ import numpy as np
 
 from masis.errors import SettingsError, StepError
 from masis.integrations import require
-from masis.integrations.local.forms import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
-from masis.integrations.local.inputs import Array, Encoded, Encoder, Pair, Row, encoder_of
+from masis.integrations.local.forms import HHEM_TYPE, MINICHECK_T5_WORDS, OutputLabels, labels_of
+from masis.integrations.local.inputs import (
+    Array,
+    EncodedBatch,
+    Pair,
+    PairEncoder,
+    TokenRow,
+    encoder_of,
+)
 from masis.integrations.local.model_files import (
     ModelFolder,
     digest_of,
     digest_of_file,
     find,
-    recorded,
+    model_record,
 )
 from masis.schema.run import LocalModel
 
@@ -56,7 +63,7 @@ class TokenScore(NamedTuple):
     unsupported: float
 
 
-Engine = Callable[[Encoded], Array]
+Engine = Callable[[EncodedBatch], Array]
 """Gives the logits of a batch, one row a pair, of the shape that the model's head has."""
 
 MOST_SCORES = 20_000
@@ -69,8 +76,8 @@ class LocalScorer:
     time.
     """
 
-    labels: Labels
-    encoder: Encoder
+    labels: OutputLabels
+    encoder: PairEncoder
     engine: Engine
     model: LocalModel
     scores: OrderedDict[Pair, PairScore | None] = field(default_factory=OrderedDict, repr=False)
@@ -101,7 +108,7 @@ class LocalScorer:
                 found = dict(
                     zip(
                         (pair for pair, _ in batch),
-                        _read(logits, self.labels, len(batch)),
+                        _pair_scores(logits, self.labels, len(batch)),
                         strict=True,
                     )
                 )
@@ -116,7 +123,7 @@ class LocalScorer:
         Raises StepError where the model fails or gives what is no number.
         """
         with self._failures_named(), self.lock:
-            encoded = self.encoder.tagged(context, answer)
+            encoded = self.encoder.encode_answer(context, answer)
             if encoded is None:
                 return None
             row, tokens = encoded
@@ -130,7 +137,7 @@ class LocalScorer:
         with self._failures_named(), self.lock:
             return self.encoder.count(text)
 
-    def _logits(self, rows: Sequence[Row]) -> Array:
+    def _logits(self, rows: Sequence[TokenRow]) -> Array:
         return np.asarray(self.engine(self.encoder.batch(rows)), dtype=np.float64)
 
     def _remember(self, found: Mapping[Pair, PairScore | None]) -> None:
@@ -151,7 +158,7 @@ class LocalScorer:
             ) from error
 
 
-def _read_tokens(logits: Array, labels: Labels, length: int) -> Array:
+def _read_tokens(logits: Array, labels: OutputLabels, length: int) -> Array:
     """Return for each token how probable it is that the evidence lacks it."""
     if labels.unsupported is None:
         raise StepError("the model scores claims as a whole, where single words were to be marked")
@@ -177,7 +184,7 @@ def _sigmoid(logits: Array) -> Array:
     return shares
 
 
-def _read(logits: Array, labels: Labels, number: int) -> Iterator[PairScore]:
+def _pair_scores(logits: Array, labels: OutputLabels, number: int) -> Iterator[PairScore]:
     if labels.head == "tokens":
         raise StepError("the model marks single words, and confirms no claim as a whole")
     if labels.head == "first_token" and logits.ndim == 3:
@@ -218,7 +225,7 @@ def load(text: str, threads: int = 1) -> LocalScorer:
         digest_of_file(path) for name in _READ_BESIDE if (path := found.file(name)) is not None
     )
     with _loading:  # two threads would load it twice
-        return _loaded(found.name, (digest_of(found), *small), threads)
+        return _load_scorer(found.name, (digest_of(found), *small), threads)
 
 
 _loading = threading.Lock()
@@ -226,7 +233,7 @@ _READ_BESIDE = ("config.json", "tokenizer.json", "tokenizer_config.json", "READM
 
 
 @lru_cache(maxsize=2)
-def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
+def _load_scorer(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
     """The digests are part of the key, so that what was replaced or corrected is loaded again."""
     found = find(name.partition(":")[2])
     labels = labels_of(found.config, found.name, str(found.folder / "config.json"))
@@ -236,10 +243,10 @@ def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
         if found.format == "onnx"
         else _torch_engine(found, labels, threads)
     )
-    return LocalScorer(labels, encoder, engine, recorded(found))
+    return LocalScorer(labels, encoder, engine, model_record(found))
 
 
-def check(text: str) -> Labels:
+def check(text: str) -> OutputLabels:
     """Read what a model is, without loading its weights. Raises as ``load`` does."""
     found = find(text)
     if found.format != "onnx":
@@ -276,7 +283,7 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
     names = [each.name for each in session.get_outputs()]
     output = "logits" if "logits" in names else names[0]
 
-    def logits(batch: Encoded) -> Array:
+    def logits(batch: EncodedBatch) -> Array:
         given = {
             "input_ids": batch.ids,
             "attention_mask": batch.mask,
@@ -288,7 +295,7 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
     return logits
 
 
-def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
+def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Engine:
     """Return PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is
     given.
     """
@@ -319,7 +326,7 @@ def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
         getattr(model.config, "type_vocab_size", 0) > 1
     )
 
-    def logits(batch: Encoded) -> Array:
+    def logits(batch: EncodedBatch) -> Array:
         torch.set_num_threads(threads)
         given = {
             "input_ids": torch.from_numpy(batch.ids),

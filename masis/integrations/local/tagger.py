@@ -19,12 +19,12 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from masis.audit.claims import Checked, one_check_each
+from masis.audit.claims import ClaimResults, one_check_each
 from masis.audit.sentences import split_sentences
 from masis.errors import StepError
 from masis.integrations.local.scoring import TokenScore
 from masis.integrations.local.verifier import LocalRole
-from masis.llm.roles.verdicts import failed, unverifiable
+from masis.llm.roles.verdicts import unscored_batch, unverifiable
 from masis.schema.audit import Claim, ClaimCheck, MarkedWords
 from masis.schema.case import Evidence
 from masis.schema.wording import words_marked
@@ -62,7 +62,7 @@ class Prompts(NamedTuple):
     without_question: str
 
 
-class ReadText(NamedTuple):
+class UnmarkedAnswer(NamedTuple):
     """An answer without its citation markers; ``pieces`` say where a stretch begins in ``text`` and
     in the answer.
     """
@@ -137,7 +137,7 @@ class LocalTagger(LocalRole):
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> Checked:
+    ) -> ClaimResults:
         """Read the whole answer once and check every claim; where asked, list what is left out."""
         placed = all(
             claim.start is not None and answer[claim.start : claim.end] == claim.text
@@ -176,7 +176,7 @@ class LocalTagger(LocalRole):
         try:
             tokens = self.tags(texts, question, without_stretches(answer, markers))
         except StepError as error:
-            return tuple(each.check for each in failed(claims, error, name))
+            return tuple(each.check for each in unscored_batch(claims, error, name))
         return tuple(
             self._check(claim, place, tokens) for claim, place in zip(claims, places, strict=True)
         )
@@ -211,7 +211,7 @@ class LocalTagger(LocalRole):
         )
 
     def tags(
-        self, passages: Sequence[str], question: str, read: ReadText
+        self, passages: Sequence[str], question: str, read: UnmarkedAnswer
     ) -> tuple[TokenScore, ...] | None:
         """Return a score for each token, by its place in the answer; None where not all could be
         read.
@@ -292,7 +292,7 @@ class LocalTagger(LocalRole):
             yield passage[begin:last]
 
 
-def without_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> ReadText:
+def without_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> UnmarkedAnswer:
     """Return a text without some stretches, and where its pieces stood before.
 
     Blanks before a stretch go with it, so that "long [1]." is read as "long.".
@@ -309,7 +309,7 @@ def without_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> ReadTe
             kept.append(piece)
             length += len(piece)
         at = max(at, end)
-    return ReadText("".join(kept), tuple(pieces))
+    return UnmarkedAnswer("".join(kept), tuple(pieces))
 
 
 def marked_words(claim: Claim, tokens: Sequence[TokenScore]) -> Iterator[MarkedWords]:

@@ -27,13 +27,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from masis.audit.claims import Checked, one_check_each
+from masis.audit.claims import ClaimResults, one_check_each
 from masis.audit.sentences import split_sentences
 from masis.audit.text.assertions import sentence_claims
 from masis.errors import StepError
 from masis.integrations.local.scoring import LocalScorer
-from masis.llm.roles.verdicts import failed, unverifiable
-from masis.llm.roles.verifier import unmarked
+from masis.llm.roles.verdicts import unscored_batch, unverifiable
+from masis.llm.roles.verifier import without_markers
 from masis.schema.audit import (
     CitationAudit,
     Claim,
@@ -86,7 +86,7 @@ def words_of(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _windows(evidence_id: str, text: str) -> tuple[Window, ...]:
+def _evidence_windows(evidence_id: str, text: str) -> tuple[Window, ...]:
     pieces = [
         piece for span in split_sentences(text) for piece in _pieces(text, span.start, span.end)
     ]
@@ -131,7 +131,10 @@ def choose(
     what it cites; then the next best.
     """
     every = [
-        each for chunk in evidence if chunk.text.strip() for each in _windows(chunk.id, chunk.text)
+        each
+        for chunk in evidence
+        if chunk.text.strip()
+        for each in _evidence_windows(chunk.id, chunk.text)
     ]
     claim_words = set(words_of(claim))
     if not every or not claim_words:
@@ -233,9 +236,9 @@ class LocalRole:
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> Checked:
+    ) -> ClaimResults:
         """Return checks with what the answer leaves out, where that is asked for."""
-        return Checked(
+        return ClaimResults(
             checks,
             self.missing(query, answer, checks, evidence) if completeness and self.missing else (),
         )
@@ -264,7 +267,9 @@ class LocalVerifier(LocalRole):
         try:
             scores = iter(self.scorer.score(pairs))
         except StepError as error:
-            return tuple(each.check for each in failed(claims, error, self.scorer.model.name))
+            return tuple(
+                each.check for each in unscored_batch(claims, error, self.scorer.model.name)
+            )
         checks = []
         for claim, windows in zip(claims, chosen, strict=True):
             given = [(window, next(scores)) for window in windows]
@@ -283,7 +288,7 @@ class LocalVerifier(LocalRole):
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> Checked:
+    ) -> ClaimResults:
         """Check every claim and, where asked, list what is left out."""
         checks = one_check_each(claims, self.verify(claims, evidence))
         return self.with_missing(checks, query, answer, evidence, completeness=completeness)
@@ -333,7 +338,7 @@ class LocalVerifier(LocalRole):
         elif verdict == "contradicted" and worst is not None:
             made["confidence"] = worst.contradicts
             made["sources"] = (worst.evidence_id,)
-            made["contradictions"] = (_contradiction(claim, worst),)
+            made["contradictions"] = (_stated_contradiction(claim, worst),)
             made["issue"] = (
                 "The verifier model reads a passage of the evidence as a contradiction of this."
             )
@@ -417,7 +422,7 @@ def statement_of(claim: Claim) -> str:
     """Return what the claim says, without its markers: in words that stand alone, where somebody
     put it so.
     """
-    return claim.statement or " ".join(unmarked(claim).split())
+    return claim.statement or " ".join(without_markers(claim).split())
 
 
 def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
@@ -444,7 +449,7 @@ def _most_contradicting(scored: Sequence[Window]) -> Window | None:
     return max(related, key=lambda each: each.contradicts or 0.0, default=None)
 
 
-def _contradiction(claim: Claim, worst: Window) -> Contradiction:
+def _stated_contradiction(claim: Claim, worst: Window) -> Contradiction:
     return Contradiction(
         kind="stated",
         claim_start=0,

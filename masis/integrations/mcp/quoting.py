@@ -51,12 +51,12 @@ def visible(text: str, limit: int = _LINE) -> str:
     return cut.replace("\n", " ").replace("\t", " ").translate(_SHOWN)
 
 
-def named(identifier: str) -> str:
+def quote_id(identifier: str) -> str:
     """Return an id in quotes, as a message names it."""
     return f"'{visible(identifier)}'"
 
 
-class _Shown(dict[int, str]):
+class _CharacterTable(dict[int, str]):
     """What each character is written as, for ``str.translate``: looked up once, then remembered."""
 
     def __missing__(self, code: int) -> str:
@@ -68,4 +68,4 @@ class _Shown(dict[int, str]):
         return written
 
 
-_SHOWN = _Shown()
+_SHOWN = _CharacterTable()

@@ -176,7 +176,7 @@ def address(case_id: str, evidence_id: str) -> str:
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in (case_id, evidence_id))
 
 
-def used(sources: Sequence[Any]) -> tuple[UsedSource, ...]:
+def used_sources(sources: Sequence[Any]) -> tuple[UsedSource, ...]:
     """Return what the evidence ids of a result refer to; ``source_id`` is None for evidence given
     in full.
     """
@@ -192,10 +192,10 @@ def of_run(run: Run | RunProgress, *, whole: bool = False, reused: bool | None =
         given |= {"run_id": run.id, "state": "finished", "best_iteration": number}
     else:
         answers = (run.iterations[-1] if run.iterations else None, None)
-    found, revised = (_issues(each) if each else () for each in answers)
+    found, revised = (_issue_reports(each) if each else () for each in answers)
     made = {
         "uri": uri("run", given["run_id"]),
-        "iterations": tuple(map(_iteration, run.iterations)),
+        "iterations": tuple(map(_iteration_report, run.iterations)),
         "issues": found[:MOST_ISSUES],
         "revised_issues": revised[:MOST_ISSUES],
         "issues_left_out": max(0, len(found) - MOST_ISSUES) + max(0, len(revised) - MOST_ISSUES),
@@ -205,7 +205,7 @@ def of_run(run: Run | RunProgress, *, whole: bool = False, reused: bool | None =
     return RunReport(**(given | made))
 
 
-def _iteration(iteration: Iteration) -> IterationReport:
+def _iteration_report(iteration: Iteration) -> IterationReport:
     judged = iteration.evaluation
     return IterationReport(
         iteration_number=iteration.iteration_number,
@@ -222,7 +222,7 @@ def _iteration(iteration: Iteration) -> IterationReport:
     )
 
 
-def _issues(iteration: Iteration) -> tuple[IssueReport, ...]:
+def _issue_reports(iteration: Iteration) -> tuple[IssueReport, ...]:
     return tuple(
         IssueReport.model_validate(issue, from_attributes=True) for issue in iteration.issues
     )

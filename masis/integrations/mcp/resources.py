@@ -17,7 +17,7 @@ from mcp import types as wire
 from pydantic import BaseModel, Field, create_model
 
 from masis.errors import InputError
-from masis.integrations.mcp.quoting import named, quoted_json, visible
+from masis.integrations.mcp.quoting import quote_id, quoted_json, visible
 from masis.integrations.mcp.reports import CaseReport, uri
 from masis.integrations.mcp.tools import Text, Tools, cursor_of, page_of, read_arguments
 from masis.schema.run import Run
@@ -46,7 +46,7 @@ TEMPLATES = wire.ListResourceTemplatesResult(
 )
 
 
-def listed(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
+def list_cases(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
     """Return one page of cases, newest first, each with its newest run. Raises InputError for a
     wrong cursor.
     """
@@ -70,7 +70,7 @@ def listed(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
     return wire.ListResourcesResult(resources=resources, next_cursor=following)
 
 
-def read(tools: Tools, given: str) -> wire.ReadResourceResult:
+def read_resource(tools: Tools, given: str) -> wire.ReadResourceResult:
     """Return a resource, in JSON. Raises InputError for an address that names nothing, with near
     ones.
     """
@@ -96,7 +96,7 @@ def read(tools: Tools, given: str) -> wire.ReadResourceResult:
     )
 
 
-def completed(tools: Tools, argument: str, beginning: str) -> wire.CompleteResult:
+def complete_argument(tools: Tools, argument: str, beginning: str) -> wire.CompleteResult:
     """Return the ids that begin so, newest first; none for an argument that takes no id."""
     kinds: dict[str, Literal["cases", "runs"]] = {"case_id": "cases", "run_id": "runs"}
     ids, total = tuple[str, ...](), 0
@@ -108,7 +108,7 @@ def completed(tools: Tools, argument: str, beginning: str) -> wire.CompleteResul
     )
 
 
-class Prompt(wire.Prompt):
+class PromptTemplate(wire.Prompt):
     """One prompt: ``text`` is followed by the arguments, quoted."""
 
     arguments: list[wire.PromptArgument] = Field(default_factory=list)
@@ -131,19 +131,19 @@ class Prompt(wire.Prompt):
         )
 
 
-PROMPTS: dict[str, Prompt] = {
-    each["name"]: Prompt.model_validate(each)
+PROMPTS: dict[str, PromptTemplate] = {
+    each["name"]: PromptTemplate.model_validate(each)
     for each in tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))[
         "prompts"
     ]
 }
 
 
-def prompted(name: str, arguments: Mapping[str, str] | None) -> wire.GetPromptResult:
+def render_prompt(name: str, arguments: Mapping[str, str] | None) -> wire.GetPromptResult:
     """Return the message of a prompt. Raises InputError for another name or wrong arguments."""
     if name not in PROMPTS:
         raise InputError(
-            f"there is no prompt {named(name)}",
+            f"there is no prompt {quote_id(name)}",
             hint=f"There are: {', '.join(PROMPTS)}.",
             field="name",
         )

@@ -22,9 +22,9 @@ from masis import version
 from masis.api.roles import calls_at_once, uses_models
 from masis.errors import MasisError
 from masis.integrations.mcp import resources
-from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
+from masis.integrations.mcp.quoting import NOTICE, quote_id, quoted_json
 from masis.integrations.mcp.spending import Receipt, Spending
-from masis.integrations.mcp.tools import TOOLS, Progress, Stopped, Tool, Tools, Watch
+from masis.integrations.mcp.tools import TOOLS, CallerGone, CallProgress, CallWatch, Tool, Tools
 from masis.services import Workbench
 
 log = logging.getLogger("masis.integrations.mcp")
@@ -57,7 +57,7 @@ class Busy(MasisError):
     """More calls wait than the server takes."""
 
 
-class Pool:
+class WorkerPool:
     """Some threads, each with a connection to the database of its own, and the calls they work at.
 
     Audits have one pool, what only reads another, so that neither waits for the other. A bounded
@@ -105,7 +105,10 @@ class MasisServer:
         self.spending = Spending(max_cost)
         self._uncounted = self.spending.watch()
         self.tools = Tools(workbench, self.spending)
-        self._audits, self._readers = Pool(audits, "mcp-audit"), Pool(READERS, "mcp-read")
+        self._audits, self._readers = (
+            WorkerPool(audits, "mcp-audit"),
+            WorkerPool(READERS, "mcp-read"),
+        )
         tools, reading = self.tools, self._reading
         self.server: Server[Any] = Server(
             "masis-workbench",
@@ -120,16 +123,20 @@ class MasisServer:
             on_call_tool=self._call_tool,
             # resources, and what a person chooses or types in a client
             on_list_resources=reading(
-                lambda given: resources.listed(tools, given.cursor if given else None)
+                lambda given: resources.list_cases(tools, given.cursor if given else None)
             ),
             on_list_resource_templates=reading(lambda given: resources.TEMPLATES),
-            on_read_resource=reading(lambda given: resources.read(tools, str(given.uri))),
+            on_read_resource=reading(lambda given: resources.read_resource(tools, str(given.uri))),
             on_list_prompts=reading(
                 lambda given: wire.ListPromptsResult(prompts=list(resources.PROMPTS.values()))
             ),
-            on_get_prompt=reading(lambda given: resources.prompted(given.name, given.arguments)),
+            on_get_prompt=reading(
+                lambda given: resources.render_prompt(given.name, given.arguments)
+            ),
             on_completion=reading(
-                lambda given: resources.completed(tools, given.argument.name, given.argument.value)
+                lambda given: resources.complete_argument(
+                    tools, given.argument.name, given.argument.value
+                )
             ),
         )
 
@@ -156,7 +163,7 @@ class MasisServer:
 
     async def _list_tools(self, ctx: Context, params: Any) -> wire.ListToolsResult:
         return wire.ListToolsResult(
-            tools=[tool.listed(self.tools.settings) for tool in TOOLS.values()]
+            tools=[tool.wire_form(self.tools.settings) for tool in TOOLS.values()]
         )
 
     async def _call_tool(
@@ -164,22 +171,24 @@ class MasisServer:
     ) -> wire.CallToolResult:
         tool = TOOLS.get(params.name)
         if tool is None:
-            return _failed(f"There is no tool {named(params.name)}. There are: {', '.join(TOOLS)}.")
+            return _failed_tool_result(
+                f"There is no tool {quote_id(params.name)}. There are: {', '.join(TOOLS)}."
+            )
         try:
-            arguments = tool.read(params.arguments or {})
-            result, text, receipt = await self._done(ctx, tool, arguments)
+            arguments = tool.parse_arguments(params.arguments or {})
+            result, text, receipt = await self._run_tool(ctx, tool, arguments)
         except MasisError as error:
             log.info("tool %s: %s", tool.name, type(error).__name__)
-            return _failed(str(error), error)
-        except Stopped:
-            return _failed(
+            return _failed_tool_result(str(error), error)
+        except CallerGone:
+            return _failed_tool_result(
                 "The server is ending. What was finished is kept; the same call later goes on from"
                 " there."
             )
         # a fault of ours: the log has it, and whoever asked learns that it is not theirs
         except Exception:
             log.exception("tool %s failed", tool.name)
-            return _failed(
+            return _failed_tool_result(
                 f"{tool.name} failed by a fault of the server, which its log on stderr describes;"
                 " the arguments are not to blame, and the same call is likely to fail again."
             )
@@ -190,7 +199,7 @@ class MasisServer:
             _meta={"masis/cost": asdict(receipt)} if tool.audits else None,
         )
 
-    async def _done(
+    async def _run_tool(
         self, ctx: Context, tool: Tool, arguments: dict[str, Any]
     ) -> tuple[dict[str, Any], str, Receipt]:
         """Return the structured result of a call, its text, and what it cost.
@@ -200,14 +209,14 @@ class MasisServer:
         """
         loop, sent = asyncio.get_running_loop(), list[Future[None]]()
 
-        def report(progress: Progress) -> None:
+        def report(progress: CallProgress) -> None:
             sent.append(
                 asyncio.run_coroutine_threadsafe(ctx.session.report_progress(*progress), loop)
             )
 
         def work(gone: Callable[[], bool]) -> tuple[dict[str, Any], str, Receipt]:
             with self.spending.receipt() as receipt:
-                result = tool.call(self.tools, arguments, Watch(report, gone))
+                result = tool.call(self.tools, arguments, CallWatch(report, gone))
             return result, quoted_json(result), receipt
 
         async def count_seconds() -> None:
@@ -228,7 +237,7 @@ class MasisServer:
         return found
 
 
-def _failed(message: str, error: MasisError | None = None) -> wire.CallToolResult:
+def _failed_tool_result(message: str, error: MasisError | None = None) -> wire.CallToolResult:
     """Return a call that failed: the message for whoever asked, in ``_meta`` its kind and status
     for their program.
     """

@@ -17,7 +17,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from masis.errors import InputError, UnknownRecord
-from masis.integrations.mcp.quoting import named
+from masis.integrations.mcp.quoting import quote_id
 from masis.integrations.mcp.reports import FoundEvidence, address
 from masis.schema.case import Case, Evidence
 from masis.services import Workbench
@@ -25,7 +25,7 @@ from masis.services import Workbench
 _NEAR = 3
 
 
-class Source(NamedTuple):
+class ToolSource(NamedTuple):
     """A chunk as a tool uses it. ``chunk.id`` is the id within this call; ``source_id`` what the
     caller wrote, and ``address`` its id in the whole store, both None for evidence given in full.
     """
@@ -39,9 +39,9 @@ Place = tuple[str, str]
 """A case and a chunk of it."""
 
 
-def gathered(
+def gather_sources(
     workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence] = ()
-) -> tuple[Source, ...]:
+) -> tuple[ToolSource, ...]:
     """Return the chunks given in full, then those the ids name, each once, each with an id of its
     own.
 
@@ -49,7 +49,7 @@ def gathered(
     still points at it; else it goes by its address. Raises InputError naming every id that names
     nothing or more than one chunk.
     """
-    case = cache(partial(_case, workbench))
+    case = cache(partial(_case_or_none, workbench))
 
     def chunk(case_id: str, evidence_id: str) -> Evidence | None:
         held = case(case_id)
@@ -59,26 +59,26 @@ def gathered(
             else None
         )
 
-    places = {source_id: _split(source_id) for source_id in ids}
+    places = {source_id: _split_source_id(source_id) for source_id in ids}
     # An id that is no address may be a chunk's id alone: all cases are looked through once for
     # these.
     alone = [source_id for source_id, place in places.items() if not chunk(*place)]
     holders = workbench.store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
-    found: dict[Place, Source] = {}
+    found: dict[Place, ToolSource] = {}
     wrong: list[str] = []
     for source_id, place in places.items():
         held_by = holders.get(source_id)
         if held_by and held_by.total == 1:
             place = (held_by.ids[0], source_id)
         if held_by and held_by.total > 1:
-            addresses = ", ".join(named(address(case_id, source_id)) for case_id in held_by.ids)
+            addresses = ", ".join(quote_id(address(case_id, source_id)) for case_id in held_by.ids)
             total = f"{held_by.total:,}"
             wrong.append(
-                f"{named(source_id)} is evidence of {total} cases: name the case too, as in"
+                f"{quote_id(source_id)} is evidence of {total} cases: name the case too, as in"
                 f" {addresses}"
             )
         elif there := chunk(*place):
-            found.setdefault(place, Source(there, source_id, address(*place)))
+            found.setdefault(place, ToolSource(there, source_id, address(*place)))
         else:
             wrong.append(_why_nothing(workbench, source_id, case(place[0])))
     if wrong:
@@ -87,7 +87,7 @@ def gathered(
             hint="search_evidence and get_case give ids of stored evidence.",
             field="sourceIds",
         )
-    sources = (*map(Source, inline), *found.values())
+    sources = (*map(ToolSource, inline), *found.values())
     shared = Counter(source.chunk.id for source in sources)
     return tuple(
         (
@@ -99,14 +99,14 @@ def gathered(
     )
 
 
-def _case(workbench: Workbench, case_id: str) -> Case | None:
+def _case_or_none(workbench: Workbench, case_id: str) -> Case | None:
     try:
         return workbench.store.cases.get(case_id)
     except UnknownRecord:
         return None
 
 
-def _split(source_id: str) -> Place:
+def _split_source_id(source_id: str) -> Place:
     """Return the case and the chunk of an id as ``address`` writes it; the chunk is empty where no
     ``/`` is in it.
     """
@@ -118,26 +118,26 @@ def _split(source_id: str) -> Place:
 
 def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str:
     """Return why an id names no chunk, and which may have been meant."""
-    case_id, evidence_id = _split(source_id)
+    case_id, evidence_id = _split_source_id(source_id)
     if case is None:
         if evidence_id:
-            return f"there is no case {named(case_id)}{near_cases(workbench, case_id)}"
-        return f"there is no stored evidence {named(source_id)}"
+            return f"there is no case {quote_id(case_id)}{near_cases(workbench, case_id)}"
+        return f"there is no stored evidence {quote_id(source_id)}"
     if not evidence_id:
         return (
-            f"{named(case_id)} is a case, not evidence of one: a chunk of it is"
-            f" {named(address(case_id, 'ID'))}"
+            f"{quote_id(case_id)} is a case, not evidence of one: a chunk of it is"
+            f" {quote_id(address(case_id, 'ID'))}"
         )
     ids = [chunk.id for chunk in case.evidence]
-    near = [address(case_id, each) for each in _near(evidence_id, ids) or ids[:_NEAR]]
-    return f"case {named(case_id)} has no evidence {named(evidence_id)}{_among(near)}"
+    near = [address(case_id, each) for each in _similar_ids(evidence_id, ids) or ids[:_NEAR]]
+    return f"case {quote_id(case_id)} has no evidence {quote_id(evidence_id)}{_among(near)}"
 
 
 def near_cases(workbench: Workbench, case_id: str) -> str:
     """Return the ids of cases that a wrong one may have meant, in brackets; empty where there is
     none.
     """
-    return _among(_near(case_id, workbench.store.evidence.newest_ids("cases")))
+    return _among(_similar_ids(case_id, workbench.store.evidence.newest_ids("cases")))
 
 
 def near_runs(workbench: Workbench, run_id: str) -> str:
@@ -146,17 +146,17 @@ def near_runs(workbench: Workbench, run_id: str) -> str:
     """
     ids = workbench.store.evidence.newest_ids("runs")
     beginning = [each for each in ids if each.startswith(run_id)] if len(run_id) >= 4 else []
-    return _among(beginning[:_NEAR] or _near(run_id, ids))
+    return _among(beginning[:_NEAR] or _similar_ids(run_id, ids))
 
 
-def _near(text: str, ids: Sequence[str]) -> list[str]:
+def _similar_ids(text: str, ids: Sequence[str]) -> list[str]:
     return difflib.get_close_matches(
         text[:100], [each for each in ids if len(each) <= 200], n=_NEAR, cutoff=0.5
     )
 
 
 def _among(ids: Sequence[str]) -> str:
-    return f" (near: {', '.join(map(named, ids))})" if ids else ""
+    return f" (near: {', '.join(map(quote_id, ids))})" if ids else ""
 
 
 # The chunks of a case that say most about some words, and the part of each where they stand.
@@ -169,8 +169,10 @@ _WORD = re.compile(r"\w+")
 
 def best_chunks(case: Case, text: str) -> list[FoundEvidence]:
     """Up to five chunks of a case with the most of the words, in the order of how many."""
-    words = list(dict.fromkeys(_plain(found.group()) for found in _WORD.finditer(text)))[:_WORDS]
-    texts = ((chunk, _plain(chunk.text)) for chunk in case.evidence)
+    words = list(dict.fromkeys(_without_accents(found.group()) for found in _WORD.finditer(text)))[
+        :_WORDS
+    ]
+    texts = ((chunk, _without_accents(chunk.text)) for chunk in case.evidence)
     scored = [(sum(word in plain for word in words), chunk, plain) for chunk, plain in texts]
     best = sorted((each for each in scored if each[0]), key=lambda each: -each[0])[:MOST_CHUNKS]
     return [
@@ -197,7 +199,7 @@ def _excerpt(text: str, plain: str, words: list[str]) -> str:
     return f"{'…' if start else ''}{cut}{'…' if start + EXCERPT < len(text) else ''}"
 
 
-def _plain(text: str) -> str:
+def _without_accents(text: str) -> str:
     """Lower case without accents, as the full text index compares words."""
     decomposed = unicodedata.normalize("NFD", text.lower())
     return "".join(char for char in decomposed if not unicodedata.combining(char))

@@ -81,7 +81,7 @@ class Spending:
                 each.models[result.model] = each.models.get(result.model, 0) + 1
 
     @property
-    def reached(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether no model may be asked any more."""
         return self.limit_usd is not None and (
             self.total.cost_usd >= self.limit_usd or self.total.unpriced > 0
@@ -89,13 +89,13 @@ class Spending:
 
     def check(self) -> None:
         """Raise SpendingLimit where no model may be asked any more."""
-        if self.reached and self.total.unpriced:
+        if self.is_exhausted and self.total.unpriced:
             raise SpendingLimit(
                 "a model whose price is not known was asked, so that the limit of --max-cost can't"
                 " be kept. Set its price in the table prices of the configuration, 0 for a model of"
                 " your own, and start the server again."
             )
-        if self.reached:
+        if self.is_exhausted:
             raise SpendingLimit(
                 f"the limit of this server is reached: {self.total.cost_usd:.4f} of"
                 f" {self.limit_usd:g} USD (--max-cost). Whoever runs it can start it again with a"

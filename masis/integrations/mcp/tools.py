@@ -36,9 +36,15 @@ from masis.api import audits, draft_critique
 from masis.api.roles import uses_models
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.integrations.mcp import reports
-from masis.integrations.mcp.quoting import named, visible
+from masis.integrations.mcp.quoting import quote_id, visible
 from masis.integrations.mcp.reports import address
-from masis.integrations.mcp.sources import Source, best_chunks, gathered, near_cases, near_runs
+from masis.integrations.mcp.sources import (
+    ToolSource,
+    best_chunks,
+    gather_sources,
+    near_cases,
+    near_runs,
+)
 from masis.integrations.mcp.spending import Spending
 from masis.pipeline.documents import documents
 from masis.schema import limits
@@ -100,7 +106,7 @@ def _not_blank(value: str) -> str:
     return value
 
 
-def _distinct(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+def _distinct_chunks(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     size, first = sum(len(chunk.text) for chunk in chunks), dict[str, int]()
     if size > limits.EVIDENCE:
         raise _too_large(size, limits.EVIDENCE, "characters", "evidence_characters")
@@ -143,7 +149,7 @@ Cursor = Annotated[
 Chunks = Annotated[
     tuple[Evidence, ...],
     _at_most(limits.CHUNKS, "chunks", "evidence_chunks"),
-    AfterValidator(_distinct),
+    AfterValidator(_distinct_chunks),
 ]
 InFull = Annotated[
     Chunks, Field(description='Chunks of evidence in full: [{"id": "1", "text": "..."}]')
@@ -191,13 +197,13 @@ class InlineCase(CamelRecord):
 # How far a call is, and who waits for it.
 
 
-class Stopped(Exception):
+class CallerGone(Exception):
     """Whoever asked has gone or taken it back; what was finished is kept, and the same call goes on
     from there.
     """
 
 
-class Progress(NamedTuple):
+class CallProgress(NamedTuple):
     """How far a call is: ``done`` of at most ``total``, where that is known, in words of ours."""
 
     done: float
@@ -205,10 +211,10 @@ class Progress(NamedTuple):
     message: str
 
 
-class Watch(NamedTuple):
+class CallWatch(NamedTuple):
     """Who waits for a call: receives progress, and may have gone."""
 
-    report: Callable[[Progress], None] = lambda progress: None
+    report: Callable[[CallProgress], None] = lambda progress: None
     gone: Callable[[], bool] = lambda: False
 
     def stop_if_gone(self) -> bool:
@@ -216,7 +222,7 @@ class Watch(NamedTuple):
         up again.
         """
         if self.gone():
-            raise Stopped
+            raise CallerGone
         return False
 
 
@@ -250,17 +256,17 @@ def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseMode
     )
 
 
-def tidied(value: Any, *, names: bool = False) -> Any:
+def tidy_schema(value: Any, *, names: bool = False) -> Any:
     """Return a schema without what pydantic adds and nobody reads: titles, and null as a default.
 
     ``names``: the keys are names of fields, none of them is a keyword of the schema.
     """
     if isinstance(value, list):
-        return [tidied(item) for item in value]
+        return [tidy_schema(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: tidied(item, names=key in ("properties", "$defs") and not names)
+        key: tidy_schema(item, names=key in ("properties", "$defs") and not names)
         for key, item in value.items()
         if names or not (key == "title" or (key == "default" and item is None))
     }
@@ -283,7 +289,7 @@ class Tool(NamedTuple):
     writes: bool = False
     steps: bool = False
 
-    def listed(self, settings: Settings) -> wire.Tool:
+    def wire_form(self, settings: Settings) -> wire.Tool:
         """Return the tool as clients see it, with what they may tell their users before a call."""
         hints = wire.ToolAnnotations(
             title=self.title,
@@ -304,13 +310,15 @@ class Tool(NamedTuple):
 
     def input_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the arguments."""
-        schema: dict[str, Any] = tidied(self.metadata.arg_model.model_json_schema(by_alias=True))
+        schema: dict[str, Any] = tidy_schema(
+            self.metadata.arg_model.model_json_schema(by_alias=True)
+        )
         if self.name == "critique_answer":
             # as the spec has it; unknown names are refused all the same
             schema.pop("additionalProperties", None)
         return schema
 
-    def read(self, received: Mapping[str, Any]) -> dict[str, Any]:
+    def parse_arguments(self, received: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by the method's names. Raises InputError naming each that
         is wrong.
         """
@@ -318,7 +326,7 @@ class Tool(NamedTuple):
         read = read_arguments(self.metadata.arg_model, self.metadata.pre_parse_json(given))
         return {name: getattr(read, name) for name in type(read).model_fields}
 
-    def call(self, tools: Tools, arguments: dict[str, Any], watch: Watch) -> dict[str, Any]:
+    def call(self, tools: Tools, arguments: dict[str, Any], watch: CallWatch) -> dict[str, Any]:
         """Return the structured result, as ``output_schema`` describes it."""
         followed = {"watch": watch} if self.audits else {}
         found: BaseModel = getattr(tools, self.name)(**followed, **arguments)
@@ -345,7 +353,7 @@ def tool(title: str, **marks: bool) -> Callable[[M], M]:
         read.arg_model = type(
             name, (read.arg_model,), {"model_config": config, "__module__": __name__}
         )
-        TOOLS[name] = Tool(name, title, description, read, tidied(read.output_schema), **marks)
+        TOOLS[name] = Tool(name, title, description, read, tidy_schema(read.output_schema), **marks)
         return method
 
     return made
@@ -363,7 +371,7 @@ class Tools:
     @tool("Critique a draft answer", audits=True)
     def critique_answer(
         self,
-        watch: Watch,
+        watch: CallWatch,
         query: Annotated[Query, Field(description="Original query")],
         draft: Annotated[Text, Field(description="Draft answer to critique")],
         source_ids: Annotated[SourceIds, Field(description="Entity IDs to use as sources")],
@@ -382,7 +390,7 @@ class Tools:
                 "is empty", hint="Name the evidence to hold the draft against.", field="sourceIds"
             )
         self.spending.check()
-        sources = gathered(self.workbench, source_ids)
+        sources = gather_sources(self.workbench, source_ids)
         options = {"auto_revise": auto_revise, "strictness": strictness}
         chosen = {name: value for name, value in options.items() if value is not None}
         held_against = documents(source.chunk for source in sources)
@@ -411,12 +419,12 @@ class Tools:
         """
         sources = self._evidence(evidence, source_ids)
         found = audits.audit_citations(answer, [source.chunk for source in sources], self.settings)
-        return reports.CitationReport(audit=found, sources=reports.used(sources))
+        return reports.CitationReport(audit=found, sources=reports.used_sources(sources))
 
     @tool("Verify claims against evidence", audits=True)
     def verify_claims(
         self,
-        watch: Watch,
+        watch: CallWatch,
         claims: Annotated[
             tuple[ClaimText, ...],
             Field(
@@ -435,12 +443,12 @@ class Tools:
         self.spending.check()
         chunks = [source.chunk for source in sources]
         checks = audits.verify_claims(claims, chunks, self.settings, cancelled=watch.stop_if_gone)
-        return reports.ClaimsReport(checks=tuple(checks), sources=reports.used(sources))
+        return reports.ClaimsReport(checks=tuple(checks), sources=reports.used_sources(sources))
 
     @tool("Audit an answer", audits=True, writes=True, steps=True)
     def run_audit(
         self,
-        watch: Watch,
+        watch: CallWatch,
         case_id: Annotated[Maybe[Identifier], Field(description="Id of a stored case")] = None,
         case: Annotated[
             Maybe[InlineCase], Field(description="A case in full, which is then stored")
@@ -464,14 +472,14 @@ class Tools:
         """
         chosen = self._case_to_audit(case_id, case)
         with self._one_at_a_time(chosen, watch):
-            found = None if again else self.workbench.audits.finished(chosen, self.settings)
+            found = None if again else self.workbench.audits.newest_finished(chosen, self.settings)
             if found and not found.incomplete and found.termination_reason != "cancelled":
                 return reports.of_run(found, reused=True)
             self.spending.check()
             report = _reporter(self.settings, chosen, watch)
 
             def cancelled() -> bool:
-                return watch.stop_if_gone() or self.spending.reached
+                return watch.stop_if_gone() or self.spending.is_exhausted
 
             run = self.workbench.audits.audit(
                 ACTOR, chosen, settings=self.settings, on_event=report, cancelled=cancelled
@@ -579,7 +587,7 @@ class Tools:
             cases=found.rows,
             total=found.total,
             next_cursor=cursor_of(page + 1, filters) if page * limit < found.total else None,
-            notes=() if found.total else tuple(self._unmatched(filters)),
+            notes=() if found.total else tuple(self._unmatched_filters(filters)),
         )
 
     @tool("Search stored evidence")
@@ -619,12 +627,12 @@ class Tools:
 
     def _evidence(
         self, evidence: tuple[Evidence, ...], source_ids: tuple[str, ...]
-    ) -> tuple[Source, ...]:
+    ) -> tuple[ToolSource, ...]:
         if not evidence and not source_ids:
             raise InputError(
                 "give evidence, or sourceIds of stored evidence", hint="", field="arguments"
             )
-        return gathered(self.workbench, source_ids, evidence)
+        return gather_sources(self.workbench, source_ids, evidence)
 
     def _case_to_audit(self, case_id: str | None, inline: InlineCase | None) -> Case:
         if case_id is not None and inline is None:
@@ -638,7 +646,7 @@ class Tools:
         return case
 
     @contextlib.contextmanager
-    def _one_at_a_time(self, case: Case, watch: Watch) -> Iterator[None]:
+    def _one_at_a_time(self, case: Case, watch: CallWatch) -> Iterator[None]:
         """One audit of a case at a time: whoever asks for the same meanwhile waits, and gets the
         same run.
         """
@@ -659,34 +667,34 @@ class Tools:
             self.workbench.cases.summary(run_id)
         except UnknownRecord:
             near, hint = near_runs(self.workbench, run_id), "list_queue gives the ids of runs."
-            return InputError(f"there is no run {named(run_id)}{near}", hint=hint, field="runId")
+            return InputError(f"there is no run {quote_id(run_id)}{near}", hint=hint, field="runId")
         newest = next(iter(self.workbench.runs.for_case(run_id)), None)
         has = (
-            f"Its newest run is {named(newest.id)}."
+            f"Its newest run is {quote_id(newest.id)}."
             if newest
             else "It has no run yet; run_audit makes one."
         )
-        return InputError(f"{named(run_id)} is a case, not a run", hint=has, field="runId")
+        return InputError(f"{quote_id(run_id)} is a case, not a run", hint=has, field="runId")
 
-    def _unmatched(self, filters: Mapping[str, Any]) -> Iterator[str]:
+    def _unmatched_filters(self, filters: Mapping[str, Any]) -> Iterator[str]:
         """Yield which values of the filters occur in no case, with those that do."""
         for name in ("states", "flags", "reasons", "fields", "datasets", "models", "reviewers"):
             known = self.workbench.cases.values(CaseFilter(), name)
             for value in filters[name]:
                 if not known.get(value):
                     there = ", ".join(
-                        f"{named(each)} ({count:,})"
+                        f"{quote_id(each)} ({count:,})"
                         for each, count in list(known.items())[:20]
                         if count
                     )
-                    yield f"{name}: no case here has {named(value)}; there are: {there or 'none'}."
+                    yield f"{name}: no case here has {quote_id(value)}; there are: {there or 'none'}."
 
     def _case(self, case_id: str) -> Case:
         try:
             return self.workbench.store.cases.get(case_id)
         except UnknownRecord as error:
             raise InputError(
-                f"there is no case {named(case_id)}{near_cases(self.workbench, case_id)}",
+                f"there is no case {quote_id(case_id)}{near_cases(self.workbench, case_id)}",
                 hint=(
                     "list_queue and search_evidence give the ids of cases; run_audit also takes a"
                     " case in full."
@@ -695,7 +703,7 @@ class Tools:
             ) from error
 
 
-def _reporter(settings: Settings, case: Case, watch: Watch) -> Callable[[Event], None]:
+def _reporter(settings: Settings, case: Case, watch: CallWatch) -> Callable[[Event], None]:
     """Return what turns the events of an audit into progress that only grows."""
     total = float(
         settings.max_iterations * STEPS + (0 if case.answer and case.answer.strip() else 1)
@@ -721,7 +729,7 @@ def _reporter(settings: Settings, case: Case, watch: Watch) -> Callable[[Event],
             case _:
                 return
         done = min(done, total)
-        watch.report(Progress(done, total, message))
+        watch.report(CallProgress(done, total, message))
 
     return take
 

@@ -109,13 +109,13 @@ class _Lines:
                 text = (
                     line.decode("utf-8", "replace")
                     if len(line) <= limits.BODY
-                    else self._refused(line)
+                    else self._skip_long_line(line)
                 )
                 self._loop.call_soon_threadsafe(self._read.put_nowait, text)
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._read.put_nowait, None)
 
-    def _refused(self, line: bytes) -> str:
+    def _skip_long_line(self, line: bytes) -> str:
         """Read on to the end of a line that is too long, and return what stands for it; its edges
         are looked at.
         """

@@ -31,7 +31,7 @@ again.
 _READ = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".gz", ".zip")
 
 
-class Part(NamedTuple):
+class InputFile(NamedTuple):
     """A file of the input; ``size`` is in bytes, ``source`` how rows name it: by what was given,
     and its name in it.
     """
@@ -62,7 +62,7 @@ class Chunk(NamedTuple):
         return f"{self.part}-{self.number:06d}"
 
 
-def parts_of(place: str) -> list[Part]:
+def parts_of(place: str) -> list[InputFile]:
     """Return the files of a folder, or the one; both may be addresses that fsspec reads.
 
     Raises InputError where there is nothing to read.
@@ -74,14 +74,14 @@ def parts_of(place: str) -> list[Part]:
     if info.type == fs.FileType.NotFound:
         raise InputError("does not exist", hint="Check the name and the folder.", file=place)
     if info.type == fs.FileType.File:
-        return [_part(info, PurePosixPath(info.path).name, place)]
+        return [_input_file(info, PurePosixPath(info.path).name, place)]
     found = []
     listed = files.get_file_info(fs.FileSelector(root, recursive=True))
     for each in sorted(listed, key=lambda each: str(each.path)):
         inside = PurePosixPath(each.path).relative_to(root)
         hidden = any(name.startswith(("_", ".")) for name in inside.parts)
         if each.type == fs.FileType.File and each.path.lower().endswith(_READ) and not hidden:
-            found.append(_part(each, str(inside), f"{place.rstrip('/')}/{inside}"))
+            found.append(_input_file(each, str(inside), f"{place.rstrip('/')}/{inside}"))
     if not found:
         raise InputError(
             f"holds no file that can be read ({', '.join(_READ)})", hint="Name a file.", file=place
@@ -89,12 +89,12 @@ def parts_of(place: str) -> list[Part]:
     return found
 
 
-def _part(info: Any, inside: str, source: str) -> Part:
+def _input_file(info: Any, inside: str, source: str) -> InputFile:
     stem = (
         re.sub(r"[^A-Za-z0-9]+", "-", PurePosixPath(inside).name.partition(".")[0])[:40].strip("-")
         or "file"
     )
-    return Part(
+    return InputFile(
         f"{stem}-{blake2b(inside.encode(), digest_size=5).hexdigest()}",
         info.path,
         source,
@@ -103,7 +103,7 @@ def _part(info: Any, inside: str, source: str) -> Part:
 
 
 def chunks_of(
-    part: Part, place: str, profile: Profile | None, size: int, done: Collection[int] = ()
+    part: InputFile, place: str, profile: Profile | None, size: int, done: Collection[int] = ()
 ) -> Iterator[Chunk]:
     """Yield the chunks of a file, without those that are ``done``.
 
@@ -117,7 +117,7 @@ def chunks_of(
             held = json.dumps(entries, ensure_ascii=False)
             yield Chunk(part.name, number, last, part.source, end - before, held)
 
-    for row in _readable(part, place, profile):
+    for row in _readable_rows(part, place, profile):
         if len(entries) == size:
             yield from chunk(last=False)
             entries, number, before = [], number + 1, end
@@ -134,13 +134,13 @@ def cases_of(chunk: Chunk) -> Iterator[tuple[int, Case | None, str | None]]:
         yield row, None if case is None else Case.from_stored(case), problem
 
 
-def _readable(part: Part, place: str, profile: Profile | None) -> Iterator[MappedRow]:
+def _readable_rows(part: InputFile, place: str, profile: Profile | None) -> Iterator[MappedRow]:
     """Yield the rows up to the end, or to the problem that ends them: one bad file must not end the
     others.
     """
     number = end = 0
     try:
-        with _local(part, place) as path:
+        with _local_copy(part, place) as path:
             for row in (
                 read_any(path, profile, name=PurePosixPath(part.file).name) if part.size else ()
             ):
@@ -151,7 +151,7 @@ def _readable(part: Part, place: str, profile: Profile | None) -> Iterator[Mappe
 
 
 @contextmanager
-def _local(part: Part, place: str) -> Iterator[Path]:
+def _local_copy(part: InputFile, place: str) -> Iterator[Path]:
     """Give the file on this machine: itself, or a copy that is removed afterwards."""
     from pyarrow import fs
 

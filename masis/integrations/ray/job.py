@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 from masis.api.audits import run_audit
 from masis.api.batch import AUDITS_A_CALL
 from masis.api.roles import calls_at_once, estimate, uses_models, with_concurrency
-from masis.datasets.lake import Origin, audited_row, failed_row
+from masis.datasets.lake import RecordOrigin, audited_row, failed_row
 from masis.datasets.mapping.profile import Profile
 from masis.errors import InputError, MasisError
 from masis.integrations import require, telemetry
 from masis.integrations.ray import inputs, shards
-from masis.integrations.ray.inputs import Chunk, Part, cases_of
-from masis.integrations.ray.ledger import Ledger, Spent, Totals
+from masis.integrations.ray.inputs import Chunk, InputFile, cases_of
+from masis.integrations.ray.ledger import Ledger, SpentUsage, Totals
 from masis.schema.case import Case
 from masis.settings import Settings
 from masis.settings.environment import quiet_ray
@@ -108,8 +108,8 @@ def audit_on_ray(
             "chunk": job.chunk,
         }
     )
-    found = lake.done()
-    done = {part.name: found.get(part.name, shards.Done({}, False)) for part in parts}
+    found = lake.completed_chunks()
+    done = {part.name: found.get(part.name, shards.CompletedChunks({}, False)) for part in parts}
     left = [part for part in parts if not done[part.name].whole]
     total = sum(part.size for part in parts)
     before = sum(
@@ -117,11 +117,11 @@ def audit_on_ray(
     )
     if not left:
         return Report(Totals(), True)
-    with lake.held(), _cluster(job) as (ray, cores):
+    with lake.lock(), _cluster(job) as (ray, cores):
         ledger = _ledger(ray, job)
         try:
-            with _watched(ray, ledger, lambda totals: watch(totals, total, before), failed):
-                complete = _run(
+            with _watch_ledger(ray, ledger, lambda totals: watch(totals, total, before), failed):
+                complete = _run_dataset(
                     job,
                     left,
                     {name: tuple(each.chunks) for name, each in done.items()},
@@ -141,8 +141,8 @@ def audit_on_ray(
     return Report(totals, complete)
 
 
-def _run(
-    job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], cores: int, ledger: Any
+def _run_dataset(
+    job: RayAudit, left: list[InputFile], done: dict[str, tuple[int, ...]], cores: int, ledger: Any
 ) -> bool:
     """Let Ray Data read and audit; returns whether every shard is complete."""
     from ray import data
@@ -150,13 +150,13 @@ def _run(
     place, profile, size = job.place, job.profile, job.chunk
 
     def read(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        part = Part(**row)
+        part = InputFile(**row)
         return (
             chunk._asdict()
             for chunk in inputs.chunks_of(part, place, profile, size, done.get(part.name, ()))
         )
 
-    work, at_once, workers = _shared_out(job, cores)
+    work, at_once, workers = _plan_workers(job, cores)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -182,7 +182,7 @@ def _run(
     return all(complete)
 
 
-def _shared_out(job: RayAudit, cores: int) -> tuple[RayAudit, int, int]:
+def _plan_workers(job: RayAudit, cores: int) -> tuple[RayAudit, int, int]:
     """What each worker does, its audits at once, and how many workers there are.
 
     With models they share the calls at once that were asked for.
@@ -255,14 +255,14 @@ def _ledger(ray: Any, job: RayAudit) -> Any:
     return made.remote(job.tries, job.max_cost)
 
 
-def _watched(
+def _watch_ledger(
     ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]
 ) -> Any:
     """Show progress from another thread while the dataset is worked off; ask the ledger to stop
     when it is asked to.
     """
     # here: workers import this module, and need no services
-    from masis.services.background import Repeated
+    from masis.services.background import RepeatedTask
 
     def look(over: Callable[[], bool]) -> None:
         with suppress(ray.exceptions.RayError):  # the job ends too, and says why
@@ -272,7 +272,7 @@ def _watched(
             if watch(Totals(*totals)):
                 ledger.stop.remote()
 
-    return Repeated(look, LOOKED_EVERY, "progress")
+    return RepeatedTask(look, LOOKED_EVERY, "progress")
 
 
 # The workers.
@@ -296,36 +296,36 @@ class Auditor:
 
     def _complete(self, chunk: Chunk) -> bool:
         """Audit what is not written yet; returns whether the shard is complete."""
-        shard, number_of_try = chunk.shard, self._asked("start", chunk.shard)
-        rows = self.lake.written(shard)
+        shard, number_of_try = chunk.shard, self._ask_ledger("start", chunk.shard)
+        rows = self.lake.written_rows(shard)
         left = [each for each in cases_of(chunk) if each[0] not in rows]
 
         def write(found: Iterable[dict[str, Any] | None]) -> bool:
             rows.update({row["source_row"]: row for row in found if row is not None})
-            if left and self._asked("may_write", shard, number_of_try):
+            if left and self._ask_ledger("may_write", shard, number_of_try):
                 self.lake.write(shard, rows.values())
             return all(number in rows for number, _, _ in left)
 
         if number_of_try > 1:
             # A worker ended in this shard: each row is audited alone and written at once, since one
             # of them ended it.
-            whole = [write([self._audited(chunk, each)]) for each in left][-1:] != [False]
+            whole = [write([self._audit_entry(chunk, each)]) for each in left][-1:] != [False]
         else:
-            waiting = [self.pool.submit(self._audited, chunk, each) for each in left]
+            waiting = [self.pool.submit(self._audit_entry, chunk, each) for each in left]
             whole = write(future.result() for future in as_completed(waiting))
         if whole:
             self.lake.complete(chunk)
-            self._asked("complete", shard, chunk.size)
+            self._ask_ledger("complete", shard, chunk.size)
         return whole
 
-    def _audited(self, chunk: Chunk, entry: Entry) -> dict[str, Any] | None:
+    def _audit_entry(self, chunk: Chunk, entry: Entry) -> dict[str, Any] | None:
         """Return the row of an audit, or of its failure; None where no further audit may begin."""
         number, case, problem = entry
-        origin = Origin(source=chunk.source, source_offset=0, source_row=number)
+        origin = RecordOrigin(source=chunk.source, source_offset=0, source_row=number)
 
         def failed(message: str, tries: int) -> dict[str, Any]:
             named = f"case {case.id!r}: " if case else ""
-            self.ledger.ended.remote(chunk.shard, number, Spent("failed"), f"{named}{message}")
+            self.ledger.ended.remote(chunk.shard, number, SpentUsage("failed"), f"{named}{message}")
             return failed_row(case, message, origin, tries=tries)
 
         if case is None:
@@ -336,7 +336,7 @@ class Auditor:
                 if self.work.max_cost is not None
                 else 0.0
             )
-            what, tries = self._asked("begin", chunk.shard, number, usd)
+            what, tries = self._ask_ledger("begin", chunk.shard, number, usd)
             if what == "stop":
                 return None
             if what == "set_aside":
@@ -353,13 +353,13 @@ class Auditor:
                 continue
             row, usage = audited_row(case, run, origin, tries=tries), run.usage
             tokens = usage.prompt_tokens + usage.completion_tokens
-            spent = Spent(
+            spent = SpentUsage(
                 row["outcome"], run.incomplete, usage.calls, tokens, usage.cost_usd or 0.0
             )
             self.ledger.ended.remote(chunk.shard, number, spent)
             return row
 
-    def _asked(self, what: str, *arguments: Any) -> Any:
+    def _ask_ledger(self, what: str, *arguments: Any) -> Any:
         import ray
 
         return ray.get(getattr(self.ledger, what).remote(*arguments))

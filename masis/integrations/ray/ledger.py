@@ -38,7 +38,7 @@ class Totals(NamedTuple):
         return self.accepted + self.needs_review + self.failed
 
 
-class Spent(NamedTuple):
+class SpentUsage(NamedTuple):
     """What an audit that ended used; ``outcome`` is its folder's."""
 
     outcome: str
@@ -58,7 +58,7 @@ class Ledger:
         self._starts: Counter[str] = Counter()
         self._tries: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._under_way: defaultdict[str, set[int]] = defaultdict(set)
-        self._ended: defaultdict[str, dict[int, Spent]] = defaultdict(dict)
+        self._ended: defaultdict[str, dict[int, SpentUsage]] = defaultdict(dict)
         self._counts: Counter[str] = Counter()
         """Of shards that are complete; calls, tokens and cost of all that was audited."""
         self._cost_usd, self._audits = 0.0, 0
@@ -98,7 +98,7 @@ class Ledger:
         tries[row] += 1
         return "audit", tries[row]
 
-    def ended(self, shard: str, row: int, spent: Spent | None, error: str = "") -> None:
+    def record_end(self, shard: str, row: int, spent: SpentUsage | None, error: str = "") -> None:
         """Note that an audit came to its end; ``spent`` is None where it raised and is
         begun again.
         """
@@ -114,7 +114,7 @@ class Ledger:
 
     def complete(self, shard: str, size: int) -> None:
         """Note that a shard is complete, and how many bytes of the input that was."""
-        self._counts.update(_counted(self._ended[shard]), size=size)
+        self._counts.update(_count_outcomes(self._ended[shard]), size=size)
         for held in (self._under_way, self._tries, self._ended):
             held.pop(shard, None)
 
@@ -126,7 +126,7 @@ class Ledger:
         """Return what is done so far; a row that is audited a second time counts once, and costs
         twice.
         """
-        counts = sum(map(_counted, self._ended.values()), self._counts)
+        counts = sum(map(_count_outcomes, self._ended.values()), self._counts)
         return Totals(**counts, cost_usd=self._cost_usd, exhausted=self._exhausted)
 
     def errors(self) -> list[str]:
@@ -135,7 +135,7 @@ class Ledger:
         return taken
 
 
-def _counted(ended: Mapping[int, Spent]) -> Counter[str]:
+def _count_outcomes(ended: Mapping[int, SpentUsage]) -> Counter[str]:
     found = ended.values()
     return Counter(each.outcome for each in found) + Counter(
         incomplete=sum(each.incomplete for each in found)

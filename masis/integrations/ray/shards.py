@@ -25,7 +25,7 @@ STATE = "_masis"
 ABOUT, DONE = f"{STATE}/audit.json", f"{STATE}/done"
 
 
-class Done(NamedTuple):
+class CompletedChunks(NamedTuple):
     """What is complete of a part: numbers of chunks with the bytes of input behind them, and
     whether that is all.
     """
@@ -59,12 +59,16 @@ class Lake:
         if self._exists(ABOUT):
             with self._files.open_input_stream(ABOUT) as stream:
                 self._check(json.loads(stream.read()), made_of)
-        elif self._listed(""):
+        elif self._list_files(""):
             raise InputError("holds other files", hint="Name a new folder.", file=self.place)
         for folder in (*(f"outcome={outcome}" for outcome in OUTCOMES), STATE, DONE):
             self._files.create_dir(folder, recursive=True)
-        self._put(ABOUT, json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode())
-        for each in (each for outcome in OUTCOMES for each in self._listed(f"outcome={outcome}")):
+        self._write_whole(
+            ABOUT, json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode()
+        )
+        for each in (
+            each for outcome in OUTCOMES for each in self._list_files(f"outcome={outcome}")
+        ):
             if each.base_name.startswith("."):
                 self._files.delete_file(each.path)
 
@@ -89,7 +93,7 @@ class Lake:
             )
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep a second job on this machine from writing here. Raises InputError where one does
         already.
         """
@@ -107,21 +111,22 @@ class Lake:
         with lock:
             yield
 
-    def done(self) -> dict[str, Done]:
+    def completed_chunks(self) -> dict[str, CompletedChunks]:
         """Return what is complete, by file of the input."""
         found: defaultdict[str, dict[int, int]] = defaultdict(dict)
         last: dict[str, int] = {}
-        for each in self._listed(DONE, recursive=True):
+        for each in self._list_files(DONE, recursive=True):
             part, _, mark = each.path.removeprefix(f"{DONE}/").partition("/")
             number, *size = mark.split("-")
             if number.isdecimal():
                 found[part][int(number)] = int(size[0])
                 last |= {part: int(number)} if size[1:] else {}
         return {
-            part: Done(chunks, last.get(part) == len(chunks) - 1) for part, chunks in found.items()
+            part: CompletedChunks(chunks, last.get(part) == len(chunks) - 1)
+            for part, chunks in found.items()
         }
 
-    def written(self, shard: str) -> dict[int, dict[str, Any]]:
+    def written_rows(self, shard: str) -> dict[int, dict[str, Any]]:
         """Return the rows of a shard that are written, by their number in the input, with their
         outcome.
         """
@@ -146,15 +151,15 @@ class Lake:
         for outcome, held in by_outcome.items():
             stream = io.BytesIO()
             write_file(held, stream)
-            self._put(f"outcome={outcome}/{shard}.parquet", stream.getvalue())
+            self._write_whole(f"outcome={outcome}/{shard}.parquet", stream.getvalue())
 
     def complete(self, chunk: Chunk) -> None:
         """Mark a shard as complete."""
         end = "-last" if chunk.last else ""
         self._files.create_dir(f"{DONE}/{chunk.part}", recursive=True)
-        self._put(f"{DONE}/{chunk.part}/{chunk.number:06d}-{chunk.size}{end}", b"")
+        self._write_whole(f"{DONE}/{chunk.part}/{chunk.number:06d}-{chunk.size}{end}", b"")
 
-    def _put(self, path: str, content: bytes) -> None:
+    def _write_whole(self, path: str, content: bytes) -> None:
         """Write a file whole or not at all: object storage does, a folder needs a renaming."""
         folder, _, name = path.rpartition("/")
         unfinished = f"{folder}/.{name}.{uuid4().hex}" if self._local else path
@@ -168,7 +173,7 @@ class Lake:
 
         return bool(self._files.get_file_info(path).type == fs.FileType.File)
 
-    def _listed(self, folder: str, *, recursive: bool = False) -> list[Any]:
+    def _list_files(self, folder: str, *, recursive: bool = False) -> list[Any]:
         from pyarrow import fs
 
         return list(

@@ -87,15 +87,15 @@ def start(
     """
     global _started
     if tracer_provider is not None or meter_provider is not None:
-        return _begun(settings, tracer_provider, meter_provider)
+        return _start_telemetry(settings, tracer_provider, meter_provider)
     if settings.telemetry == "off":
         return Telemetry()
     with _lock:
-        _started = _started or _begun(settings, None, None)
+        _started = _started or _start_telemetry(settings, None, None)
         return _started
 
 
-def _begun(
+def _start_telemetry(
     settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None
 ) -> Telemetry:
     own = tracers is None and meters is None

@@ -139,7 +139,7 @@ class _Listener:
             case observation.ScreeningStart():
                 self._workflow("screen_abstracts", {})
         if spans.texts:
-            self.open[0].put(texts)
+            self.open[0].set_attributes(texts)
 
     def _workflow(self, name: str, attributes: Attributes) -> None:
         named = {OPERATION: "invoke_workflow", "gen_ai.workflow.name": name}
@@ -168,7 +168,7 @@ class _Listener:
         match event.kind:
             case "run_started" if isinstance(event, Event):
                 self.models = dict(event.data.get("models", {}))
-                self.open[0].put(
+                self.open[0].set_attributes(
                     {
                         "masis.run.id": event.run_id,
                         "masis.case.id": event.case_id[:LONGEST_ID],
@@ -178,7 +178,7 @@ class _Listener:
                 )
             case "screening_started" if isinstance(event, ScreeningEvent):
                 graders = event.data.get("graders", ())
-                self.open[0].put(
+                self.open[0].set_attributes(
                     {"masis.screening.id": event.screening_id, "masis.graders": graders}
                 )
             case "step_started" if isinstance(event, Event):
@@ -192,7 +192,7 @@ class _Listener:
                         dict(span_attributes(event.data)),
                     )
                     self.open[-1].span.add_event(node, fields)
-                    self.open[-1].put(
+                    self.open[-1].set_attributes(
                         {
                             f"masis.{node}.{name}": each
                             for name, each in fields.items()
@@ -206,11 +206,11 @@ class _Listener:
                 code = event.data.get("code") if isinstance(event, Event) else None
                 self.open[-1].span.add_event("warning", {"masis.code": str(code)} if code else {})
                 if code and isinstance(event, Event) and event.step is not None:
-                    self.open[-1].failed(str(code))
+                    self.open[-1].mark_failed(str(code))
             case "iteration_finished":
                 self._close(self._above_step)
                 if self.iteration is not None:
-                    self.open[-1].put(
+                    self.open[-1].set_attributes(
                         {f"masis.{name}": value for name, value in event.data.items()}
                     )
                 self.iteration = None
@@ -225,7 +225,9 @@ class _Listener:
                         for name, value in event.data.items()
                         if not isinstance(value, list | str)
                     }
-                    self.open[-1].put({f"masis.{name}": value for name, value in numbers.items()})
+                    self.open[-1].set_attributes(
+                        {f"masis.{name}": value for name, value in numbers.items()}
+                    )
                 self._close(1)
 
     def _step_started(self, event: Event) -> None:
@@ -257,7 +259,7 @@ class _Listener:
     def on_end(self, result: observation.Result | None, error: BaseException | None) -> None:
         """End the spans: what was found goes onto the outermost and into the metrics."""
         if error is not None and len(self.open) > self._above_step:
-            self.open[-1].failed(type(error).__name__)
+            self.open[-1].mark_failed(type(error).__name__)
         self._close(1)
         try:
             match result:
@@ -270,18 +272,20 @@ class _Listener:
                     self._draft_ended(result)
                 case Screening():
                     counts = {"rounds": result.rounds, "graded": result.grades, "kept": result.kept}
-                    self.open[0].put({"masis.outcome": result.outcome})
-                    self.open[0].put({f"masis.{name}": len(each) for name, each in counts.items()})
+                    self.open[0].set_attributes({"masis.outcome": result.outcome})
+                    self.open[0].set_attributes(
+                        {f"masis.{name}": len(each) for name, each in counts.items()}
+                    )
                     if result.outcome == "error":
-                        self.open[0].failed("error")
+                        self.open[0].mark_failed("error")
         finally:
             self.open[0].end(error)
 
     def _run_ended(self, run: Run) -> None:
         assert isinstance(self.start, observation.AuditStart)
         top = self.open[0]
-        top.put({name: attrgetter(place)(run) for name, place in OF_RUN.items()})
-        top.put(
+        top.set_attributes({name: attrgetter(place)(run) for name, place in OF_RUN.items()})
+        top.set_attributes(
             {
                 "masis.review_reasons": list(
                     dict.fromkeys(reason.code for reason in run.review_reasons)
@@ -293,30 +297,30 @@ class _Listener:
         )
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
-            top.failed(codes[-1] if codes else "error")
-        self.spans.instruments.run(run_metrics.of_run(run), run.models, self.start.operation)
+            top.mark_failed(codes[-1] if codes else "error")
+        self.spans.instruments.record_run(run_metrics.of_run(run), run.models, self.start.operation)
 
     def _call_ended(self, call: ModelCall) -> None:
         assert isinstance(self.start, observation.CallStart)
         top, asked = self.open[0], _conventional(self.start)
-        top.put({name: attrgetter(place)(call) for name, place in OF_CALL.items()})
-        top.put(
+        top.set_attributes({name: attrgetter(place)(call) for name, place in OF_CALL.items()})
+        top.set_attributes(
             {
                 "gen_ai.usage.cache_read.input_tokens": call.cached_tokens or None,
                 "gen_ai.output.type": "text" if call.mode == "text" else "json",
             }
         )
         if self.reply and self.spans.texts:
-            top.put({"gen_ai.output.messages": _messages("assistant", self.reply)})
+            top.set_attributes({"gen_ai.output.messages": _messages("assistant", self.reply)})
         if call.outcome != "answered":
-            top.failed(call.outcome)
+            top.mark_failed(call.outcome)
         if call.source == "model":
             answered = {RESPONSE_MODEL: call.answered_by} if call.answered_by else {}
             self.spans.instruments.call(call, {**asked, **answered})
 
     def _draft_ended(self, result: CritiqueResult) -> None:
         found = run_metrics.of_draft(result)
-        self.open[0].put(
+        self.open[0].set_attributes(
             {
                 "masis.is_valid": result.is_valid,
                 "masis.issues": len(result.issues),
@@ -359,11 +363,11 @@ class CurrentSpan:
         self.span = tracer.start_span(name, kind=kind, attributes=dict(span_attributes(attributes)))
         self._token = context.attach(trace.set_span_in_context(self.span))
 
-    def put(self, attributes: Attributes) -> None:
+    def set_attributes(self, attributes: Attributes) -> None:
         """Add attributes; what is unknown is left out."""
         self.span.set_attributes(dict(span_attributes(attributes)))
 
-    def failed(self, code: str) -> None:
+    def mark_failed(self, code: str) -> None:
         """Mark the span as failed."""
         self.span.set_status(Status(StatusCode.ERROR, code))
         self.span.set_attribute(ERROR, code)
@@ -371,7 +375,7 @@ class CurrentSpan:
     def end(self, error: BaseException | None = None) -> None:
         """End the span; the one before is current again."""
         if error is not None:
-            self.failed(type(error).__name__)
+            self.mark_failed(type(error).__name__)
         context.detach(self._token)
         self.span.end()
 
@@ -415,7 +419,7 @@ class Instruments:
                     *about, explicit_bucket_boundaries_advisory=metric.bounds
                 )
 
-    def run(
+    def record_run(
         self, found: run_metrics.RunMeasures, models: Mapping[str, str], operation: str
     ) -> None:
         """Record a run; the metrics of the original answer too, unless its draft's critique gives

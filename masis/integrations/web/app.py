@@ -30,9 +30,14 @@ from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations.token_bucket import Bucket
 from masis.integrations.web import otlp
 from masis.schema.case import Case
-from masis.services.arrivals.ingestion import CaseStatus, IngestionService, Source, token_digest
-from masis.services.background import Repeated
-from masis.services.records import Acknowledged, Form, Received
+from masis.services.arrivals.ingestion import (
+    CaseStatus,
+    IngestionService,
+    ProgramSource,
+    token_digest,
+)
+from masis.services.background import RepeatedTask
+from masis.services.records import Acknowledgement, Form, ReceivedRequest
 from masis.settings.hosts import AllowedHosts
 
 log = logging.getLogger("masis.web")
@@ -46,7 +51,7 @@ _IDLE = timedelta(seconds=0.25)
 _SAID_AGAIN_S = 60.0
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered with an error: its status, what is wrong, what to do."""
 
     def __init__(
@@ -62,17 +67,17 @@ class Refused(Exception):
 
 
 class _Pending(NamedTuple):
-    request: Received
-    answer: asyncio.Future[Acknowledged]
+    request: ReceivedRequest
+    answer: asyncio.Future[Acknowledgement]
 
 
-class Door:
+class IngestionServer:
     """What the application holds: the sources, what is to be written, and the thread that reads."""
 
     def __init__(
         self,
         ingestion: IngestionService,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, ProgramSource],
         hosts: AllowedHosts,
         on_read: Callable[[], object] | None,
     ) -> None:
@@ -95,9 +100,9 @@ class Door:
 
     # writing
 
-    async def acknowledge(self, request: Received) -> Acknowledged:
+    async def acknowledge(self, request: ReceivedRequest) -> Acknowledgement:
         """Return once the request is on the disk. Raises MasisError where it can't be stored."""
-        answer: asyncio.Future[Acknowledged] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Acknowledgement] = asyncio.get_running_loop().create_future()
         await self._queue.put(_Pending(request, answer))
         return await answer
 
@@ -122,7 +127,7 @@ class Door:
 
     # reading
 
-    def read(self, stopping: Callable[[], bool]) -> None:
+    def read_arrivals(self, stopping: Callable[[], bool]) -> None:
         """Read all that was acknowledged; whoever goes on with it hears of it, and now and then
         anyway.
         """
@@ -136,7 +141,7 @@ class Door:
     @contextlib.asynccontextmanager
     async def running(self, app: Starlette) -> AsyncIterator[None]:
         """Write and read while the application runs."""
-        reader = Repeated(self.read, _IDLE, "reading what came in").start()
+        reader = RepeatedTask(self.read_arrivals, _IDLE, "reading what came in").start()
         writer = asyncio.create_task(self.write())
         try:
             yield
@@ -146,7 +151,7 @@ class Door:
 
     # requests
 
-    def source_of(self, request: Request) -> Source:
+    def source_of(self, request: Request) -> ProgramSource:
         """Return who sends. Raises Refused where the host is not ours, the token is nobody's or too
         many came.
         """
@@ -154,7 +159,7 @@ class Door:
             request.headers.getlist("host"), request.headers.getlist("origin")
         )
         if refusal is not None:
-            raise Refused(
+            raise RequestRefused(
                 refusal.status, refusal.reason, "Use a host name that --allow-host names."
             )
         kind, _, token = request.headers.get("authorization", "").partition(" ")
@@ -164,7 +169,7 @@ class Door:
         ]
         if not found:
             hint = "Send the token of your source as 'Authorization: Bearer TOKEN'."
-            raise Refused(
+            raise RequestRefused(
                 401, "the token is missing or nobody's", hint, {"www-authenticate": "Bearer"}
             )
         wait = self._buckets[found[0].name].take()
@@ -173,7 +178,7 @@ class Door:
                 f"Send at most {found[0].requests_per_minute:g} requests a minute, or several cases"
                 " in one."
             )
-            raise Refused(
+            raise RequestRefused(
                 429,
                 "too many requests (requests_per_minute, burst)",
                 hint,
@@ -186,12 +191,12 @@ class Door:
         source = self.source_of(request)
         form = FORMS.get(_content_type(request))
         if form is None:
-            raise Refused(
+            raise RequestRefused(
                 415, "the content type is none of ours", f"Send one of: {', '.join(FORMS)}."
             )
         key = request.headers.get("idempotency-key")
         if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable()):
-            raise Refused(
+            raise RequestRefused(
                 400,
                 "the idempotency key can't be used",
                 f"Send 1 to {LONGEST_KEY} printable characters.",
@@ -202,7 +207,7 @@ class Door:
         async with self._parsing:
             look = await asyncio.to_thread(self.ingestion.look_at, form, body, source)
         if not look.cases:
-            raise Refused(
+            raise RequestRefused(
                 400,
                 "the body holds no case",
                 "Send a case, {'cases': [...]}, or a case on each line.",
@@ -211,13 +216,13 @@ class Door:
             raise _too_many(source.max_cases)
         if (passed := look.limit_passed) is not None:
             where = f"{passed.field}: " if passed.field else ""
-            raise Refused(422, f"{where}{passed.problem}", passed.hint)
+            raise RequestRefused(422, f"{where}{passed.problem}", passed.hint)
         made = await self.acknowledge(
-            Received(uuid.uuid4().hex, source.name, key, digest, form, body)
+            ReceivedRequest(uuid.uuid4().hex, source.name, key, digest, form, body)
         )
         if made.conflict:
             hint = "Give each request a key of its own; the same key is for the same body."
-            raise Refused(422, "the idempotency key was used with another body", hint)
+            raise RequestRefused(422, "the idempotency key was used with another body", hint)
         address = f"/v1/batches/{made.id}"
         answer = {"id": made.id, "status": address, "repeated": not made.new}
         return JSONResponse(answer, status_code=202, headers={"location": address})
@@ -231,30 +236,30 @@ class Door:
         form = _content_type(request)
         if form not in (otlp.PROTOBUF, otlp.JSON) or encoding not in ("identity", "gzip"):
             hint = f"Send {otlp.PROTOBUF} or {otlp.JSON}, plain or in gzip."
-            raise Refused(415, "the content type or encoding is none of ours", hint)
+            raise RequestRefused(415, "the content type or encoding is none of ours", hint)
         body = await _body(request, source.max_body_bytes)
         try:
             plain = (
-                await asyncio.to_thread(otlp.unpacked, body, source.max_body_bytes)
+                await asyncio.to_thread(otlp.gunzip, body, source.max_body_bytes)
                 if encoding == "gzip"
                 else body
             )
             if plain is None:
                 raise _too_long(source.max_body_bytes)
             async with self._parsing:
-                found = await asyncio.to_thread(otlp.exported, plain, form)
+                found = await asyncio.to_thread(otlp.parse_export, plain, form)
         except InputError as error:
-            raise Refused(400, f"the body {error.problem}", error.hint) from error
+            raise RequestRefused(400, f"the body {error.problem}", error.hint) from error
         except MissingExtra as error:
-            raise Refused(415, str(error), f"Or send {otlp.JSON}.") from error
+            raise RequestRefused(415, str(error), f"Or send {otlp.JSON}.") from error
         if found.cases > source.max_cases:
             raise _too_many(source.max_cases)
         if found.cases:
             digest = hashlib.sha256(found.lines).hexdigest()
             await self.acknowledge(
-                Received(uuid.uuid4().hex, source.name, None, digest, "cases", found.lines)
+                ReceivedRequest(uuid.uuid4().hex, source.name, None, digest, "cases", found.lines)
             )
-        return Response(otlp.answered(form, found.rejected, found.why), media_type=form)
+        return Response(otlp.export_response(form, found.rejected, found.why), media_type=form)
 
     async def batch(self, request: Request) -> Response:
         """Say what became of a request: GET /v1/batches/ID."""
@@ -263,7 +268,9 @@ class Door:
             self.ingestion.batch, request.path_params["id"], source.name
         )
         if found is None:
-            raise Refused(404, "there is no such batch", "Use the address that the 202 named.")
+            raise RequestRefused(
+                404, "there is no such batch", "Use the address that the 202 named."
+            )
         state = "waiting" if found.done_at is None else "done"
         return JSONResponse({"state": state, **found.model_dump(exclude={"source"})})
 
@@ -274,7 +281,7 @@ class Door:
             self.ingestion.status, request.path_params["id"], source.name
         )
         if found is None:
-            raise Refused(
+            raise RequestRefused(
                 404, "there is no such case of yours", "Send it, and ask once its batch is done."
             )
         return JSONResponse(found.model_dump(), headers={"cache-control": "no-store"})
@@ -284,14 +291,14 @@ def _content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _too_long(most: int) -> Refused:
-    return Refused(
+def _too_long(most: int) -> RequestRefused:
+    return RequestRefused(
         413, f"the body has more than {most:,} bytes (max_body_bytes)", "Send fewer cases at once."
     )
 
 
-def _too_many(most: int) -> Refused:
-    return Refused(
+def _too_many(most: int) -> RequestRefused:
+    return RequestRefused(
         413,
         f"more than {most:,} cases at once (max_cases)",
         f"Send at most {most:,} in one request.",
@@ -312,7 +319,7 @@ async def _body(request: Request, most: int) -> bytes:
     return bytes(held)
 
 
-def _document() -> dict[str, Any]:
+def _openapi_document() -> dict[str, Any]:
     """Return the OpenAPI document beside this file, with the version and the schema of a case in
     it.
     """
@@ -329,11 +336,11 @@ def _document() -> dict[str, Any]:
     return document
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
+async def _refusal_response(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestRefused)
     if request.url.path == "/v1/traces":
         form = _content_type(request)
-        content = otlp.refused(form, f"{error.problem}. {error.hint}")
+        content = otlp.refusal_body(form, f"{error.problem}. {error.hint}")
         return Response(
             content, error.status, error.headers, form if form == otlp.PROTOBUF else otlp.JSON
         )
@@ -341,7 +348,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse(about, status_code=error.status, headers=error.headers)
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     """Answer with the status that the error has (CRITIC-ERR-HTTP); nothing was acknowledged."""
     assert isinstance(error, MasisError)
     log.error("A request failed: %s", error)
@@ -356,20 +363,20 @@ async def _failed(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": problem}, status_code=status, headers=headers)
 
 
-async def _gone(request: Request, error: Exception) -> Response:
+async def _client_gone(request: Request, error: Exception) -> Response:
     return Response(status_code=400)
 
 
 def application(
     ingestion: IngestionService,
-    sources: Mapping[str, Source],
+    sources: Mapping[str, ProgramSource],
     hosts: AllowedHosts | None = None,
     on_read: Callable[[], object] | None = None,
 ) -> Starlette:
     """Return the ASGI application for these sources; ``on_read`` is called when cases were read,
     and every minute.
     """
-    door = Door(ingestion, sources, hosts or AllowedHosts(), on_read)
+    door = IngestionServer(ingestion, sources, hosts or AllowedHosts(), on_read)
     alive = JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
     return Starlette(
         routes=[
@@ -377,9 +384,13 @@ def application(
             Route("/v1/traces", door.traces, methods=["POST"]),
             Route("/v1/cases/{id:path}", door.case, methods=["GET"]),
             Route("/v1/batches/{id}", door.batch, methods=["GET"]),
-            Route("/v1/openapi.json", JSONResponse(_document()), methods=["GET"]),
+            Route("/v1/openapi.json", JSONResponse(_openapi_document()), methods=["GET"]),
             Route("/healthz", alive, methods=["GET"]),
         ],
-        exception_handlers={Refused: _refused, MasisError: _failed, ClientDisconnect: _gone},
+        exception_handlers={
+            RequestRefused: _refusal_response,
+            MasisError: _error_response,
+            ClientDisconnect: _client_gone,
+        },
         lifespan=door.running,
     )

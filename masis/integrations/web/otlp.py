@@ -31,7 +31,7 @@ _SPANS = ("resourceSpans[].scopeSpans[].spans[] | [?type(@) == 'object']",)
 _KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
 
 
-class Exported(NamedTuple):
+class TraceExport(NamedTuple):
     """What a request gives: its cases, a line each, how many of its spans gave none, and why, of
     the first traces.
     """
@@ -42,7 +42,7 @@ class Exported(NamedTuple):
     why: str
 
 
-def unpacked(body: bytes, most: int) -> bytes | None:
+def gunzip(body: bytes, most: int) -> bytes | None:
     """Return what a gzip holds; None where that is more than ``most`` bytes. Raises InputError."""
     inflating = zlib.decompressobj(wbits=31)
     try:
@@ -56,7 +56,7 @@ def unpacked(body: bytes, most: int) -> bytes | None:
     return found
 
 
-def exported(body: bytes, content_type: str) -> Exported:
+def parse_export(body: bytes, content_type: str) -> TraceExport:
     """Return the cases of an ExportTraceServiceRequest. Raises InputError, and MissingExtra for
     protobuf without it.
     """
@@ -66,16 +66,16 @@ def exported(body: bytes, content_type: str) -> Exported:
     cases, rejected, why = list[Case](), 0, list[str]()
     for trace, spans in found.items():
         try:
-            cases.append(_case(spans))
+            cases.append(_trace_case(spans))
         except InputError as error:
             rejected += len(spans)
             what = " ".join(filter(None, (error.field, error.problem.partition(" (")[0])))
             why += [f"trace {trace[:32]}: {what}."] if len(why) < _WHY else []
     lines = "\n".join(json.dumps(case.to_json_dict()) for case in cases).encode()
-    return Exported(len(cases), lines, rejected, " ".join(why))
+    return TraceExport(len(cases), lines, rejected, " ".join(why))
 
 
-def answered(content_type: str, rejected: int, why: str) -> bytes:
+def export_response(content_type: str, rejected: int, why: str) -> bytes:
     """Return the ExportTraceServiceResponse in the encoding of the request."""
     if content_type != PROTOBUF:
         about = (
@@ -95,7 +95,7 @@ def answered(content_type: str, rejected: int, why: str) -> bytes:
     return sent
 
 
-def refused(content_type: str, why: str) -> bytes:
+def refusal_body(content_type: str, why: str) -> bytes:
     """Return the Status that a refusal holds, in the encoding of the request; JSON where that can't
     be written.
     """
@@ -122,7 +122,7 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
         raise InputError(
             "is no ExportTraceServiceRequest", hint="Send OTLP in protobuf."
         ) from error
-    _count(
+    _check_span_count(
         sum(
             len(scope.spans)
             for resource in request.resource_spans
@@ -131,19 +131,19 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
     )
     read: dict[str, Any] = MessageToDict(request)
     # JSON of protobuf has bytes in base64, OTLP's JSON has ids in hexadecimal digits
-    for span in _spans(read):
+    for span in _spans_in(read):
         for name in ("traceId", "spanId", "parentSpanId"):
             if name in span:
                 span[name] = base64.b64decode(span[name]).hex()
     return read
 
 
-def _spans(content: dict[str, Any]) -> list[dict[str, Any]]:
+def _spans_in(content: dict[str, Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = value_at(content, _SPANS) or []
     return found
 
 
-def _count(spans: int) -> None:
+def _check_span_count(spans: int) -> None:
     if spans > MOST_SPANS:
         raise InputError(
             f"holds {spans:,} spans, at most {MOST_SPANS:,} are taken", hint="Send fewer at once."
@@ -153,8 +153,8 @@ def _count(spans: int) -> None:
 def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return the spans by trace, their attributes as an object."""
     found: dict[str, list[dict[str, Any]]] = {}
-    spans = _spans(content)
-    _count(len(spans))
+    spans = _spans_in(content)
+    _check_span_count(len(spans))
     for span in spans:
         attributes = value_at(span, ("attributes(attributes)",))
         read = {
@@ -168,7 +168,7 @@ def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _case(spans: list[dict[str, Any]]) -> Case:
+def _trace_case(spans: list[dict[str, Any]]) -> Case:
     """Return the case of a trace. Raises InputError that says what it lacks."""
     readings = []
     if any(_KIND in span["attributes"] for span in spans):

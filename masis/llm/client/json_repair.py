@@ -117,7 +117,7 @@ class _Walk:
         opened = _OPENING.match(self.text, self.at)
         if opened is None:
             return self._bare(proposed)
-        self._quoted(proposed, opened.group())
+        self._read_quoted(proposed, opened.group())
         return proposed
 
     def _members(
@@ -129,12 +129,12 @@ class _Walk:
         self._take(opening)
         number = 0
         for number, each in enumerate(members, 1):
-            if number > 1 and not self._taken(","):
+            if number > 1 and not self._accept(","):
                 self.repairs.append("a missing comma")
             yield each
-        if number and self._taken(","):
+        if number and self._accept(","):
             self.repairs.append("a comma too many")
-        if self._taken(closing):
+        if self._accept(closing):
             self.closed = self.at
         elif (
             outermost
@@ -153,14 +153,14 @@ class _Walk:
             self.repairs.append("a comment")
         self.at = end
 
-    def _taken(self, sign: str) -> bool:
+    def _accept(self, sign: str) -> bool:
         self._blank()
         there = self.text.startswith(sign, self.at)
         self.at += there
         return there
 
     def _take(self, sign: str) -> None:
-        if not self._taken(sign):
+        if not self._accept(sign):
             raise RepairRefused(f"there is no {sign!r} where one was read")
 
     def _rest(self) -> str:
@@ -177,16 +177,16 @@ class _Walk:
             self.repairs.append("a name without quotes")
             self.at = bare.end()
             return
-        self._quoted(key, opened.group())
+        self._read_quoted(key, opened.group())
 
-    def _quoted(self, proposed: str, quote: str) -> None:
+    def _read_quoted(self, proposed: str, quote: str) -> None:
         """A text in quotes, escapes resolved; one with a quote in it that nothing escapes must be
         one text alone.
         """
         self.at += len(quote)
         unescaped, broken = 0, False
         for sign in proposed:
-            taken = self._escaped(sign)
+            taken = self._escape_length(sign)
             if not taken:
                 if not self.text.startswith(sign, self.at):
                     raise RepairRefused("a text differs from what was read")
@@ -207,7 +207,7 @@ class _Walk:
             self._surely_one(proposed)
             self.repairs.append("a quote in a text")
 
-    def _escaped(self, sign: str) -> int:
+    def _escape_length(self, sign: str) -> int:
         """How many characters an escape of this sign takes here; 0 where there is none."""
         text, at = self.text, self.at
         if not text.startswith("\\", at):
@@ -235,7 +235,7 @@ class _Walk:
         if found is None or found.group().strip() != proposed:
             raise RepairRefused("a word is not where it was read")
         self.at += len(proposed)
-        self._ends()
+        self._expect_end()
         if proposed.lower() in _WORDS:
             if proposed not in _JSON_WORDS:
                 self.repairs.append("a word of another language")
@@ -261,12 +261,12 @@ class _Walk:
         if not same:
             raise RepairRefused("a word or a number differs from what was read")
         self.at += len(written)
-        self._ends()
+        self._expect_end()
         if word and written not in _JSON_WORDS:
             self.repairs.append("a word of another language")
         return proposed
 
-    def _ends(self) -> None:
+    def _expect_end(self) -> None:
         """Nothing of the same word or number may follow."""
         at = self.at
         self._blank()

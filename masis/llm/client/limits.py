@@ -68,7 +68,7 @@ class Limiter:
             self._most = self._ceiling = most
             self._wake()
 
-    def answered(self, seconds: float, kind: str = "") -> None:
+    def record_reply(self, seconds: float, kind: str = "") -> None:
         """Note how long a reply took that came; replies are held against those of the same kind
         alone.
         """
@@ -87,7 +87,7 @@ class Limiter:
         """Note that no reply came in time: half as many calls at once from now on."""
         with self._lock:
             self._doubles = False
-            self._set(max(1, self.now // 2), too_high=True)
+            self._set_limit(max(1, self.now // 2), too_high=True)
 
     def _move(self) -> None:
         """Set the limit by how long replies took at the one so far."""
@@ -102,12 +102,12 @@ class Limiter:
         if self.now > 1 and slower and median(slower) > SLOWER:
             back = self._before if self._doubles else self.now - 1
             self._doubles = False
-            self._set(back, too_high=True)
+            self._set_limit(back, too_high=True)
         else:
             self._before = self.now
-            self._set(min(2 * self.now if self._doubles else self.now + 1, self._ceiling))
+            self._set_limit(min(2 * self.now if self._doubles else self.now + 1, self._ceiling))
 
-    def _set(self, now: int, *, too_high: bool = False) -> None:
+    def _set_limit(self, now: int, *, too_high: bool = False) -> None:
         self.now = now
         self._took.clear()
         if too_high:
@@ -162,12 +162,12 @@ class Limiter:
             )
 
     @property
-    def held(self) -> bool:
+    def is_holding(self) -> bool:
         """Whether no call may begin at the moment."""
         return time.monotonic() < self._held_until
 
     def _free(self) -> bool:
-        return self._under_way < self.now and not self.held
+        return self._under_way < self.now and not self.is_holding
 
     def _wake(self) -> None:
         while self._waiting and self._free():

@@ -17,33 +17,33 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from masis.audit.control.run_control import RunControl
-from masis.audit.output_validation import Rescued
+from masis.audit.output_validation import RepairedRecord
 from masis.audit.sampling import SAMPLE
 from masis.errors import BadReply, ContextFull, ProviderFailed, StepError
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.limits import Limiter
-from masis.llm.client.reply_parsing import Unreadable, parse, validated
+from masis.llm.client.reply_parsing import UnreadableReply, parse, validate_record
 from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
 from masis.llm.providers.base import (
     Call,
+    ModelReply,
     Provider,
-    Reply,
-    Tokens,
+    TokenUsage,
     Trouble,
     TryFailed,
     whole_characters,
 )
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.recordings import OUTCOMES as RECORDED_OUTCOMES
-from masis.llm.recordings import Asked, Outcome, RecordedReply, Replies, shown_name
-from masis.llm.roles.prompting import Prompt
+from masis.llm.recordings import Outcome, RecordedReply, Replies, RequestKey, shown_name
+from masis.llm.roles.prompting import RolePrompt
 from masis.observers import observation
 from masis.schema.base import utc_now
 from masis.schema.calls import CallOutcome, ModelCall, ReplyMode, ReplySource
 from masis.schema.providers import Price
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 
 R = TypeVar("R", bound=BaseModel)
 S = TypeVar("S", bound=BaseModel)
@@ -78,7 +78,7 @@ class Model:
     capabilities: ServerCapabilities
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     price: Price | None = None
-    rescue: Callable[[str, type[BaseModel]], Rescued | None] = lambda text, shape: None
+    rescue: Callable[[str, type[BaseModel]], RepairedRecord | None] = lambda text, shape: None
     """Reads a reply that strict reading refused,
     where what it says is certain (``masis/audit/output_validation.py``).
     """
@@ -94,7 +94,7 @@ class Model:
     _times_asked: Counter[tuple[str, int]] = field(default_factory=Counter)
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
-    def asked(self, prompt: Prompt, temperature: float | None) -> Asked:
+    def request_key(self, prompt: RolePrompt, temperature: float | None) -> RequestKey:
         """What identifies the reply to a prompt that is put now.
 
         A judge's samples have numbers of their own; where a run asks the same once more, as for an
@@ -112,7 +112,7 @@ class Model:
         with self._counting:
             before = self._times_asked[digest, sample.number]
             self._times_asked[digest, sample.number] += 1
-        return Asked(
+        return RequestKey(
             role=self.role,
             prompt=prompt.version,
             model=self.name,
@@ -122,7 +122,12 @@ class Model:
         )
 
     def ask(
-        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+        self,
+        prompt: RolePrompt,
+        shape: type[R],
+        *,
+        max_tokens: int,
+        temperature: float | None = None,
     ) -> R:
         """The model's reply in the form of ``shape``.
 
@@ -130,16 +135,16 @@ class Model:
         left, and BadReply where it replied with something else; either way the call is on record
         with all its tries.
         """
-        return _Asking(self, prompt, shape, max_tokens, temperature).run()
+        return _ModelRequest(self, prompt, shape, max_tokens, temperature).run()
 
-    def say(self, prompt: Prompt, *, max_tokens: int, temperature: float | None = None) -> str:
+    def say(self, prompt: RolePrompt, *, max_tokens: int, temperature: float | None = None) -> str:
         """The model's reply as it comes, in words, for a prompt that asks for no record. Raises as
         ``ask`` does.
         """
-        return _Asking(self, prompt, Words, max_tokens, temperature).run().text
+        return _ModelRequest(self, prompt, TextReply, max_tokens, temperature).run().text
 
 
-class Words(BaseModel):
+class TextReply(BaseModel):
     """A reply in words: the form of what is asked for in no form."""
 
     text: str
@@ -161,25 +166,25 @@ class _Stop(Exception):
         self.why = why
 
 
-class _Asking(Generic[R]):
+class _ModelRequest(Generic[R]):
     """One question under way."""
 
     def __init__(
         self,
         model: Model,
-        prompt: Prompt,
+        prompt: RolePrompt,
         shape: type[R],
         max_tokens: int,
         temperature: float | None,
     ) -> None:
         self.model, self.control, self.shape = model, model.control, shape
-        self.prompt = Prompt(*(whole_characters(part) for part in prompt))
+        self.prompt = RolePrompt(*(whole_characters(part) for part in prompt))
         self.max_tokens, self.temperature = max_tokens, temperature
         self.began = self.control.budget.seconds()
         self.until: float | None = None
         self.limit = ""
         self.tries = 0
-        self.tokens = Tokens()
+        self.tokens = TokenUsage()
         self.mode: ReplyMode = model.capabilities.mode
         self.answered_by: str | None = None
         self.failed: TryFailed | None = None
@@ -187,7 +192,7 @@ class _Asking(Generic[R]):
         self.asked_once_more = False
         self.repaired: tuple[str, ...] = ()
         self.under_way = observation.Observation()
-        self.asked = model.asked(self.prompt, temperature)
+        self.asked = model.request_key(self.prompt, temperature)
         self.got: list[RecordedReply] = []
         """The replies so far, wherever they came from."""
         self.source: ReplySource = model.replies.source if model.replies else "model"
@@ -208,9 +213,9 @@ class _Asking(Generic[R]):
             question="\n\n".join((self.prompt.shared, self.prompt.task)),
         )
         with observation.observe(start) as self.under_way:
-            return self._answered()
+            return self._ask()
 
-    def _answered(self) -> R:
+    def _ask(self) -> R:
         outcome: CallOutcome
         try:
             answer = self.model.retry.run(
@@ -248,7 +253,7 @@ class _Asking(Generic[R]):
         while True:
             call = self._next_call()
             try:
-                return self._read(self._found() or self._try(call), call)
+                return self._read_reply(self._recorded_reply() or self._try(call), call)
             except TryFailed as failed:
                 self.failed = failed
                 self._spend(failed.answered_by, failed.tokens)
@@ -262,7 +267,7 @@ class _Asking(Generic[R]):
                 if learned:
                     self._report_retry(learned, failed.trouble, 0.0)
 
-    def _found(self) -> Reply | None:
+    def _recorded_reply(self) -> ModelReply | None:
         """Return the recorded reply to this attempt; None where the model is asked, from then on
         for good.
 
@@ -291,7 +296,7 @@ class _Asking(Generic[R]):
             raise TryFailed(
                 found.outcome, f"recorded as {found.outcome.replace('_', ' ')}", raw=found.reply
             )
-        return Reply(found.reply, self.answered_by, Tokens())
+        return ModelReply(found.reply, self.answered_by, TokenUsage())
 
     def _note(self, outcome: Outcome, text: str) -> None:
         """Add a reply that the model has just given."""
@@ -335,7 +340,7 @@ class _Asking(Generic[R]):
 
     def _next_call(self) -> Call:
         capabilities, correction = self.model.capabilities, ""
-        self.mode = "text" if self.shape is Words else capabilities.mode
+        self.mode = "text" if self.shape is TextReply else capabilities.mode
         if self.unread:
             self.mode = capabilities.plainer_if_unproven(self.mode)
             correction = (
@@ -360,11 +365,11 @@ class _Asking(Generic[R]):
             correction,
         )
 
-    def _try(self, call: Call) -> Reply:
+    def _try(self, call: Call) -> ModelReply:
         """One try, when its turn comes."""
         self._wait_for_turn()
         try:
-            if self.control.cancellation.cancelled:
+            if self.control.cancellation.is_cancelled:
                 raise _Stop("stopped", "stopped before it was asked")
             if self._left_s() <= 0:
                 raise _Stop(
@@ -380,7 +385,9 @@ class _Asking(Generic[R]):
                 )
             began = self.control.budget.seconds()
             reply = self.model.provider.answer(call._replace(timeout_s=self._left_s()))
-            self.model.limiter.answered(self.control.budget.seconds() - began, self.prompt.version)
+            self.model.limiter.record_reply(
+                self.control.budget.seconds() - began, self.prompt.version
+            )
         except TryFailed as failed:
             if failed.trouble == "timeout":
                 self.model.limiter.timed_out()
@@ -395,7 +402,7 @@ class _Asking(Generic[R]):
             log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
         return reply
 
-    def _refuse_if_cut(self, call: Call, reply: Reply) -> None:
+    def _refuse_if_cut(self, call: Call, reply: ModelReply) -> None:
         """Raise TryFailed where the server counted fewer tokens than it was sent: a part of the
         prompt wasn't read.
 
@@ -419,16 +426,16 @@ class _Asking(Generic[R]):
         if self.model.limiter.take_at_once():
             return
         began = self.control.budget.seconds()
-        with self.control.budget.queued():
-            taken = self.model.limiter.take(lambda: not self.control.cancellation.cancelled)
+        with self.control.budget.pause_while_queued():
+            taken = self.model.limiter.take(lambda: not self.control.cancellation.is_cancelled)
         if self.until is not None:
             self.until += self.control.budget.seconds() - began
         if not taken:
             raise _Stop("stopped", "stopped before it was asked")
 
-    def _read(self, reply: Reply, call: Call) -> R:
+    def _read_reply(self, reply: ModelReply, call: Call) -> R:
         capabilities = self.model.capabilities
-        if self.shape is Words:
+        if self.shape is TextReply:
             return self.shape(text=reply.text)
         try:
             common = call.schema is schemas.of(shared_schema.CommonReply)
@@ -437,9 +444,9 @@ class _Asking(Generic[R]):
                 if common
                 else parse(reply.text, self.shape)
             )
-        except Unreadable as error:
+        except UnreadableReply as error:
             capabilities.read_badly(call.mode)
-            if (repaired := self._repaired(reply.text, common)) is not None:
+            if (repaired := self._repair_reply(reply.text, common)) is not None:
                 return repaired
             self.unread = str(error)
             raise TryFailed("malformed", self.unread, raw=reply.text) from None
@@ -448,19 +455,22 @@ class _Asking(Generic[R]):
         self._report_repairs(parsed.repairs)
         return parsed.record
 
-    def _repaired(self, text: str, common: bool) -> R | None:
+    def _repair_reply(self, text: str, common: bool) -> R | None:
         """The record in a reply out of form, where the output validator can tell it for certain."""
-        if common and (held := self._rescued(text, shared_schema.holding(self.shape))) is not None:
-            return shared_schema.held(held, self.shape)
-        return self._rescued(text, self.shape)
+        if (
+            common
+            and (held := self._rescue_record(text, shared_schema.holding(self.shape))) is not None
+        ):
+            return shared_schema.record_in_shared(held, self.shape)
+        return self._rescue_record(text, self.shape)
 
-    def _rescued(self, text: str, shape: type[S]) -> S | None:
+    def _rescue_record(self, text: str, shape: type[S]) -> S | None:
         found = self.model.rescue(text, shape)
         if found is None:
             return None
         try:
-            answer = validated(found.value, text, shape)
-        except Unreadable:
+            answer = validate_record(found.value, text, shape)
+        except UnreadableReply:
             return None
         self._report_repairs(found.repairs)
         return answer
@@ -488,7 +498,7 @@ class _Asking(Generic[R]):
             else self.until - self.control.budget.seconds()
         )
 
-    def _spend(self, answered_by: str | None, tokens: Tokens) -> None:
+    def _spend(self, answered_by: str | None, tokens: TokenUsage) -> None:
         self.answered_by = answered_by or self.answered_by
         self.tokens = self.tokens.plus(tokens)
 
@@ -537,7 +547,7 @@ class _Asking(Generic[R]):
                 call.model,
                 call.prompt,
                 outcome,
-                counted(call.tries, "try", "tries"),
+                count_noun(call.tries, "try", "tries"),
                 call.ms,
             ),
             *self.tokens[::3],

@@ -42,71 +42,71 @@ the time linear.
 """
 
 
-class Unreadable(ValueError):
+class UnreadableReply(ValueError):
     """The text is not the record that was asked for; the message says why, without quoting it."""
 
 
-class _Found(NamedTuple):
+class _FoundObject(NamedTuple):
     value: dict[str, Any]
     start: int
     end: int
 
 
-class Parsed(NamedTuple, Generic[R]):
+class ParsedReply(NamedTuple, Generic[R]):
     """A record, and what of the reply had to be overlooked to read it."""
 
     record: R
     repairs: tuple[str, ...] = ()
 
 
-def parse(text: str, shape: type[R]) -> Parsed[R]:
+def parse(text: str, shape: type[R]) -> ParsedReply[R]:
     """Return the record in a reply. Raises Unreadable with the reason."""
     if len(text) > LONGEST_REPLY:
-        raise Unreadable(
+        raise UnreadableReply(
             f"the reply has {len(text):,} characters; at most {LONGEST_REPLY:,} are read"
         )
     try:
         return _parse(text, shape)
-    except Unreadable:
-        mended, repairs = _mended(text)
+    except UnreadableReply:
+        mended, repairs = _mend_json(text)
         if not repairs:
             raise
         found = _parse(mended, shape)
         return found._replace(repairs=(*repairs, *found.repairs))
 
 
-def read(text: str, shape: type[R]) -> R:
+def parse_reply(text: str, shape: type[R]) -> R:
     """The record in a reply. Raises Unreadable with the reason."""
     return parse(text, shape).record
 
 
-def _parse(text: str, shape: type[R]) -> Parsed[R]:
+def _parse(text: str, shape: type[R]) -> ParsedReply[R]:
     names = shape.model_fields.keys()
-    if (whole := _whole(text)) is not None:
-        return _record(whole, text, shape)
+    if (whole := _whole_object(text)) is not None:
+        return _record_in(whole, text, shape)
     found = list(_objects(text))
     if not found:
-        raise Unreadable("the reply holds no JSON object")
+        raise UnreadableReply("the reply holds no JSON object")
     last_named = max(text.rfind(f'"{name}"') for name in names)
     last_field, behind = None, len(text)
     for candidate in reversed(found):
         if 0 <= text.find("{", candidate.end, behind) < last_named:
-            raise Unreadable("the last JSON object of the reply is not finished")
+            raise UnreadableReply("the last JSON object of the reply is not finished")
         fields = len(candidate.value.keys() & names)
         # With less than half of the fields it is a remark about the record: {"confidence": "high"}
         # was considered.
-        if 2 * fields >= len(names) or (not fields and _wrapped(candidate.value, shape)):
-            return _record(candidate.value, text, shape)
+        if 2 * fields >= len(names) or (not fields and _unwrap_record(candidate.value, shape)):
+            return _record_in(candidate.value, text, shape)
         last_field, behind = last_field or (candidate if fields else None), candidate.start
-    return _record((last_field or found[-1]).value, text, shape)
+    return _record_in((last_field or found[-1]).value, text, shape)
 
 
-def _record(value: dict[str, Any], text: str, shape: type[R]) -> Parsed[R]:
+def _record_in(value: dict[str, Any], text: str, shape: type[R]) -> ParsedReply[R]:
     if value.keys() & shape.model_fields.keys():
-        return Parsed(validated(value, text, shape))
-    if (inside := _wrapped(value, shape)) is not None:
-        return Parsed(validated(inside, text, shape), ("a wrapper around the record",))
-    return Parsed(validated(value, text, shape))
+        return ParsedReply(validate_record(value, text, shape))
+    if (inside := _unwrap_record(value, shape)) is not None:
+        return ParsedReply(validate_record(inside, text, shape), ("a wrapper around the record",))
+    return ParsedReply(validate_record(value, text, shape))
 
 
 _WRAPPERS = frozenset(
@@ -119,7 +119,7 @@ _WRAPPERS = frozenset(
 _DEEPEST_WRAPPER = 3
 
 
-def _wrapped(
+def _unwrap_record(
     value: dict[str, Any], shape: type[BaseModel], depth: int = _DEEPEST_WRAPPER
 ) -> dict[str, Any] | None:
     """Return the record inside an object that has none of its fields; None where it isn't the only
@@ -144,7 +144,9 @@ def _wrapped(
     if key.lower() not in names or not isinstance(inside, dict):
         return None
     return (
-        inside if inside.keys() & shape.model_fields.keys() else _wrapped(inside, shape, depth - 1)
+        inside
+        if inside.keys() & shape.model_fields.keys()
+        else _unwrap_record(inside, shape, depth - 1)
     )
 
 
@@ -158,7 +160,7 @@ _ESCAPE = re.compile(r'\\(?:(?P<known>["\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<quote>\')
 _LINE_BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-def _mended(text: str) -> tuple[str, tuple[str, ...]]:
+def _mend_json(text: str) -> tuple[str, tuple[str, ...]]:
     """Return a reply with what strict JSON refuses and can mean one thing only written as JSON has
     it.
     """
@@ -205,7 +207,7 @@ def record_at_the_end(text: str) -> str | None:
     return text[found[-1].start : found[-1].end]
 
 
-def _whole(text: str) -> dict[str, Any] | None:
+def _whole_object(text: str) -> dict[str, Any] | None:
     """The object, where the text is one and nothing else."""
     try:
         value = json.loads(text)
@@ -214,14 +216,14 @@ def _whole(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _objects(text: str) -> Iterator[_Found]:
+def _objects(text: str) -> Iterator[_FoundObject]:
     """The objects in a text that stand in no other, in order."""
     opening, patience = _OPENING.search(text), _PATIENCE * len(text) + 10_000
     while opening and patience > 0:
         start, after = opening.start(), opening.start() + 1
         try:
             value, after = _DECODER.raw_decode(text, start)
-            yield _Found(value, start, after)
+            yield _FoundObject(value, start, after)
         except json.JSONDecodeError as error:
             # the error itself counts lines up to its place
             patience -= error.pos - start + len(text) // 100
@@ -230,7 +232,7 @@ def _objects(text: str) -> Iterator[_Found]:
         opening = _OPENING.search(text, after)
 
 
-def validated(value: dict[str, Any], text: str, shape: type[R]) -> R:
+def validate_record(value: dict[str, Any], text: str, shape: type[R]) -> R:
     """The record of these fields, which were read from ``text``. Raises Unreadable with
     the reason.
     """
@@ -239,12 +241,12 @@ def validated(value: dict[str, Any], text: str, shape: type[R]) -> R:
             value = _whole_characters(value)
         return shape.model_validate(value)
     except ValidationError as error:
-        raise Unreadable(_reason(error)) from None
+        raise UnreadableReply(_validation_reason(error)) from None
     except RecursionError:
-        raise Unreadable("the reply is nested too deep") from None
+        raise UnreadableReply("the reply is nested too deep") from None
 
 
-def _reason(error: ValidationError) -> str:
+def _validation_reason(error: ValidationError) -> str:
     """Which fields are wrong and how, without what they hold."""
     wrong = [
         f"{'.'.join(str(part) for part in each['loc'])[:80] or 'reply'}: {each['msg']}"

@@ -52,13 +52,13 @@ def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
     made = _strict(schema, where)
     if definitions := schema.get("$defs"):
         defined = {name: _strict(each, f"{where}.{name}") for name, each in definitions.items()}
-        made, left = _inlined(made, defined)
+        made, left = _inline_definitions(made, defined)
         if left:
             made["$defs"] = left
     return made
 
 
-def _inlined(
+def _inline_definitions(
     made: dict[str, Any], defined: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The schema with each definition in the place that refers to it, if there is only one: every

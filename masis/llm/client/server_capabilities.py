@@ -13,7 +13,7 @@ import re
 import threading
 from collections import Counter
 
-from masis.llm.providers.base import Call, Tokens, TryFailed
+from masis.llm.providers.base import Call, TokenUsage, TryFailed
 from masis.schema.calls import ReplyMode
 
 MOST_ROOM = 16
@@ -82,7 +82,7 @@ class ServerCapabilities:
         self._words_a_token = WORDS_A_TOKEN
         self._most_counted = 0
 
-    def cut_the_prompt(self, sent: str, tokens: Tokens) -> bool:
+    def cut_the_prompt(self, sent: str, tokens: TokenUsage) -> bool:
         """Return whether the server read only a part of what was sent, by the tokens that it
         counted.
 

@@ -20,15 +20,15 @@ from typing import TypeVar, get_args
 
 from pydantic import BaseModel, create_model
 
-from masis.llm.client.reply_parsing import Parsed, Unreadable, parse
-from masis.llm.roles.prompting import Prompt
+from masis.llm.client.reply_parsing import ParsedReply, UnreadableReply, parse
+from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.replies import (
     CheckedClaimsReply,
     CompletenessReply,
     CritiqueReply,
     EvaluationReply,
-    Reply,
     RevisionReply,
+    RoleReply,
     VerdictsReply,
 )
 
@@ -40,7 +40,7 @@ COMMON_FROM = 32_000
 """
 
 
-class CommonReply(Reply):
+class CommonReply(RoleReply):
     """A reply to one of the prompts that share question and evidence; the fields of the others are
     null.
     """
@@ -58,12 +58,12 @@ _FIELD: dict[type[BaseModel], str] = {
 }
 
 
-def worthwhile(prompt: Prompt, shape: type[BaseModel]) -> bool:
+def worthwhile(prompt: RolePrompt, shape: type[BaseModel]) -> bool:
     """Whether a reply of this shape is better asked for in the common form."""
     return shape in _FIELD and len(prompt.shared) >= COMMON_FROM
 
 
-def asked_in(prompt: Prompt, shape: type[BaseModel]) -> Prompt:
+def asked_in(prompt: RolePrompt, shape: type[BaseModel]) -> RolePrompt:
     """The prompt, saying which field to fill; its instructions stand behind question and evidence,
     which are shared.
     """
@@ -81,7 +81,7 @@ def read_from(text: str, shape: type[R]) -> R:
     return parse_from(text, shape).record
 
 
-def parse_from(text: str, shape: type[R]) -> Parsed[R]:
+def parse_from(text: str, shape: type[R]) -> ParsedReply[R]:
     """The record in the field that was to be filled; what stands in the others is not looked at.
 
     A server that takes a schema and does not enforce it may send the record without the form around
@@ -89,14 +89,14 @@ def parse_from(text: str, shape: type[R]) -> Parsed[R]:
     """
     try:
         form = parse(text, holding(shape))
-        return Parsed(held(form.record, shape), form.repairs)
-    except Unreadable:
-        with contextlib.suppress(Unreadable):
+        return ParsedReply(record_in_shared(form.record, shape), form.repairs)
+    except UnreadableReply:
+        with contextlib.suppress(UnreadableReply):
             return parse(text, shape)
         raise
 
 
-def held(form: BaseModel, shape: type[R]) -> R:
+def record_in_shared(form: BaseModel, shape: type[R]) -> R:
     """The record in the field that was to be filled."""
     return getattr(form, _FIELD[shape])  # type: ignore[no-any-return]
 
@@ -105,4 +105,4 @@ def held(form: BaseModel, shape: type[R]) -> R:
 def holding(shape: type[BaseModel]) -> type[BaseModel]:
     """The form of which one field counts."""
     fields = {_FIELD[shape]: (shape, ...)}
-    return create_model("Filled", __base__=Reply, **fields)  # type: ignore[call-overload, no-any-return]
+    return create_model("Filled", __base__=RoleReply, **fields)  # type: ignore[call-overload, no-any-return]

@@ -14,8 +14,8 @@ from typing import Any
 import anthropic
 
 from masis.llm.endpoints import Endpoint
-from masis.llm.providers.base import Call, Tokens, count
-from masis.llm.providers.sdk_provider import End, Said, SdkProvider
+from masis.llm.providers.base import Call, TokenUsage, count
+from masis.llm.providers.sdk_provider import Completion, End, SdkProvider
 
 WORTH_CACHING = 2_000
 """Characters from which a part is marked: Anthropic caches from 512 tokens on, by model."""
@@ -120,7 +120,7 @@ class Anthropic(SdkProvider):
             return None
         return body | {"content": list(blocks.values())}
 
-    def _said(self, body: dict[str, Any], call: Call) -> Said | None:
+    def _completion(self, body: dict[str, Any], call: Call) -> Completion | None:
         if not isinstance(body.get("content"), list):
             return None
         usage, stop = body.get("usage"), str(body.get("stop_reason"))
@@ -128,17 +128,19 @@ class Anthropic(SdkProvider):
             count(usage, "cache_read_input_tokens"),
             count(usage, "cache_creation_input_tokens"),
         )
-        tokens = Tokens(
+        tokens = TokenUsage(
             prompt=count(usage, "input_tokens") + cached + written,
             cached=cached,
             written=written,
             completion=count(usage, "output_tokens"),
             thought=count(usage, "output_tokens_details", "thinking_tokens"),
         )
-        return Said(_text(body["content"]), body.get("model"), tokens, ENDS.get(stop, "whole"))
+        return Completion(
+            _block_text(body["content"]), body.get("model"), tokens, ENDS.get(stop, "whole")
+        )
 
 
-def _text(blocks: list[Any]) -> str:
+def _block_text(blocks: list[Any]) -> str:
     """What was said, or what the tool was called with; a model's thinking is left out."""
     parts = []
     for block in blocks:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from masis.llm.client.schemas import ReplySchema
 from masis.llm.endpoints import is_loopback
-from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.prompting import RolePrompt
 from masis.schema.calls import ReplyMode
 
 CONNECT_S = 5.0
@@ -48,7 +48,7 @@ Trouble = Literal[
 ]
 
 
-class Tokens(NamedTuple):
+class TokenUsage(NamedTuple):
     """What a try was billed for.
 
     ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``; ``thought`` is one
@@ -61,9 +61,9 @@ class Tokens(NamedTuple):
     completion: int = 0
     thought: int = 0
 
-    def plus(self, other: Tokens) -> Tokens:
+    def plus(self, other: TokenUsage) -> TokenUsage:
         """The sum."""
-        return Tokens(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return TokenUsage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Call(NamedTuple):
@@ -74,7 +74,7 @@ class Call(NamedTuple):
     """
 
     model: str
-    prompt: Prompt
+    prompt: RolePrompt
     schema: ReplySchema
     mode: ReplyMode
     max_tokens: int
@@ -96,12 +96,12 @@ class Call(NamedTuple):
         )
 
 
-class Reply(NamedTuple):
+class ModelReply(NamedTuple):
     """What a model said."""
 
     text: str
     answered_by: str | None
-    tokens: Tokens
+    tokens: TokenUsage
 
 
 @dataclass(eq=False)
@@ -119,7 +119,7 @@ class TryFailed(Exception):
     parameter: str | None = None
     raw: str | None = None
     answered_by: str | None = None
-    tokens: Tokens = field(default_factory=Tokens)
+    tokens: TokenUsage = field(default_factory=TokenUsage)
 
     def __str__(self) -> str:
         return self.message
@@ -136,7 +136,7 @@ class Provider(Protocol):
     share nothing.
     """
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> ModelReply:
         """One try. Raises TryFailed."""
 
 

@@ -17,8 +17,8 @@ import openai
 
 from masis.llm.client.reply_parsing import record_at_the_end
 from masis.llm.endpoints import Endpoint
-from masis.llm.providers.base import Call, Tokens, count
-from masis.llm.providers.sdk_provider import End, Said, SdkProvider
+from masis.llm.providers.base import Call, TokenUsage, count
+from masis.llm.providers.sdk_provider import Completion, End, SdkProvider
 
 OPENAI_HOST = "api.openai.com"
 AZURE_HOSTS = ".openai.azure.com"
@@ -128,13 +128,13 @@ class OpenAICompatible(SdkProvider):
             return None
         return body | {"choices": [{"message": joined, "finish_reason": finish}]}
 
-    def _said(self, body: dict[str, Any], call: Call) -> Said | None:
+    def _completion(self, body: dict[str, Any], call: Call) -> Completion | None:
         choice = _first_choice(body)
         if not choice:
             return None
         message, usage = choice.get("message"), body.get("usage")
         message = message if isinstance(message, dict) else {}
-        tokens = Tokens(
+        tokens = TokenUsage(
             prompt=count(usage, "prompt_tokens"),
             cached=count(usage, "prompt_tokens_details", "cached_tokens")
             or count(usage, "prompt_cache_hit_tokens"),
@@ -143,12 +143,12 @@ class OpenAICompatible(SdkProvider):
             thought=count(usage, "completion_tokens_details", "reasoning_tokens"),
         )
         if isinstance(declined := message.get("refusal"), str) and declined.strip():
-            return Said(declined, body.get("model"), tokens, "declined")
+            return Completion(declined, body.get("model"), tokens, "declined")
         end = ENDS.get(str(choice.get("finish_reason")), "whole")
-        text = _text(message.get("content"))
+        text = _message_text(message.get("content"))
         if call.mode != "text" and not text.strip():
-            text = _called(message) or _filed_as_reasoning(message) or ""
-        return Said(text, body.get("model"), tokens, end)
+            text = _tool_call_text(message) or _filed_as_reasoning(message) or ""
+        return Completion(text, body.get("model"), tokens, end)
 
 
 def _first_choice(body: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _first_choice(body: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _called(message: dict[str, Any]) -> str | None:
+def _tool_call_text(message: dict[str, Any]) -> str | None:
     """Return what the model called a function with, where that is its whole reply; None where it is
     not.
 
@@ -190,7 +190,7 @@ def _filed_as_reasoning(message: dict[str, Any]) -> str | None:
     return record_at_the_end(thoughts[0]) if thoughts else None
 
 
-def _text(content: Any) -> str:
+def _message_text(content: Any) -> str:
     """The text of a message, which some servers send in parts."""
     parts = content if isinstance(content, list) else [{"text": content}]
     texts = (

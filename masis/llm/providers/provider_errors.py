@@ -71,7 +71,7 @@ PARAMETERS = (
 """What may be left out or renamed where a server refuses it."""
 
 
-class Refusal(NamedTuple):
+class ServerRefusal(NamedTuple):
     """What a server's error body says."""
 
     message: str
@@ -103,7 +103,7 @@ def from_status(
             f"a key is needed ({status}). Name the variable that holds it: key_env in {where}."
         )
     else:
-        own = scrubbed(said.message, key)
+        own = scrub_error(said.message, key)
         message = _MESSAGES.get(trouble, "refused as asked ({status}){quoted}").format(
             status=status, quoted=f": {own}" if own else "", model=model
         )
@@ -161,12 +161,13 @@ def from_connection(error: BaseException, address: str) -> TryFailed:
         return TryFailed("timeout", "no answer in the time given")
     if "ConnectError" in names or "gaierror" in names or "UnsupportedProtocol" in names:
         return TryFailed(
-            "unreachable", f"{address} can't be reached ({scrubbed(cause)}). Is the server running?"
+            "unreachable",
+            f"{address} can't be reached ({scrub_error(cause)}). Is the server running?",
         )
     return TryFailed("reset", "the connection ended before the reply did")
 
 
-def refusal(body: Any) -> Refusal:
+def refusal(body: Any) -> ServerRefusal:
     """Message, code and parameter in an error body of any shape seen; its other values may echo
     what was sent.
     """
@@ -175,12 +176,12 @@ def refusal(body: Any) -> Refusal:
             body = json.loads(body)
         except (ValueError, RecursionError):
             text = body if isinstance(body, str) else body.decode("utf-8", "replace")
-            return Refusal("" if text.lstrip()[:1] == "<" else text[:2000], "", "")
+            return ServerRefusal("" if text.lstrip()[:1] == "<" else text[:2000], "", "")
     error = (body.get("error") or body) if isinstance(body, dict) else {}
     if isinstance(error, str):
-        return Refusal(error[:2000], "", "")
+        return ServerRefusal(error[:2000], "", "")
     if not isinstance(error, dict):
-        return Refusal("", "", "")
+        return ServerRefusal("", "", "")
     message = error.get("message") or error.get("detail") or error.get("msg") or ""
     if isinstance(message, list):  # FastAPI: one entry a fault, each with the input it complains of
         message = "; ".join(
@@ -189,14 +190,14 @@ def refusal(body: Any) -> Refusal:
             if isinstance(each, dict)
         )
     codes = (error.get("code"), error.get("type"))
-    return Refusal(
+    return ServerRefusal(
         str(message)[:2000],
         " ".join(str(code)[:100] for code in codes if isinstance(code, str | int)),
         str(error.get("param") or "")[:100],
     )
 
 
-def scrubbed(text: str, key: str = "") -> str:
+def scrub_error(text: str, key: str = "") -> str:
     """A server's own words without the key, nor what looks like one, on one line and cut."""
     if key:
         text = text.replace(key, "[key]")
@@ -204,7 +205,7 @@ def scrubbed(text: str, key: str = "") -> str:
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 
-_RULES: tuple[tuple[Trouble, Callable[[int, Refusal, str], object]], ...] = (
+_RULES: tuple[tuple[Trouble, Callable[[int, ServerRefusal, str], object]], ...] = (
     # Groq: it did not keep to the schema
     ("malformed", lambda status, said, words: "json_validate_failed" in words),
     (
@@ -255,7 +256,7 @@ _RULES: tuple[tuple[Trouble, Callable[[int, Refusal, str], object]], ...] = (
 """The first that fits, from the surest down; what fits none is refused as asked."""
 
 
-def _parameter(said: Refusal) -> str | None:
+def _parameter(said: ServerRefusal) -> str | None:
     named = next((name for name in PARAMETERS if said.parameter == name), None)
     named = named or next((name for name in PARAMETERS if name in said.message), None)
     return named or ("system" if _SYSTEM.search(said.message) else None)

@@ -11,14 +11,14 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
-from masis.audit.control.concurrency import awaited
+from masis.audit.control.concurrency import wait_for_coroutine
 from masis.llm.endpoints import Endpoint
 from masis.llm.providers import provider_errors
 from masis.llm.providers.base import (
     CONNECT_S,
     Call,
-    Reply,
-    Tokens,
+    ModelReply,
+    TokenUsage,
     Trouble,
     TryFailed,
     body_of,
@@ -43,14 +43,14 @@ or the context.
 """
 
 
-class Said(NamedTuple):
+class Completion(NamedTuple):
     """What a server's body says, whichever API it is of; ``text`` is what was said instead where
     the model declined.
     """
 
     text: str
     answered_by: Any
-    tokens: Tokens
+    tokens: TokenUsage
     end: End
 
 
@@ -94,7 +94,7 @@ class SdkProvider(ABC):
         """Return the arguments of a call."""
 
     @abstractmethod
-    def _said(self, body: dict[str, Any], call: Call) -> Said | None:
+    def _completion(self, body: dict[str, Any], call: Call) -> Completion | None:
         """Return what a body says; None where it is none of this API."""
 
     @abstractmethod
@@ -107,25 +107,25 @@ class SdkProvider(ABC):
         says it did not.
         """
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: Call) -> ModelReply:
         """Make one try. Raises TryFailed."""
-        content = awaited(self._body(call))
-        body = self._parsed(content)
+        content = wait_for_coroutine(self._body(call))
+        body = self._parse_body(content)
         # OpenRouter and others send an error with status 200, also beside choices that are null or
         # empty.
         if error := self._error_in(body):
             held = {"error": error}
-            raise self._refused(provider_errors.status_within(held), {}, held, call)
-        said = self._said(body, call)
+            raise self._failure(provider_errors.status_within(held), {}, held, call)
+        said = self._completion(body, call)
         if said is None:
             raise self._no_reply(content, body)
         text, limit = whole_characters(said.text), call.max_tokens * call.room
         answered_by = said.answered_by[:200] if isinstance(said.answered_by, str) else None
         if failure := _failure(said, text, limit):
             raise TryFailed(*failure, raw=text, answered_by=answered_by, tokens=said.tokens)
-        return Reply(text, answered_by, said.tokens)
+        return ModelReply(text, answered_by, said.tokens)
 
-    def _parsed(self, content: bytes) -> dict[str, Any]:
+    def _parse_body(self, content: bytes) -> dict[str, Any]:
         """Return the object that a server sent; empty where it sent none. Raises TryFailed for half
         a stream.
         """
@@ -149,7 +149,7 @@ class SdkProvider(ABC):
             message = (
                 f"{message} but a web page: check the address, and whether a proxy wants a sign-in"
             )
-        elif own := provider_errors.scrubbed(provider_errors.refusal(body).message, self._key):
+        elif own := provider_errors.scrub_error(provider_errors.refusal(body).message, self._key):
             message = f"{message}: {own}"
         return TryFailed("malformed", message, raw=content[:RAW_MOST].decode("utf-8", "replace"))
 
@@ -170,14 +170,14 @@ class SdkProvider(ABC):
         except TimeoutError:
             failed = TryFailed("timeout", "no answer in the time given")
         except self._sdk.APIStatusError as error:
-            failed = self._refused(error.status_code, error.response.headers, error.body, call)
+            failed = self._failure(error.status_code, error.response.headers, error.body, call)
         except (self._sdk.APIConnectionError, self._http.RequestError, OSError) as error:
             failed = provider_errors.from_connection(error, self._endpoint.address)
         except self._sdk_error as error:
             failed = TryFailed("request", f"the SDK refused the call ({type(error).__name__})")
         raise failed  # outside the handler: the SDK's error holds the request, and with it the key
 
-    def _refused(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
+    def _failure(self, status: int, headers: Any, body: Any, call: Call) -> TryFailed:
         """Return the failure behind a status of 300 or more."""
         return provider_errors.from_status(
             status,
@@ -206,7 +206,7 @@ def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
     return events, done
 
 
-def _failure(said: Said, text: str, limit: int) -> tuple[Trouble, str] | None:
+def _failure(said: Completion, text: str, limit: int) -> tuple[Trouble, str] | None:
     """Return why a reply can't be read, if so, and what to do; ``limit`` is how many tokens it
     could take.
     """

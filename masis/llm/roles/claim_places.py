@@ -19,7 +19,7 @@ from masis.audit.languages import is_function_word, is_negation
 from masis.audit.revision import content_keys
 from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within, plain_claim
 from masis.audit.text.comparison import sentence_form
-from masis.audit.text.quotes import Located, located
+from masis.audit.text.quotes import QuotePosition, locate_quote
 from masis.llm.roles.replies import JudgedClaim, ListedClaim
 from masis.llm.roles.verdicts import number_of
 from masis.schema.audit import CitationAudit, Claim, Sentence
@@ -75,7 +75,7 @@ def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
     article between two claims) are no gap.
     """
     inside, by_sentence = citations_by_sentence(audit), _by_sentence(claims, audit.sentences)
-    said_by: dict[tuple[Claim, ...], _Said] = {}  # a claim over many sentences is read once
+    said_by: dict[tuple[Claim, ...], _ClaimWords] = {}  # a claim over many sentences is read once
     gaps = []
     for number, sentence in enumerate(audit.sentences):
         if not asserts(sentence):
@@ -86,9 +86,9 @@ def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
             gaps.append(whole)
             continue
         if within not in said_by:
-            said_by[within] = _said(within)
+            said_by[within] = _claim_words(within)
         statement = plain_claim(whole)
-        for start, end in _uncovered(whole, within, said_by[within]):
+        for start, end in _uncovered_stretches(whole, within, said_by[within]):
             text = sentence.text[start:end]
             if len(_WORD.findall(text)) < STRETCH_LEAST and not _WIDE.search(text):
                 gaps.append(whole)
@@ -108,12 +108,12 @@ def _by_sentence(
     found: dict[int, list[Claim]] = defaultdict(list)
     for claim in claims:
         if claim.start is not None and claim.end is not None:
-            for number in _overlapped(sentences, claim.start, claim.end):
+            for number in _overlapped_sentences(sentences, claim.start, claim.end):
                 found[number].append(claim)
     return found
 
 
-def _overlapped(sentences: Sequence[Sentence], start: int, end: int) -> range:
+def _overlapped_sentences(sentences: Sequence[Sentence], start: int, end: int) -> range:
     """Return the numbers of the sentences that a stretch of the answer overlaps; they stand in
     order.
     """
@@ -127,7 +127,7 @@ class _Places:
     def __init__(self, answer: str, audit: CitationAudit) -> None:
         self._answer, self._audit = answer, audit
         self._inside = citations_by_sentence(audit)
-        self._unmarked = _unmarked(answer, audit)
+        self._unmarked = _blank_markers(answer, audit)
         self._markers = [(each.marker_start, each.marker_end) for each in audit.citations]
         self._keys: Mapping[int, frozenset[str]] | None = None
 
@@ -153,13 +153,13 @@ class _Places:
         if not numbers:  # a heading, or a cell of a table, which the list of sentences doesn't hold
             text = self._answer[place.start : place.end]
             return Claim(text=text, statement=statement, start=place.start, end=place.end)
-        place = self._widened(place, [self._audit.sentences[each] for each in numbers])
+        place = self._widen(place, [self._audit.sentences[each] for each in numbers])
         text = self._answer[place.start : place.end]
         alone = "" if sentence_form(statement) == sentence_form(text) else statement
         cited = [citation for each in numbers for citation in self._inside[each]]
         return claim_within(numbers[0], text, place.start, cited, alone)
 
-    def _of_words(self, words: str, named: int | None) -> Located | None:
+    def _of_words(self, words: str, named: int | None) -> QuotePosition | None:
         """Return where the words stand: in the sentence that was named, else anywhere; the sentence
         without words.
         """
@@ -172,13 +172,13 @@ class _Places:
                 for start, end in self._markers
                 if start >= sentence.start
             ]
-            if place := located(words, self._answer[sentence.start : sentence.end], shifted):
-                return Located(sentence.start + place.start, sentence.start + place.end)
-        return located(words, self._answer, self._markers)
+            if place := locate_quote(words, self._answer[sentence.start : sentence.end], shifted):
+                return QuotePosition(sentence.start + place.start, sentence.start + place.end)
+        return locate_quote(words, self._answer, self._markers)
 
-    def _of_sentence(self, number: int) -> Located:
+    def _of_sentence(self, number: int) -> QuotePosition:
         sentence = self._audit.sentences[number]
-        return Located(sentence.start, sentence.end)
+        return QuotePosition(sentence.start, sentence.end)
 
     def _most_like(self, words: str) -> int | None:
         """Return the sentence that has most of these words, where one has enough of them."""
@@ -193,20 +193,20 @@ class _Places:
             return None
         return best
 
-    def _sentences_at(self, place: Located) -> list[int]:
-        return list(_overlapped(self._audit.sentences, place.start, place.end))
+    def _sentences_at(self, place: QuotePosition) -> list[int]:
+        return list(_overlapped_sentences(self._audit.sentences, place.start, place.end))
 
-    def _widened(self, place: Located, sentences: Sequence[Sentence]) -> Located:
+    def _widen(self, place: QuotePosition, sentences: Sequence[Sentence]) -> QuotePosition:
         """Return the whole sentence where all of it is quoted but markers, stops and the number of
         a list item.
         """
         start, end = sentences[0].start, sentences[-1].end
         before, behind = self._unmarked[start : place.start], self._unmarked[place.end : end]
         whole = _LEAD.fullmatch(before) is not None and not any(map(str.isalnum, behind))
-        return Located(start, end) if whole else place
+        return QuotePosition(start, end) if whole else place
 
 
-def _unmarked(answer: str, audit: CitationAudit) -> str:
+def _blank_markers(answer: str, audit: CitationAudit) -> str:
     """Return the answer with blanks for its markers."""
     parts, at = [], 0
     for start, end in sorted({(each.marker_start, each.marker_end) for each in audit.citations}):
@@ -216,7 +216,7 @@ def _unmarked(answer: str, audit: CitationAudit) -> str:
     return "".join(parts) + answer[at:]
 
 
-class _Said(NamedTuple):
+class _ClaimWords(NamedTuple):
     """What the claims of a sentence say: their words by stem, whether one negates, and pairs of
     wide characters.
     """
@@ -226,14 +226,16 @@ class _Said(NamedTuple):
     pairs: frozenset[str]
 
 
-def _said(claims: Sequence[Claim]) -> _Said:
+def _claim_words(claims: Sequence[Claim]) -> _ClaimWords:
     texts = dict.fromkeys(text for claim in claims for text in (claim.text, claim.statement))
     words = {word for text in texts for word in _WORD.findall(text.casefold())}
     pairs = frozenset(pair for text in texts for pair in _wide_pairs(text))
-    return _Said(frozenset(word[:_STEM] for word in words), any(map(is_negation, words)), pairs)
+    return _ClaimWords(
+        frozenset(word[:_STEM] for word in words), any(map(is_negation, words)), pairs
+    )
 
 
-def _tells(word: str, said: _Said) -> bool:
+def _is_new_word(word: str, said: _ClaimWords) -> bool:
     """Return whether a word says something that no claim of its sentence says."""
     if word[:_STEM] in said.stems or _WIDE.match(word):
         return False
@@ -242,7 +244,9 @@ def _tells(word: str, said: _Said) -> bool:
     return word[0].isdecimal() or (len(word) > 2 and not is_function_word(word))
 
 
-def _uncovered(sentence: Claim, claims: Sequence[Claim], said: _Said) -> Iterator[tuple[int, int]]:
+def _uncovered_stretches(
+    sentence: Claim, claims: Sequence[Claim], said: _ClaimWords
+) -> Iterator[tuple[int, int]]:
     """Yield the stretches of a sentence's text that none of the claims says, from one claim to the
     next.
     """
@@ -257,7 +261,7 @@ def _uncovered(sentence: Claim, claims: Sequence[Claim], said: _Said) -> Iterato
         if start <= at:
             continue
         gap = text[at:start]
-        if _wide_gap(gap, said) or any(_tells(word, said) for word in _words_of_gap(gap)):
+        if _wide_gap(gap, said) or any(_is_new_word(word, said) for word in _words_of_gap(gap)):
             lead = len(gap) - len(gap.lstrip(_EDGES))
             yield at + lead, at + len(gap.rstrip(_EDGES))
 
@@ -274,7 +278,7 @@ def _wide_pairs(text: str) -> list[str]:
     ]
 
 
-def _wide_gap(gap: str, said: _Said) -> bool:
+def _wide_gap(gap: str, said: _ClaimWords) -> bool:
     """Return whether a gap in a script without blanks says more than its claims do."""
     if len(_WIDE.findall(gap)) < _WIDE_LEAST:
         return False

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
-from masis.audit.text.quotes import located
+from masis.audit.text.quotes import locate_quote
 from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
 from masis.llm.roles.prompting import (
     Asker,
-    Prompt,
+    RolePrompt,
     answer,
     compose,
     load,
@@ -71,7 +71,7 @@ class ModelCritic:
         return judgement(reply, context)
 
 
-def prompt(context: AuditContext, mark: str) -> Prompt:
+def prompt(context: AuditContext, mark: str) -> RolePrompt:
     """What the critic is sent."""
     judged = [answer(context.answer)]
     if context.reasoning_steps:
@@ -103,10 +103,10 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
                 _objection(raised, context.answer, markers, chunks) for raised in reply.issues
             )
         ),
-        unsupported_claims=_of(
+        unsupported_claims=_issues_of_types(
             reply, UNSUPPORTED, lambda issue: issue.location or issue.description
         ),
-        logical_gaps=_of(reply, GAPS, lambda issue: issue.description),
+        logical_gaps=_issues_of_types(reply, GAPS, lambda issue: issue.description),
         conflicting_evidence=tuple(reply.conflicting_evidence),
         notes=(
             (f"The critic names evidence that this case does not have: {', '.join(unknown)}",)
@@ -116,7 +116,7 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
     )
 
 
-def _of(
+def _issues_of_types(
     reply: CritiqueReply, types: frozenset[IssueType], words: Callable[[RaisedIssue], str]
 ) -> tuple[str, ...]:
     """What the issues of these types say: fields of MASIS-CRITIC-P2 that a model need not write a
@@ -129,7 +129,7 @@ def _objection(
     raised: RaisedIssue, text: str, markers: list[tuple[int, int]], chunks: Chunks
 ) -> Objection:
     quote = raised.location or None
-    if quote and (place := located(quote, text, markers)):
+    if quote and (place := locate_quote(quote, text, markers)):
         quote = text[place.start : place.end]
     return Objection(
         type=raised.type,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from masis.errors import BadReply
 from masis.llm.roles.prompting import (
     Asker,
-    Prompt,
+    RolePrompt,
     compose,
     load,
     question_and_evidence,
@@ -57,6 +57,6 @@ class ModelDrafter:
         )
 
 
-def prompt(query: str, evidence: Sequence[Evidence], mark: str) -> Prompt:
+def prompt(query: str, evidence: Sequence[Evidence], mark: str) -> RolePrompt:
     """What the drafter is sent."""
     return compose(PROMPT, mark, question_and_evidence(query, evidence), ())

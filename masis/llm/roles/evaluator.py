@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from masis.audit.context import AuditContext
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement
-from masis.audit.measures.scores import normalised
+from masis.audit.measures.scores import normalise_score
 from masis.errors import StepError
 from masis.llm.roles.prompting import (
     Asker,
-    Prompt,
+    RolePrompt,
     answer,
     compose,
     load,
@@ -63,7 +63,7 @@ class ModelEvaluator:
         return judgement(reply)
 
 
-def prompt(context: AuditContext, critique: Critique, mark: str) -> Prompt:
+def prompt(context: AuditContext, critique: Critique, mark: str) -> RolePrompt:
     """What the judge is sent."""
     audit = context.citation_audit
     findings = {
@@ -87,14 +87,14 @@ def judgement(reply: EvaluationReply) -> EvaluationJudgement:
         completeness=reply.completeness,
         reasoning_quality=reply.reasoning_quality,
         improvement_suggestions=tuple(dict.fromkeys(reply.improvement_suggestions)),
-        measurements={name: _reason(reply, name) for name in DIMENSIONS},
+        measurements={name: _reason_measurement(reply, name) for name in DIMENSIONS},
     )
 
 
-def _reason(reply: EvaluationReply, name: str) -> tuple[Measurement, ...]:
+def _reason_measurement(reply: EvaluationReply, name: str) -> tuple[Measurement, ...]:
     """What the judge says for a score, beside the score as it is read."""
     value, said = (
-        normalised(name, getattr(reply, name)).value,
+        normalise_score(name, getattr(reply, name)).value,
         getattr(reply, f"{name}_reason").strip(),
     )
     return (

@@ -35,7 +35,7 @@ _PASSAGE = re.compile(
 _WORD = re.compile(r"\w+")
 
 
-class Fitted(NamedTuple):
+class EvidenceWindow(NamedTuple):
     """The evidence that a call sent; ``share`` is how much of it was sent, 1 where nothing was left
     out.
     """
@@ -45,8 +45,11 @@ class Fitted(NamedTuple):
 
 
 def ask_within_context(
-    asker: Asker, evidence: Sequence[Evidence], about: Sequence[str], ask: Callable[[Fitted], T]
-) -> tuple[T, Fitted]:
+    asker: Asker,
+    evidence: Sequence[Evidence],
+    about: Sequence[str],
+    ask: Callable[[EvidenceWindow], T],
+) -> tuple[T, EvidenceWindow]:
     """Ask with as much of the evidence as fits the model's context.
 
     That is all of it, or what shares most words with ``about``.
@@ -57,7 +60,7 @@ def ask_within_context(
     """
     room = asker.control.evidence_room
     while True:
-        fitted = narrowed(evidence, about, room.get(asker.name, math.inf))
+        fitted = narrow_evidence(evidence, about, room.get(asker.name, math.inf))
         try:
             return ask(fitted), fitted
         except ContextFull:
@@ -67,7 +70,9 @@ def ask_within_context(
             room[asker.name] = min(room.get(asker.name, sent), sent // 2)
 
 
-def narrowed(evidence: Sequence[Evidence], about: Sequence[str], room: float) -> Fitted:
+def narrow_evidence(
+    evidence: Sequence[Evidence], about: Sequence[str], room: float
+) -> EvidenceWindow:
     """Return the evidence cut to so many characters.
 
     Each text of ``about`` in turn takes the passage most like it. Chunks keep their ids and order,
@@ -75,13 +80,13 @@ def narrowed(evidence: Sequence[Evidence], about: Sequence[str], room: float) ->
     """
     total = sum(len(chunk.text) for chunk in evidence)
     if total <= room:
-        return Fitted(evidence)
+        return EvidenceWindow(evidence)
     passages = [
         (at, text) for at, chunk in enumerate(evidence) for text in _PASSAGE.findall(chunk.text)
     ]
-    words = [_words(text) for _, text in passages]
+    words = [_telling_words(text) for _, text in passages]
     spread = Counter(word for each in words for word in each)
-    wanted = [_ranked(_words(text), words, spread) for text in about]
+    wanted = [_rank_passages(_telling_words(text), words, spread) for text in about]
     chosen: set[int] = set()
     left = room
     for place in range(len(passages)):
@@ -97,10 +102,10 @@ def narrowed(evidence: Sequence[Evidence], about: Sequence[str], room: float) ->
             (at, list(group)) for at, group in groupby(kept, key=lambda each: each[0])
         )
     )
-    return Fitted(chunks, (room - left) / total)
+    return EvidenceWindow(chunks, (room - left) / total)
 
 
-def _ranked(
+def _rank_passages(
     claim: frozenset[str], passages: Sequence[frozenset[str]], spread: Counter[str]
 ) -> list[int]:
     """Return the numbers of the passages, that which shares the most telling words with the claim
@@ -113,7 +118,7 @@ def _ranked(
     )
 
 
-def _words(text: str) -> frozenset[str]:
+def _telling_words(text: str) -> frozenset[str]:
     return frozenset(
         word for word in _WORD.findall(text.casefold()) if len(word) > 2 or word.isdigit()
     )

@@ -55,7 +55,7 @@ _DISARMED = re.compile(rf"([<\[]){_JOINER}")
 _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
-class Prompt(NamedTuple):
+class RolePrompt(NamedTuple):
     """What a model is sent; ``version`` names the prompt file and the version of all prompts.
 
     ``asked`` is the digest of what the prompt is about, whatever words of ours and fences stand
@@ -96,7 +96,12 @@ class Asker(Protocol):
         """The run's limits; its ``fence`` is the mark of all fences."""
 
     def ask(
-        self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None
+        self,
+        prompt: RolePrompt,
+        shape: type[R],
+        *,
+        max_tokens: int,
+        temperature: float | None = None,
     ) -> R:
         """The reply as a record. Raises ProviderFailed (API, deadline, stop) or BadReply (no such
         record came).
@@ -139,16 +144,20 @@ def prompts_version() -> str:
 @cache
 def load(name: str) -> PromptFile:
     """Return a prompt by the name of its file; its version is ``critic/5+3f2a9c1b``."""
-    text = _INCLUDE.sub(lambda include: _read(f"parts/{include[1]}").strip(), _read(name))
+    text = _INCLUDE.sub(
+        lambda include: _read_prompt(f"parts/{include[1]}").strip(), _read_prompt(name)
+    )
     before, _, after = text.partition(_SECTIONS)
     return PromptFile(name, f"{name}/{prompts_version()}", before.strip(), after.strip())
 
 
-def _read(name: str) -> str:
+def _read_prompt(name: str) -> str:
     return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
-def compose(name: str, mark: str, shared: Sequence[Section], judged: Sequence[Section]) -> Prompt:
+def compose(
+    name: str, mark: str, shared: Sequence[Section], judged: Sequence[Section]
+) -> RolePrompt:
     """The prompt of this file around these texts, all of them fenced.
 
     ``mark`` closes the fences; it is replaced by another where a text holds it.
@@ -158,10 +167,10 @@ def compose(name: str, mark: str, shared: Sequence[Section], judged: Sequence[Se
     asked = json.dumps([name, shared, judged, {}], sort_keys=True)
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
     opening = f"The mark of all fences below: {mark}"
-    return Prompt(
+    return RolePrompt(
         frame=load(FRAME).before,
-        shared="\n\n".join([opening, *(fenced(section, mark) for section in shared)]),
-        task="\n\n".join([*(fenced(section, mark) for section in judged), file.after]),
+        shared="\n\n".join([opening, *(fence(section, mark) for section in shared)]),
+        task="\n\n".join([*(fence(section, mark) for section in judged), file.after]),
         version=file.version,
         asked=hashlib.sha256(asked.encode()).hexdigest(),
         instructions=file.before,
@@ -182,12 +191,12 @@ def unforgeable(mark: str, texts: Sequence[str]) -> str:
     return chosen
 
 
-def fenced(section: Section, mark: str) -> str:
+def fence(section: Section, mark: str) -> str:
     """A text between a line that opens a fence and one that closes it."""
-    return f"<<<{section.name} {mark}>>>\n{disarmed(section.text)}\n<<<END {section.name} {mark}>>>"
+    return f"<<<{section.name} {mark}>>>\n{disarm(section.text)}\n<<<END {section.name} {mark}>>>"
 
 
-def disarmed(text: str) -> str:
+def disarm(text: str) -> str:
     """The text with an invisible joiner in each control word of a chat template.
 
     A server that fills its template first and tokenises then would take such a word for the end of
@@ -197,7 +206,7 @@ def disarmed(text: str) -> str:
     return _CONTROL_WORD.sub(lambda found: found.group() + _JOINER, text)
 
 
-def rearmed(text: str) -> str:
+def rearm(text: str) -> str:
     """A text that a model copied from a fence, as it was before."""
     return _DISARMED.sub(r"\1", text)
 
@@ -209,10 +218,13 @@ def question(query: str) -> Section:
 
 def chunks(evidence: Iterable[Evidence]) -> tuple[Section, ...]:
     """Each chunk in a fence of its own: a line with its id and origin, then its text."""
-    return tuple(Section("EVIDENCE", f"{_row(_origin(chunk))}\n{chunk.text}") for chunk in evidence)
+    return tuple(
+        Section("EVIDENCE", f"{_json_row(_chunk_origin(chunk))}\n{chunk.text}")
+        for chunk in evidence
+    )
 
 
-def _origin(chunk: Evidence) -> dict[str, Any]:
+def _chunk_origin(chunk: Evidence) -> dict[str, Any]:
     """What a reader must know of a chunk to understand it: who speaks, of what, when; nothing of
     how it was found.
     """
@@ -238,10 +250,10 @@ def answer(text: str) -> Section:
 
 def rows(name: str, values: Iterable[dict[str, Any]]) -> Section:
     """Values as JSON, one a line: no text in them can begin a line of its own."""
-    return Section(name, "\n".join(_row(value) for value in values))
+    return Section(name, "\n".join(_json_row(value) for value in values))
 
 
-def _row(value: dict[str, Any]) -> str:
+def _json_row(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False).translate(_LINE_BREAKS)
 
 
@@ -252,4 +264,4 @@ _ECHOED_FENCE = re.compile(
 
 def without_fences(text: str) -> str:
     """A text that a model wrote, less the fence lines and joiners it may have copied along."""
-    return rearmed(_ECHOED_FENCE.sub("", text)).strip()
+    return rearm(_ECHOED_FENCE.sub("", text)).strip()

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from masis.audit.measures.scores import normalised
+from masis.audit.measures.scores import normalise_score
 from masis.llm.roles.tolerances import tolerant
 from masis.schema.audit import ChangeKind, IssueType
 from masis.schema.case import Severity
@@ -29,7 +29,7 @@ def _storable(value: Any) -> Any:
     return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
 
 
-def _without_words(schema: dict[str, Any]) -> None:
+def _drop_description(schema: dict[str, Any]) -> None:
     schema.pop("description", None)
 
 
@@ -86,17 +86,17 @@ VerdictWord = Annotated[
 """A word outside the set costs its own claim the verdict, not the other claims theirs."""
 
 
-class Reply(BaseModel):
+class RoleReply(BaseModel):
     """A model's answer to one prompt.
 
     What the fields mean is said in the prompt, which is versioned; so the schema carries no words
     of its own.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_extra=_without_words)
+    model_config = ConfigDict(frozen=True, extra="ignore", json_schema_extra=_drop_description)
 
 
-class RaisedIssue(Reply):
+class RaisedIssue(RoleReply):
     """One fault; ``location`` quotes the answer."""
 
     type: Annotated[IssueType, BeforeValidator(tolerant("word", "issue type"))]
@@ -114,7 +114,7 @@ are for faults.
 """
 
 
-class CritiqueReply(Reply):
+class CritiqueReply(RoleReply):
     """What the critic is asked for; the rest of both critic specs' fields follows from it
     (``roles/critic.py``).
 
@@ -139,7 +139,7 @@ class CritiqueReply(Reply):
         if "issues" in self.model_fields_set:
             return self
         scores = [
-            normalised("score", value).value
+            normalise_score("score", value).value
             for value in (self.confidence, self.overall_quality_score)
         ]
         content = all(score is not None and score >= CONTENT_FROM for score in scores)
@@ -148,7 +148,7 @@ class CritiqueReply(Reply):
         return self
 
 
-class EvaluationReply(Reply):
+class EvaluationReply(RoleReply):
     """Four scores with their reasons (MASIS-EVAL-FIELDS); the overall score is computed in code."""
 
     faithfulness_reason: TextOrEmpty
@@ -162,7 +162,7 @@ class EvaluationReply(Reply):
     improvement_suggestions: ListOrEmpty[Text] = []
 
 
-class ListedClaim(Reply):
+class ListedClaim(RoleReply):
     """One assertion: a sentence of the answer by its number, or ``words`` of it; ``meaning`` stands
     alone.
     """
@@ -172,13 +172,13 @@ class ListedClaim(Reply):
     meaning: TextOrEmpty = ""
 
 
-class ClaimsReply(Reply):
+class ClaimsReply(RoleReply):
     """What an answer asserts."""
 
     claims: list[ListedClaim]
 
 
-class Passage(Reply):
+class QuotedPassage(RoleReply):
     """What one chunk says on a claim, with its words; ``claim_words`` are those of the claim that
     it denies.
     """
@@ -189,12 +189,12 @@ class Passage(Reply):
     claim_words: TextOrEmpty = ""
 
 
-class Verdict(Reply):
+class Verdict(RoleReply):
     """What the evidence says of a claim; ``calculation`` is how a figure follows from those that
     are quoted.
     """
 
-    evidence: ListOrEmpty[Passage] = []
+    evidence: ListOrEmpty[QuotedPassage] = []
     calculation: TextOrEmpty = ""
     reasoning: TextOrEmpty = ""
     verdict: VerdictWord
@@ -207,21 +207,21 @@ class JudgedClaim(Verdict, ListedClaim):
     """
 
 
-class _Numbered(Reply):
+class _NumberedReply(RoleReply):
     number: Count
 
 
-class NumberedVerdict(Verdict, _Numbered):
+class NumberedVerdict(Verdict, _NumberedReply):
     """The verdict on the claim of this number, where the claims were given."""
 
 
-class VerdictsReply(Reply):
+class VerdictsReply(RoleReply):
     """A verdict for each claim of a batch."""
 
     verdicts: list[NumberedVerdict]
 
 
-class LeftOut(Reply):
+class LeftOut(RoleReply):
     """Something the question asks for and a chunk says."""
 
     description: Text
@@ -230,27 +230,27 @@ class LeftOut(Reply):
     importance: Number
 
 
-class CompletenessReply(Reply):
+class CompletenessReply(RoleReply):
     """What an answer leaves out; empty where it is comprehensive."""
 
     missing: list[LeftOut]
 
 
-class CheckedClaimsReply(Reply):
+class CheckedClaimsReply(RoleReply):
     """What an answer asserts, each claim with its verdict, and what the answer leaves out."""
 
     claims: list[JudgedClaim]
     missing: ListOrEmpty[LeftOut] = []
 
 
-class Rejected(Reply):
+class RejectedIssues(RoleReply):
     """Issues that the reviser leaves as they are, and why."""
 
     issue_ids: ListOrEmpty[ChunkName] = []
     reason: TextOrEmpty = ""
 
 
-class ChangeMade(Reply):
+class ChangeMade(RoleReply):
     """One edit, as the reviser describes it."""
 
     issue_ids: ListOrEmpty[ChunkName] = []
@@ -260,18 +260,18 @@ class ChangeMade(Reply):
     why: TextOrEmpty = ""
 
 
-class RevisionReply(Reply):
+class RevisionReply(RoleReply):
     """A better answer and what was changed (CRITIC-LOOP-REVISER-OUTPUT); code derives what was kept
     and addressed.
     """
 
-    rejected: ListOrEmpty[Rejected] = []
+    rejected: ListOrEmpty[RejectedIssues] = []
     changes: ListOrEmpty[ChangeMade] = []
     revised_answer: Text
     updated_confidence: Number
 
 
-class DraftReply(Reply):
+class DraftReply(RoleReply):
     """An answer written from the evidence."""
 
     reasoning_steps: ListOrEmpty[Text] = []

@@ -14,13 +14,13 @@ from typing import Any
 
 from masis.audit.context import AuditContext
 from masis.audit.issues import GROUNDLESS
-from masis.audit.measures.scores import normalised
+from masis.audit.measures.scores import normalise_score
 from masis.audit.text.assertions import asserts
-from masis.audit.text.quotes import located
+from masis.audit.text.quotes import locate_quote
 from masis.errors import BadReply, InvalidRevision, ReviserFailed
 from masis.llm.roles.prompting import (
     Asker,
-    Prompt,
+    RolePrompt,
     answer,
     compose,
     load,
@@ -30,7 +30,7 @@ from masis.llm.roles.prompting import (
 )
 from masis.llm.roles.replies import ChangeMade, RevisionReply
 from masis.schema.audit import (
-    Change,
+    AnswerChange,
     ClaimCheck,
     Critique,
     Issue,
@@ -87,7 +87,9 @@ class ModelReviser:
         return revision(reply, context, issues, self.judged_by)
 
 
-def prompt(context: AuditContext, critique: Critique, issues: Sequence[Issue], mark: str) -> Prompt:
+def prompt(
+    context: AuditContext, critique: Critique, issues: Sequence[Issue], mark: str
+) -> RolePrompt:
     """What the reviser is sent."""
     found, view = briefing(context, critique, issues)
     return compose(
@@ -105,7 +107,7 @@ def briefing(
     whole.
     """
     most_serious = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
-    found = [_row(group, context.claims) for group in _by_place_and_cause(most_serious)]
+    found = [_issue_row(group, context.claims) for group in _by_place_and_cause(most_serious)]
     raised = {text for issue in issues for text in (issue.quote, issue.description)}
     view = {
         "reasoning": critique.critique_reasoning,
@@ -123,7 +125,7 @@ def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
     groups: list[list[Issue]] = []
     for issue in issues:
         for group in groups:
-            if any(_same(issue, other) for other in group):
+            if any(_is_same_fault(issue, other) for other in group):
                 group.append(issue)
                 break
         else:
@@ -131,7 +133,7 @@ def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
     return groups
 
 
-def _same(one: Issue, other: Issue) -> bool:
+def _is_same_fault(one: Issue, other: Issue) -> bool:
     """Whether both say that the same words lack ground, or both that the same thing is missing."""
     if None in (one.start, one.end, other.start, other.end):
         return (
@@ -144,7 +146,7 @@ def _same(one: Issue, other: Issue) -> bool:
     return overlap and (groundless == {True} or one.type == other.type)
 
 
-def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]:
+def _issue_row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]:
     """One fault: the most serious of the issues first, and the words of both sides where a claim is
     denied.
     """
@@ -152,18 +154,18 @@ def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]
     row: dict[str, Any] = {
         "ids": [issue.id for issue in group],
         "severity": first.severity,
-        "types": _each_once(issue.type for issue in group),
-        "descriptions": _each_once(issue.description for issue in group),
-        "reasons": _each_once(issue.reason for issue in group if issue.reason),
+        "types": _unique_texts(issue.type for issue in group),
+        "descriptions": _unique_texts(issue.description for issue in group),
+        "reasons": _unique_texts(issue.reason for issue in group if issue.reason),
         # A claim's own suggestion is made from words that were matched, not understood: the words
         # go instead.
-        "suggestions": _each_once(
+        "suggestions": _unique_texts(
             issue.suggestion
             for issue in group
             if issue.suggestion and issue.rule != "contradicted_claim"
         ),
         "quote": first.quote,
-        "evidence_ids": _each_once(name for issue in group for name in issue.evidence_ids),
+        "evidence_ids": _unique_texts(name for issue in group for name in issue.evidence_ids),
     }
     denied = [
         conflict
@@ -178,7 +180,7 @@ def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]
     return row
 
 
-def _each_once(texts: Iterable[str]) -> list[str]:
+def _unique_texts(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
@@ -192,7 +194,7 @@ def revision(
     if new == old.strip():
         new = old
     ids = {issue.id for issue in issues}
-    changes = tuple(_change(made, ids) for made in reply.changes if _visible(made, old, new))
+    changes = tuple(_to_change(made, ids) for made in reply.changes if _visible(made, old, new))
     lost = len(reply.changes) - len(changes)
     note = f" ({lost} of the changes it named are not in the texts.)" if lost else ""
     reasons = [(name, each.reason.strip()) for each in reply.rejected for name in each.issue_ids]
@@ -204,9 +206,9 @@ def revision(
         revised_answer=new,
         changes_explanation=" ".join(filter(None, (change.why.strip() for change in changes)))
         + note,
-        updated_confidence=normalised("updated_confidence", reply.updated_confidence).value,
+        updated_confidence=normalise_score("updated_confidence", reply.updated_confidence).value,
         issues_addressed=tuple(addressed),
-        preserved_content=_preserved(context, new),
+        preserved_content=_preserved_sentences(context, new),
         changes=changes,
         rejected=tuple(
             RejectedIssue(issue_id=name, reason=reason) for name, reason in rejected.items()
@@ -215,7 +217,7 @@ def revision(
     )
 
 
-def _preserved(context: AuditContext, new: str) -> tuple[str, ...]:
+def _preserved_sentences(context: AuditContext, new: str) -> tuple[str, ...]:
     """The sentences of the old answer that say something and stand in the new one, word
     for word.
     """
@@ -230,13 +232,13 @@ def _visible(made: ChangeMade, old: str, new: str) -> bool:
     before, after = made.before.strip(), made.after.strip()
     if before == after:
         return False
-    return (not before or located(before, old) is not None) and (
-        not after or located(after, new) is not None
+    return (not before or locate_quote(before, old) is not None) and (
+        not after or locate_quote(after, new) is not None
     )
 
 
-def _change(made: ChangeMade, ids: set[str]) -> Change:
-    return Change(
+def _to_change(made: ChangeMade, ids: set[str]) -> AnswerChange:
+    return AnswerChange(
         kind=made.kind,
         before=made.before.strip(),
         after=made.after.strip(),

@@ -107,7 +107,7 @@ def _percentage(value: Any) -> Any:
     return next((number / 100 for number in numbers if number is not UNREAD), UNREAD)
 
 
-def _share(value: Any) -> Any:
+def _fraction_of(value: Any) -> Any:
     found = _OF.fullmatch(short_text(value))
     if found is None:
         return UNREAD
@@ -188,7 +188,7 @@ TOLERANCES: tuple[Tolerance, ...] = (
         "score",
         '"4/5", "8 out of 10"',
         "the text names the scale itself, and lies within it",
-        _share,
+        _fraction_of,
     ),
     Tolerance(
         "row",

@@ -18,11 +18,11 @@ from masis.audit.citations.hedges import hedges
 from masis.audit.languages import is_function_word, negates
 from masis.audit.markers import index_of
 from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
-from masis.audit.measures.scores import normalised
-from masis.audit.text.quotes import located, located_parts
+from masis.audit.measures.scores import normalise_score
+from masis.audit.text.quotes import locate_quote, located_parts
 from masis.errors import StepError
-from masis.llm.roles.prompting import rearmed
-from masis.llm.roles.replies import NumberedVerdict, Passage, Stance, Verdict
+from masis.llm.roles.prompting import rearm
+from masis.llm.roles.replies import NumberedVerdict, QuotedPassage, Stance, Verdict
 from masis.llm.roles.tolerances import chunk_names
 from masis.schema.audit import (
     Claim,
@@ -86,7 +86,7 @@ class Chunks:
         """The id that a model means: to the letter, in brackets, in other case, by its number; None
         for no chunk.
         """
-        found = (self._index.resolve(written).evidence_id for written in chunk_names(rearmed(name)))
+        found = (self._index.resolve(written).evidence_id for written in chunk_names(rearm(name)))
         return next(filter(None, found), None)
 
     def ids_of(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Chunks:
         )
 
 
-class Judged(NamedTuple):
+class ClaimJudgement(NamedTuple):
     """A claim's check, and what the verifier said of each chunk it spoke of.
 
     ``doubt`` says why the verdict can't count, in a sentence for whoever judges the claim again;
@@ -120,7 +120,7 @@ class Judged(NamedTuple):
     denies: bool = False
 
 
-def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judged:
+def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> ClaimJudgement:
     """Return what a verdict on a claim comes to.
 
     Args:
@@ -136,23 +136,23 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
     """
     word = _VERDICTS.get(str(given.verdict))
     if word is None:
-        why = _without(given, "the verifier's word is no verdict")
-        return unscored(claim, why, judged_by)
-    passages = [_Placed.of(passage, chunks) for passage in given.evidence]
+        why = _unscored_reply(given, "the verifier's word is no verdict")
+        return unscored_claim(claim, why, judged_by)
+    passages = [_PlacedPassage.of(passage, chunks) for passage in given.evidence]
     denied = [each for each in passages if each.stance == "contradicts" and each.found]
     if denied and word in ("unsupported", "partial"):
         word = "contradicted"  # a passage that denies the claim counts, whatever word goes with it
     denies = word == "contradicted" or any(each.stance == "contradicts" for each in passages)
     doubt = _doubt(word, claim, given, passages, chunks)
     if doubt:
-        return _doubted(claim, doubt, judged_by)._replace(denies=denies)
+        return _doubtful_claim(claim, doubt, judged_by)._replace(denies=denies)
     stances = _stances(word, passages)
     if word != "unverifiable" and not _sure(word, given):
-        return Judged(_either_way(claim, given, judged_by), stances, denies=denies)
+        return ClaimJudgement(_either_way(claim, given, judged_by), stances, denies=denies)
     against = [
         found
         for each in denied
-        if (found := _contradiction(claim, each, chunks, given)) is not None
+        if (found := _contradicting_places(claim, each, chunks, given)) is not None
     ]
     places = {
         (each.evidence_id, each.evidence_start, each.evidence_end): each
@@ -164,22 +164,22 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
         claim=claim,
         verdict=word,
         support=_SUPPORT.get(word),
-        confidence=normalised("confidence", given.confidence).value,
+        confidence=normalise_score("confidence", given.confidence).value,
         sources=tuple(
             chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())
         ),
-        quotes=_quotes(passages),
+        quotes=_found_quotes(passages),
         contradictions=contradictions if word in ("contradicted", "supported") else (),
-        issue=_issue(word, given, passages),
+        issue=_verdict_issue(word, given, passages),
         steps=_steps(given) if word == "supported" else "",
         judged_by=judged_by,
         sources_disagree=bool(contradictions) and supporting,
         abstained="either_way" if given.verdict == _EITHER_WAY else None,
     )
-    return Judged(check, stances, denies=denies)
+    return ClaimJudgement(check, stances, denies=denies)
 
 
-def judged_again(first: Judged | None, second: Judged) -> Judged:
+def judged_again(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJudgement:
     """Return what holds after a claim was judged again: the second verdict, unless there is none.
 
     A model that spoke against a claim, and calls it supported when it is asked for the words, has
@@ -191,14 +191,16 @@ def judged_again(first: Judged | None, second: Judged) -> Judged:
         return first
     if first.denies and second.check.verdict == "supported":
         issue = f"The verifier first spoke against this and then called it supported. {first.doubt}".strip()
-        undecided = _undecided(second.check.claim, "unverifiable", issue, second.check.judged_by)
+        undecided = _undecided_check(
+            second.check.claim, "unverifiable", issue, second.check.judged_by
+        )
         return first._replace(
             check=undecided.model_copy(update={"abstained": "either_way"}), stances=second.stances
         )
     return second
 
 
-def worse(first: Judged | None, second: Judged) -> Judged:
+def worse(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJudgement:
     """Return the graver of two verdicts on the same words: what a model said against them is not
     taken back.
     """
@@ -219,23 +221,25 @@ _GRAVITY: tuple[ClaimVerdict, ...] = (
 
 def judge_by_number(
     claims: Sequence[Claim], verdicts: Sequence[NumberedVerdict], chunks: Chunks, judged_by: str
-) -> tuple[Judged, ...]:
+) -> tuple[ClaimJudgement, ...]:
     """Return one for each claim, in their order; the verdicts name them by number, counted from 1.
 
     Of several verdicts on a number the graver counts. One on a number that was not given is left
     out, and a claim without one is unscored.
     """
-    by_number = _by_number(verdicts, len(claims))
+    by_number = _verdicts_by_number(verdicts, len(claims))
     found = []
     for number, claim in enumerate(claims, 1):
-        judged: Judged | None = None
+        judged: ClaimJudgement | None = None
         for given in by_number.get(number, ()):
             judged = worse(judged, judge(claim, given, chunks, judged_by))
-        found.append(judged or unscored(claim, _NONE, judged_by))
+        found.append(judged or unscored_claim(claim, _NONE, judged_by))
     return tuple(found)
 
 
-def _by_number(verdicts: Sequence[NumberedVerdict], count: int) -> dict[int, list[NumberedVerdict]]:
+def _verdicts_by_number(
+    verdicts: Sequence[NumberedVerdict], count: int
+) -> dict[int, list[NumberedVerdict]]:
     """Return the verdicts by the numbers of their claims.
 
     A model that counts from 0 numbers as many verdicts as there are claims, each one lower: read as
@@ -254,13 +258,15 @@ def _by_number(verdicts: Sequence[NumberedVerdict], count: int) -> dict[int, lis
     return {number + 1: given for number, given in found.items()} if counted_from_0 else {}
 
 
-def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Judged, ...]:
+def unscored_batch(
+    batch: Sequence[Claim], error: StepError, judged_by: str
+) -> tuple[ClaimJudgement, ...]:
     """The claims of a batch that no verdicts came for."""
     why = Unscored.of(error)
-    return tuple(unscored(claim, why, judged_by) for claim in batch)
+    return tuple(unscored_claim(claim, why, judged_by) for claim in batch)
 
 
-def of_passages(found: Judged, share: float) -> Judged:
+def of_passages(found: ClaimJudgement, share: float) -> ClaimJudgement:
     """What holds where the verifier read that share of the evidence: its silence says nothing of
     the rest.
     """
@@ -274,33 +280,36 @@ def of_passages(found: Judged, share: float) -> Judged:
     return found._replace(check=check, stances=stances)
 
 
-def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[Judged, ...]:
+def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[ClaimJudgement, ...]:
     """Claims where no chunk has text: there is nothing to ask a model about."""
     issue = "There is nothing to check this against."
-    return tuple(Judged(_undecided(claim, "unverifiable", issue, judged_by)) for claim in claims)
+    return tuple(
+        ClaimJudgement(_undecided_check(claim, "unverifiable", issue, judged_by))
+        for claim in claims
+    )
 
 
-def unscored(claim: Claim, why: Unscored, judged_by: str) -> Judged:
+def unscored_claim(claim: Claim, why: Unscored, judged_by: str) -> ClaimJudgement:
     """A claim without a verdict."""
     issue = f"{why.reason[:1].upper()}{why.reason[1:]}."
-    return Judged(_undecided(claim, "unscored", issue, judged_by, why), {}, issue)
+    return ClaimJudgement(_undecided_check(claim, "unscored", issue, judged_by, why), {}, issue)
 
 
-def _doubted(claim: Claim, doubt: str, judged_by: str) -> Judged:
-    check = _undecided(claim, "unverifiable", doubt, judged_by)
-    return Judged(check.model_copy(update={"abstained": "quotation"}), {}, doubt)
+def _doubtful_claim(claim: Claim, doubt: str, judged_by: str) -> ClaimJudgement:
+    check = _undecided_check(claim, "unverifiable", doubt, judged_by)
+    return ClaimJudgement(check.model_copy(update={"abstained": "quotation"}), {}, doubt)
 
 
 def _either_way(claim: Claim, given: Verdict, judged_by: str) -> ClaimCheck:
     """Return the check of a claim on which the verifier gave a verdict that it isn't sure of."""
-    sure = normalised("confidence", given.confidence).value
+    sure = normalise_score("confidence", given.confidence).value
     how = "did not say how sure it is" if sure is None else f"is not sure of it ({sure:.2g})"
     issue = f"The verifier called this {given.verdict} and {how}. {given.reasoning.strip()}".strip()
-    check = _undecided(claim, "unverifiable", issue, judged_by)
+    check = _undecided_check(claim, "unverifiable", issue, judged_by)
     return check.model_copy(update={"abstained": "either_way", "confidence": sure})
 
 
-def _undecided(
+def _undecided_check(
     claim: Claim, verdict: ClaimVerdict, issue: str, judged_by: str, why: Unscored | None = None
 ) -> ClaimCheck:
     return ClaimCheck(
@@ -323,13 +332,13 @@ def number_of(given: object) -> int | None:
     return int(given)
 
 
-class _Placed(NamedTuple):
+class _PlacedPassage(NamedTuple):
     """What a verdict says of one chunk, and where the chunk has the words quoted from it.
 
     ``found`` is true also where the words stand in the line that names the chunk's source.
     """
 
-    passage: Passage
+    passage: QuotedPassage
     chunk: str | None
     stance: Stance | None
     quotes: tuple[Quote, ...] = ()
@@ -341,13 +350,13 @@ class _Placed(NamedTuple):
         return self.stance in ("supports", "supports_together")
 
     @classmethod
-    def of(cls, passage: Passage, chunks: Chunks) -> _Placed:
+    def of(cls, passage: QuotedPassage, chunks: Chunks) -> _PlacedPassage:
         """Return a passage with its place in the evidence."""
         chunk, stance = chunks.id_of(passage.evidence_id), _STANCES.get(str(passage.stance))
         if chunk is None or stance is None or stance == "leaves_open":
             return cls(passage, chunk, stance)
         quotes = chunks.quotes(chunk, passage.quote, _SCORE[stance])
-        in_source = not quotes and located(passage.quote, chunks.sources[chunk]) is not None
+        in_source = not quotes and locate_quote(passage.quote, chunks.sources[chunk]) is not None
         says = _says_anything(passage.quote, chunks.texts[chunk])
         return cls(passage, chunk, stance, quotes, says and (bool(quotes) or in_source))
 
@@ -380,7 +389,11 @@ def _says_anything(quote: str, text: str) -> bool:
 
 
 def _doubt(
-    word: ClaimVerdict, claim: Claim, given: Verdict, passages: Sequence[_Placed], chunks: Chunks
+    word: ClaimVerdict,
+    claim: Claim,
+    given: Verdict,
+    passages: Sequence[_PlacedPassage],
+    chunks: Chunks,
 ) -> str:
     """Return why a verdict can't count though its word is one; empty where it can."""
     if word == "contradicted":
@@ -401,7 +414,7 @@ def _doubt(
     return _wrong_calculation(given, chunks)
 
 
-def _not_found(does: str, passages: Sequence[_Placed]) -> str:
+def _not_found(does: str, passages: Sequence[_PlacedPassage]) -> str:
     if not passages:
         return f"The verifier names no chunk that {does} this."
     unknown = [each.passage.evidence_id for each in passages if each.chunk is None]
@@ -439,16 +452,16 @@ def _wrong_calculation(given: Verdict, chunks: Chunks) -> str:
 
 
 def _sure(word: ClaimVerdict, given: Verdict) -> bool:
-    confidence = normalised("confidence", given.confidence).value
+    confidence = normalise_score("confidence", given.confidence).value
     least = SURE_FROM if word in ("supported", "contradicted") else SILENT_FROM
     return confidence is not None and confidence >= least
 
 
-def _without(given: Verdict, reason: str) -> Unscored:
+def _unscored_reply(given: Verdict, reason: str) -> Unscored:
     return Unscored(reason=reason, code=StepError.code, raw=given.model_dump_json()[:RAW_MOST])
 
 
-def _stances(word: ClaimVerdict, passages: Sequence[_Placed]) -> dict[str, Stance]:
+def _stances(word: ClaimVerdict, passages: Sequence[_PlacedPassage]) -> dict[str, Stance]:
     """What the verdict says of each chunk; where it speaks of one twice, the later word binds.
 
     What is credited without words that the chunk has is not said. A chunk whose passages each
@@ -470,7 +483,7 @@ def _stances(word: ClaimVerdict, passages: Sequence[_Placed]) -> dict[str, Stanc
     return found
 
 
-def _quotes(passages: Sequence[_Placed]) -> tuple[Quote, ...]:
+def _found_quotes(passages: Sequence[_PlacedPassage]) -> tuple[Quote, ...]:
     """The quotations that stand in their chunks, each place once."""
     found = {
         (quote.evidence_id, quote.start, quote.end): quote
@@ -481,8 +494,8 @@ def _quotes(passages: Sequence[_Placed]) -> tuple[Quote, ...]:
     return tuple(found.values())
 
 
-def _contradiction(
-    claim: Claim, placed: _Placed, chunks: Chunks, given: Verdict
+def _contradicting_places(
+    claim: Claim, placed: _PlacedPassage, chunks: Chunks, given: Verdict
 ) -> Contradiction | None:
     """The two places that contradict each other; all of the claim where its words at fault aren't
     in it.
@@ -492,14 +505,14 @@ def _contradiction(
     passage, chunk = placed.passage, placed.chunk
     if chunk is None:
         return None
-    mine = located(passage.claim_words, claim.text, claim.markers)
-    theirs = located(passage.quote, chunks.texts[chunk])
+    mine = locate_quote(passage.claim_words, claim.text, claim.markers)
+    theirs = locate_quote(passage.quote, chunks.texts[chunk])
     in_source = _in_source(claim, passage, chunk, chunks, given)
     if theirs is None and not in_source:
         return None
     mine_start, mine_end = (mine.start, mine.end) if mine else (0, len(claim.text))
     start, end = (0, 0) if in_source or theirs is None else (theirs.start, theirs.end)
-    sure = normalised("confidence", given.confidence).value
+    sure = normalise_score("confidence", given.confidence).value
     return Contradiction(
         kind="source" if in_source else "stated",
         claim_start=mine_start,
@@ -517,7 +530,9 @@ def _contradiction(
 _NAME = re.compile(r"[^\W\d_][\w'’-]{2,}|\d+")
 
 
-def _in_source(claim: Claim, passage: Passage, chunk: str, chunks: Chunks, given: Verdict) -> bool:
+def _in_source(
+    claim: Claim, passage: QuotedPassage, chunk: str, chunks: Chunks, given: Verdict
+) -> bool:
     """Return whether what contradicts a claim stands in the line that names the chunk's source.
 
     It does where the model quotes that line, or where the words quoted from the text have nothing
@@ -525,8 +540,8 @@ def _in_source(claim: Claim, passage: Passage, chunk: str, chunks: Chunks, given
     text nor the claim has.
     """
     text, source = chunks.texts[chunk], chunks.sources[chunk]
-    if located(passage.quote, text) is None:
-        return located(passage.quote, source) is not None
+    if locate_quote(passage.quote, text) is None:
+        return locate_quote(passage.quote, source) is not None
     spoken_of = f"{claim.text} {given.reasoning}".casefold()
     if set(_NAME.findall(passage.quote.casefold())) & set(_NAME.findall(spoken_of)):
         return False
@@ -544,7 +559,9 @@ _SOURCES: dict[ClaimVerdict, tuple[Stance, ...]] = {
 """What a chunk must say to be a source of the verdict."""
 
 
-def _issue(word: ClaimVerdict, given: Verdict, passages: Sequence[_Placed]) -> str | None:
+def _verdict_issue(
+    word: ClaimVerdict, given: Verdict, passages: Sequence[_PlacedPassage]
+) -> str | None:
     parts = []
     if word != "supported":
         parts.append(
@@ -582,7 +599,7 @@ _CLOSEST: tuple[Stance | None, ...] = (
 """Which of several stances on the claims of a sentence tells most of a reference."""
 
 
-def with_references(judged: Sequence[Judged], chunks: Chunks) -> tuple[ClaimCheck, ...]:
+def with_references(judged: Sequence[ClaimJudgement], chunks: Chunks) -> tuple[ClaimCheck, ...]:
     """The checks, with what can be said of the references of their sentences."""
     sentences: dict[object, list[int]] = defaultdict(list)
     for at, each in enumerate(judged):
@@ -592,7 +609,7 @@ def with_references(judged: Sequence[Judged], chunks: Chunks) -> tuple[ClaimChec
     for members in sentences.values():
         group = [judged[at] for at in members]
         for cited in dict.fromkeys(chunk for each in group for chunk in each.check.claim.cited):
-            found[members[_owner(cited, group)]].append(_reference(cited, group, chunks))
+            found[members[_owner(cited, group)]].append(_reference_check(cited, group, chunks))
     return tuple(
         (
             each.check.model_copy(update={"references": tuple(found[at])})
@@ -603,13 +620,13 @@ def with_references(judged: Sequence[Judged], chunks: Chunks) -> tuple[ClaimChec
     )
 
 
-def _owner(cited: str, group: Sequence[Judged]) -> int:
+def _owner(cited: str, group: Sequence[ClaimJudgement]) -> int:
     """The place in the group of the claim that the reference has most to do with."""
     citing = [at for at, each in enumerate(group) if cited in each.check.claim.cited]
     return min(citing, key=lambda at: (_CLOSEST.index(group[at].stances.get(cited)), at))
 
 
-def _reference(cited: str, group: Sequence[Judged], chunks: Chunks) -> ReferenceCheck:
+def _reference_check(cited: str, group: Sequence[ClaimJudgement], chunks: Chunks) -> ReferenceCheck:
     def finding(
         name: ReferenceFinding, support: float | None, reason: str, better: str | None = None
     ) -> ReferenceCheck:
@@ -631,14 +648,14 @@ def _reference(cited: str, group: Sequence[Judged], chunks: Chunks) -> Reference
         return finding("partly_supports", owner.check.support, "It supports part of this.")
     if stances == {None} or any(each.check.verdict == "unscored" for each in group):
         return finding("unchecked", None, "The verifier did not say whether it supports this.")
-    if better := _better(group):
+    if better := _better_chunk(group):
         return finding(
             "misattributed", 0.0, f"{cited} does not support this; {better} does.", better
         )
     return finding("unsupported", 0.0, "It does not support this.")
 
 
-def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:
+def _others_suffice(cited: str, group: Sequence[ClaimJudgement]) -> tuple[str, ...]:
     """Return the other cited chunks that support every claim of the sentence whole; empty where
     they don't.
     """
@@ -653,7 +670,7 @@ def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(bearing))
 
 
-def _better(group: Sequence[Judged]) -> str | None:
+def _better_chunk(group: Sequence[ClaimJudgement]) -> str | None:
     """Return a chunk that the sentence doesn't cite and that supports a claim of it that nothing
     cited supports.
     """

@@ -21,18 +21,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from masis.audit.calculations import computes
-from masis.audit.claims import Checked
+from masis.audit.claims import ClaimResults
 from masis.audit.control.concurrency import run_concurrently
-from masis.audit.measures.scores import normalised
+from masis.audit.measures.scores import normalise_score
 from masis.audit.text.assertions import asserts
-from masis.audit.text.quotes import located
+from masis.audit.text.quotes import locate_quote
 from masis.errors import ContextFull, StepError
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.roles.claim_places import in_order, passed_over, place_claims
-from masis.llm.roles.evidence_window import Fitted, ask_within_context
+from masis.llm.roles.evidence_window import EvidenceWindow, ask_within_context
 from masis.llm.roles.prompting import (
     Asker,
-    Prompt,
+    RolePrompt,
     Section,
     answer,
     chunks,
@@ -52,12 +52,12 @@ from masis.llm.roles.replies import (
 )
 from masis.llm.roles.verdicts import (
     Chunks,
-    Judged,
-    failed,
+    ClaimJudgement,
     judge,
     judge_by_number,
     judged_again,
     of_passages,
+    unscored_batch,
     unverifiable,
     with_references,
     worse,
@@ -139,10 +139,10 @@ def in_digits(figures: Sequence[AbsentFigure]) -> tuple[AbsentFigure, ...]:
     return tuple(figure for figure in figures if any(map(str.isdigit, figure.claim_text)))
 
 
-class _Part(NamedTuple):
+class _CallResult(NamedTuple):
     """What one of the calls that go side by side gives."""
 
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[ClaimJudgement, ...] = ()
     missing: tuple[MissingPoint, ...] = ()
     replied: bool = True
 
@@ -178,7 +178,7 @@ class ModelVerifier:
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> tuple[tuple[Claim, ...], Checked]:
+    ) -> tuple[tuple[Claim, ...], ClaimResults]:
         """The claims of the answer, each judged, and if asked for what is left out: in one call
         where that is enough.
 
@@ -203,14 +203,14 @@ class ModelVerifier:
         evidence: Sequence[Evidence],
         known: Chunks,
         completeness: bool,
-    ) -> tuple[tuple[Claim, ...], Checked]:
+    ) -> tuple[tuple[Claim, ...], ClaimResults]:
         reply = self.asker.ask(
             claims_prompt(audit, question_and_evidence(query, evidence), self.asker.control.fence),
             CheckedClaimsReply,
             max_tokens=CLAIMS_TOKENS + CLAIMS_TOKENS_A_SENTENCE * len(audit.sentences),
             temperature=CLAIMS_TEMPERATURE,
         )
-        given: dict[Claim, Judged] = {}
+        given: dict[Claim, ClaimJudgement] = {}
         for claim, row in zip(place_claims(reply.claims, text, audit), reply.claims, strict=True):
             judged = judge(claim, row, known, self.asker.name)
             # a row that names nothing of the answer confirms nothing of it
@@ -224,13 +224,13 @@ class ModelVerifier:
         doubts = {claim: each.doubt for claim, each in given.items() if each.doubt}
         parts = run_concurrently(self._batches(left, query, evidence, known, doubts))
         for part in parts:
-            if isinstance(part, _Part):
+            if isinstance(part, _CallResult):
                 for each in part.judged:
                     claim = each.check.claim
                     given[claim] = judged_again(given.get(claim), each)
         missing = self._points(reply.missing, known) if completeness else ()
         checks = with_references([given[claim] for claim in found], known)
-        return found, Checked(self._with_figures(checks, evidence), missing)
+        return found, ClaimResults(self._with_figures(checks, evidence), missing)
 
     def _with_figures(
         self, checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
@@ -291,25 +291,25 @@ class ModelVerifier:
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> Checked:
+    ) -> ClaimResults:
         """Each claim judged, without a question by itself, and, if asked for, what is left out; all
         side by side.
         """
         known = Chunks(evidence)
         if not known.readable:
-            return Checked(tuple(each.check for each in unverifiable(claims, self.asker.name)))
+            return ClaimResults(tuple(each.check for each in unverifiable(claims, self.asker.name)))
         tasks = self._batches(claims, query, evidence, known)
         if completeness:
             tasks.append(
                 partial(self._missing, question_and_evidence(query or "", evidence), answer, known)
             )
         parts = run_concurrently(tasks)
-        judged = [each for part in parts if isinstance(part, _Part) for each in part.judged]
+        judged = [each for part in parts if isinstance(part, _CallResult) for each in part.judged]
         checks = self._with_figures(with_references(judged, known), evidence)
-        last = parts[-1] if completeness else _Part()
+        last = parts[-1] if completeness else _CallResult()
         if isinstance(last, StepError):
-            return Checked(checks, (), Unscored.of(last))
-        return Checked(checks, last.missing)
+            return ClaimResults(checks, (), Unscored.of(last))
+        return ClaimResults(checks, last.missing)
 
     def _batches(
         self,
@@ -318,7 +318,7 @@ class ModelVerifier:
         evidence: Sequence[Evidence],
         known: Chunks,
         doubts: Mapping[Claim, str] | None = None,
-    ) -> list[Callable[[], _Part]]:
+    ) -> list[Callable[[], _CallResult]]:
         """Return a task for each batch of claims. With ``doubts``, they have been asked about
         before.
         """
@@ -331,7 +331,7 @@ class ModelVerifier:
 
     def _verdicts(
         self, batch: Sequence[Claim], query: str | None, evidence: Sequence[Evidence], known: Chunks
-    ) -> _Part:
+    ) -> _CallResult:
         """Judge a batch, and once more what can't be followed in the first reply."""
         first = self._ask(batch, query, evidence, known, {})
         doubts = {each.check.claim: each.doubt for each in first.judged if each.doubt}
@@ -339,7 +339,7 @@ class ModelVerifier:
             return first
         again = self._ask(list(doubts), query, evidence, known, doubts)
         second = {each.check.claim: each for each in again.judged}
-        return _Part(
+        return _CallResult(
             tuple(
                 judged_again(each, second[claim]) if (claim := each.check.claim) in second else each
                 for each in first.judged
@@ -353,8 +353,8 @@ class ModelVerifier:
         evidence: Sequence[Evidence],
         known: Chunks,
         doubts: Mapping[Claim, str],
-    ) -> _Part:
-        def ask(fitted: Fitted) -> VerdictsReply:
+    ) -> _CallResult:
+        def ask(fitted: EvidenceWindow) -> VerdictsReply:
             sent = fitted.evidence
             shared = chunks(sent) if query is None else question_and_evidence(query, sent)
             return self.asker.ask(
@@ -364,14 +364,14 @@ class ModelVerifier:
                 temperature=VERIFY_TEMPERATURE,
             )
 
-        about = [claim.statement or unmarked(claim) for claim in batch]
+        about = [claim.statement or without_markers(claim) for claim in batch]
         try:
             reply, fitted = ask_within_context(self.asker, evidence, about, ask)
         except StepError as error:
-            return _Part(failed(batch, error, self.asker.name), replied=False)
+            return _CallResult(unscored_batch(batch, error, self.asker.name), replied=False)
         found = judge_by_number(batch, reply.verdicts, known, self.asker.name)
         if fitted.share >= 1.0:
-            return _Part(found)
+            return _CallResult(found)
         self.asker.control.calls.warn(
             "evidence_cut",
             f"The evidence does not fit the context of {self.asker.name}: each claim was judged by"
@@ -379,30 +379,30 @@ class ModelVerifier:
             " the first. What no passage supports is not confirmed rather than unsupported."
             f" {LARGER_CONTEXT}",
         )
-        return _Part(tuple(of_passages(each, fitted.share) for each in found))
+        return _CallResult(tuple(of_passages(each, fitted.share) for each in found))
 
-    def _missing(self, shared: Sequence[Section], text: str, known: Chunks) -> _Part:
+    def _missing(self, shared: Sequence[Section], text: str, known: Chunks) -> _CallResult:
         reply = self.asker.ask(
             completeness_prompt(text, shared, self.asker.control.fence),
             CompletenessReply,
             max_tokens=COMPLETENESS_TOKENS,
             temperature=COMPLETENESS_TEMPERATURE,
         )
-        return _Part(missing=self._points(reply.missing, known))
+        return _CallResult(missing=self._points(reply.missing, known))
 
     def _points(self, missing: Sequence[LeftOut], known: Chunks) -> tuple[MissingPoint, ...]:
         points = (missing_point(each, known) for each in missing if each.description.strip())
         return tuple(dict.fromkeys(points))[:MISSING_MOST]
 
 
-def claims_prompt(audit: CitationAudit, shared: Sequence[Section], mark: str) -> Prompt:
+def claims_prompt(audit: CitationAudit, shared: Sequence[Section], mark: str) -> RolePrompt:
     """What is sent to have an answer's claims found and judged, and what it leaves out, in one
     reply.
     """
     return compose(CLAIMS, mark, shared, [sentence_rows(audit, cites=True)])
 
 
-def extract_prompt(audit: CitationAudit, query: str, mark: str) -> Prompt:
+def extract_prompt(audit: CitationAudit, query: str, mark: str) -> RolePrompt:
     """What is sent to find the claims: question and answer; what the evidence says must not colour
     them.
     """
@@ -425,7 +425,7 @@ def verify_prompt(
     shared: Sequence[Section],
     mark: str,
     doubts: Mapping[Claim, str] | None = None,
-) -> Prompt:
+) -> RolePrompt:
     """What is sent to verify claims, numbered from 1, their markers left out.
 
     ``doubts`` says of claims that are judged again why the verdict before could not count.
@@ -434,7 +434,7 @@ def verify_prompt(
     for number, claim in enumerate(batch, 1):
         row = {
             "number": number,
-            "claim": unmarked(claim),
+            "claim": without_markers(claim),
             "meaning": claim.statement or None,
             "cites": claim.cited,
         }
@@ -444,12 +444,12 @@ def verify_prompt(
     return compose(VERIFY, mark, shared, [rows("CLAIMS", listed)])
 
 
-def completeness_prompt(text: str, shared: Sequence[Section], mark: str) -> Prompt:
+def completeness_prompt(text: str, shared: Sequence[Section], mark: str) -> RolePrompt:
     """What is sent to find what is missing."""
     return compose(COMPLETENESS, mark, shared, [answer(text)])
 
 
-def unmarked(claim: Claim) -> str:
+def without_markers(claim: Claim) -> str:
     """The claim's words without its citation markers."""
     parts, at = [], 0
     for start, end in sorted(claim.markers):
@@ -461,8 +461,8 @@ def unmarked(claim: Claim) -> str:
 def missing_point(left_out: LeftOut, known: Chunks) -> MissingPoint:
     """A point with its place in the evidence, where the chunk it names says what is quoted."""
     chunk = known.id_of(left_out.evidence_id) if left_out.evidence_id else None
-    place = located(left_out.quote, known.texts[chunk]) if chunk and left_out.quote else None
-    weight = normalised("importance", left_out.importance).value
+    place = locate_quote(left_out.quote, known.texts[chunk]) if chunk and left_out.quote else None
+    weight = normalise_score("importance", left_out.importance).value
     return MissingPoint(
         description=left_out.description.strip(),
         evidence_id=chunk,

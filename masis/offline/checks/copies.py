@@ -21,7 +21,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from masis.audit.markers import marker_spans, without_spans
-from masis.audit.sentences import Unit, split_sentences
+from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
 
 LEAST_WORDS = 4
@@ -133,7 +133,7 @@ _ANNOUNCES = re.compile(
 _STOPS = frozenset(".!?…。！？।؟")
 
 
-class Place(NamedTuple):
+class PassagePlace(NamedTuple):
     """A sentence of the evidence, or two neighbouring ones: the position of the chunk and offsets
     into its text.
     """
@@ -143,19 +143,19 @@ class Place(NamedTuple):
     end: int
 
 
-class Copied(NamedTuple):
+class CopyMatch(NamedTuple):
     """Where the evidence has a claim word for word; `objection` is a code of what keeps it from
     being confirmed.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[PassagePlace, ...]
     objection: str = ""
 
 
 _BESIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
 
 
-class Change(NamedTuple):
+class WordChange(NamedTuple):
     """The words in which a claim and a sentence of the evidence differ, here and there; either may
     be empty.
     """
@@ -174,10 +174,10 @@ class Change(NamedTuple):
     @property
     def turns(self) -> bool:
         """Whether a figure or a word that turns what is asserted is among them."""
-        return any(_turns(word) for word in (*self.here, *self.there))
+        return any(_turns_meaning(word) for word in (*self.here, *self.there))
 
 
-class _Sentence(NamedTuple):
+class _EvidenceSentence(NamedTuple):
     """A sentence of the evidence with its place among the sentences of its chunk."""
 
     document: int
@@ -190,25 +190,27 @@ class CopyIndex:
     def __init__(self, texts: Sequence[str]) -> None:
         """Index the texts of all chunks, in the order of the case; work grows with their length."""
         self._texts = texts
-        self._units: list[list[Unit]] = [split_sentences(text) for text in texts]
-        self._full: dict[tuple[str, ...], list[_Sentence]] = {}
-        self._variants: dict[tuple[str, ...], list[_Sentence]] = {}
+        self._units: list[list[SentenceUnit]] = [split_sentences(text) for text in texts]
+        self._full: dict[tuple[str, ...], list[_EvidenceSentence]] = {}
+        self._variants: dict[tuple[str, ...], list[_EvidenceSentence]] = {}
         for document, units in enumerate(self._units):
             for number, unit in enumerate(units):
-                self._add(_Sentence(document, number), texts[document][unit.start : unit.end])
+                self._add(
+                    _EvidenceSentence(document, number), texts[document][unit.start : unit.end]
+                )
 
-    def _add(self, sentence: _Sentence, text: str) -> None:
+    def _add(self, sentence: _EvidenceSentence, text: str) -> None:
         body = _without_bullet(text)
         whole = words_of(body)
         if not whole:
             return
         self._full.setdefault(whole, []).append(sentence)
-        forms = dict.fromkeys((whole, *_shortened(body)))
+        forms = dict.fromkeys((whole, *_short_forms(body)))
         for variant in dict.fromkeys(chain(forms, *map(_first_predicate, forms))):
             if variant != whole:
                 self._variants.setdefault(variant, []).append(sentence)
 
-    def find(self, claim: str, allowed: Collection[int] | None = None) -> Copied | None:
+    def find(self, claim: str, allowed: Collection[int] | None = None) -> CopyMatch | None:
         """Return where the evidence says the claim in its words and order; None where it does not.
 
         The claim is one sentence, without citation markers; ``allowed`` are the positions of the
@@ -219,17 +221,17 @@ class CopyIndex:
         )
         objection, objected = "", []
         for words in forms:
-            if _counted(words) < LEAST_WORDS:
+            if _count_words(words) < LEAST_WORDS:
                 continue
-            for run in self._runs(words, allowed):
+            for run in self._matching_runs(words, allowed):
                 reason = self._objection(run, claim)
                 if not reason:
-                    return Copied((self._place(run),))
+                    return CopyMatch((self._place(run),))
                 objection = objection or reason
                 objected.append(self._place(run))
-        return Copied(tuple(objected), objection) if objected else None
+        return CopyMatch(tuple(objected), objection) if objected else None
 
-    def changes(self, claim: str, near: Iterable[tuple[int, int]]) -> Iterator[Change]:
+    def changes(self, claim: str, near: Iterable[tuple[int, int]]) -> Iterator[WordChange]:
         """Yield how sentences differ from a claim, itself one sentence, where all else is the same:
         near-copies.
 
@@ -245,9 +247,9 @@ class CopyIndex:
             if (change := one_change(mine, theirs)) is not None:
                 yield change
 
-    def _runs(
+    def _matching_runs(
         self, words: tuple[str, ...], allowed: Collection[int] | None
-    ) -> Iterator[tuple[_Sentence, ...]]:
+    ) -> Iterator[tuple[_EvidenceSentence, ...]]:
         """Yield the sentences, or pairs of neighbours, whose words these are."""
         for table in (self._full, self._variants):
             for found in table.get(words, ()):
@@ -260,15 +262,15 @@ class CopyIndex:
             for first in self._full.get(words[:cut], ()):
                 if allowed is not None and first.document not in allowed:
                     continue
-                second = _Sentence(first.document, first.number + 1)
+                second = _EvidenceSentence(first.document, first.number + 1)
                 if second in self._full.get(_behind_join(words[cut:]), ()):
                     yield (first, second)
 
-    def _place(self, run: Sequence[_Sentence]) -> Place:
+    def _place(self, run: Sequence[_EvidenceSentence]) -> PassagePlace:
         units = self._units[run[0].document]
-        return Place(run[0].document, units[run[0].number].start, units[run[-1].number].end)
+        return PassagePlace(run[0].document, units[run[0].number].start, units[run[-1].number].end)
 
-    def _objection(self, run: Sequence[_Sentence], claim: str) -> str:
+    def _objection(self, run: Sequence[_EvidenceSentence], claim: str) -> str:
         """Return why the evidence may not assert this sentence; empty where nothing speaks against
         it.
 
@@ -279,9 +281,9 @@ class CopyIndex:
         body = text[start:end]
         if _may_be_cut(text, units, run):
             return "cut"
-        if _inside_quotation(text, start) or _quotes(body) != _quotes(claim):
+        if _inside_quotation(text, start) or _count_quotes(body) != _count_quotes(claim):
             return "quoted"
-        if run[0].number and _announces(text, units, run[0].number):
+        if run[0].number and _is_announced(text, units, run[0].number):
             return "introduced"
         after = units[run[-1].number + 1 : run[-1].number + 2]
         return (
@@ -289,12 +291,12 @@ class CopyIndex:
         )
 
 
-def _counted(words: Sequence[str]) -> int:
+def _count_words(words: Sequence[str]) -> int:
     """Return how many of the words are no mere punctuation."""
     return sum(any(map(str.isalnum, word)) for word in words)
 
 
-def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
+def one_change(mine: Sequence[str], theirs: Sequence[str]) -> WordChange | None:
     """Return the one stretch in which two sentences differ; None where there is none, or more.
     Linear.
     """
@@ -305,13 +307,13 @@ def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
     while end < least - start and mine[-1 - end] == theirs[-1 - end]:
         end += 1
     here, there = tuple(mine[start : len(mine) - end]), tuple(theirs[start : len(theirs) - end])
-    longest = max(_counted(here), _counted(there))
+    longest = max(_count_words(here), _count_words(there))
     if not (here or there) or longest > ONE_STRETCH or start + end < LEAST_WORDS - 1:
         return None
-    return Change(here, there)
+    return WordChange(here, there)
 
 
-def _turns(word: str) -> bool:
+def _turns_meaning(word: str) -> bool:
     """Return whether a word has a figure, a sign, or a part that turns what is asserted."""
     parts = _LETTERS.findall(word.lower())
     return (
@@ -341,10 +343,10 @@ def words_of(text: str) -> tuple[str, ...]:
     The words are equal only where the comparison forms of the sentences are
     (``masis.audit.text.comparison``).
     """
-    return tuple(_split(sentence_form(text)))
+    return tuple(_split_words(sentence_form(text)))
 
 
-def _split(form: str) -> Iterator[str]:
+def _split_words(form: str) -> Iterator[str]:
     """Yield the stretches between blanks, the brackets in front and the punctuation behind them for
     themselves.
 
@@ -420,7 +422,7 @@ def _without_bullet(text: str) -> str:
     return text[found.end() :] if found else text
 
 
-def _shortened(text: str) -> Iterator[tuple[str, ...]]:
+def _short_forms(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the words of a sentence of the evidence without its markers, its leading connective and
     its asides.
     """
@@ -463,7 +465,7 @@ def _first_predicate(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             return
 
 
-def _quotes(text: str) -> int:
+def _count_quotes(text: str) -> int:
     single = len(re.findall(r"(?:^|[\s(])[‘'](?=\w)", text))
     return sum(character in _QUOTES for character in text) + single
 
@@ -479,7 +481,7 @@ def _inside_quotation(text: str, at: int) -> bool:
     )
 
 
-def _may_be_cut(text: str, units: Sequence[Unit], run: Sequence[_Sentence]) -> bool:
+def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_EvidenceSentence]) -> bool:
     """Return whether the sentence may begin before the stretch, or go on behind it."""
     first, last = units[run[0].number], units[run[-1].number]
     listed = _BULLET.match(text[first.start : first.end]) is not None
@@ -502,7 +504,7 @@ def _may_be_cut(text: str, units: Sequence[Unit], run: Sequence[_Sentence]) -> b
     )
 
 
-def _announces(text: str, units: Sequence[Unit], number: int) -> bool:
+def _is_announced(text: str, units: Sequence[SentenceUnit], number: int) -> bool:
     """Return whether what stands before presents the sentence as something that is not asserted."""
     at = number - 1
     while at >= 0 and units[number].kind == units[at].kind == "item":

@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from masis.offline.matching.passages import Passage
+from masis.offline.matching.passages import EvidencePassage
 from masis.offline.parsing.dates import Day
 from masis.offline.parsing.facts import ABOUT_SHARE, Fact, to_celsius
 from masis.offline.parsing.units import TEMPERATURES, unit_of
@@ -102,12 +102,12 @@ class Near(NamedTuple):
 
 
 def near_values(
-    passages: Sequence[Passage], others: Sequence[Fact] = (), most: int = MOST_VALUES
+    passages: Sequence[EvidencePassage], others: Sequence[Fact] = (), most: int = MOST_VALUES
 ) -> Near:
     """Return the figures of these passages, and other figures beside them, as far as they are
     computed with.
     """
-    stated = [_readings(passage.facts) for passage in passages] + [_readings(others)]
+    stated = [_all_readings(passage.facts) for passage in passages] + [_all_readings(others)]
     groups = tuple(
         tuple(fact for fact in facts if fact.kind == "number")[:most] for facts in stated
     )
@@ -125,7 +125,7 @@ def near_values(
     )
 
 
-def _readings(facts: Iterable[Fact]) -> list[Fact]:
+def _all_readings(facts: Iterable[Fact]) -> list[Fact]:
     return [reading for fact in facts for reading in fact.readings]
 
 
@@ -146,10 +146,10 @@ def _restates(text: str, fact: Fact, near: Near) -> bool:
     same = [
         other
         for other in near.numbers
-        if not fact.dimension or not other.dimension or _alike(fact, other)
+        if not fact.dimension or not other.dimension or _are_addable(fact, other)
     ]
     if any(
-        _rounded(fact, other, loose=loose) or least < abs(other.value) < _BOUND * least
+        _is_rounding(fact, other, loose=loose) or least < abs(other.value) < _BOUND * least
         for other in same
     ):
         return True
@@ -181,12 +181,12 @@ def _looseness(text: str, fact: Fact) -> tuple[bool, float]:
     return _LOOSE.search(before) is not None, least
 
 
-def calculated(text: str, fact: Fact, near: Near) -> bool:
+def is_calculated(text: str, fact: Fact, near: Near) -> bool:
     """Return whether a figure of a claim comes out of a calculation with the values near."""
-    return any(_calculated(text, reading, near) for reading in fact.readings)
+    return any(_follows_from(text, reading, near) for reading in fact.readings)
 
 
-def _calculated(text: str, fact: Fact, near: Near) -> bool:
+def _follows_from(text: str, fact: Fact, near: Near) -> bool:
     if fact.kind == "date":
         return _date_follows(fact, near)
     value = abs(fact.value)
@@ -196,7 +196,7 @@ def _calculated(text: str, fact: Fact, near: Near) -> bool:
         slack = max(slack, ABOUT_SHARE)
     parted = near.parted or _PARTED.search(text) is not None
     periodic = near.periodic or _PERIODIC.search(text) is not None
-    made = _computed(fact, near, parted=parted, periodic=periodic)
+    made = _computed_values(fact, near, parted=parted, periodic=periodic)
     if _TIMES.match(text, fact.end):
         values = [other.value for other in near.numbers if other.value]
         made = (
@@ -207,17 +207,17 @@ def _calculated(text: str, fact: Fact, near: Near) -> bool:
     return _between_dates(fact, near)
 
 
-def explained(text: str, fact: Fact, near: Near) -> bool:
+def is_explained(text: str, fact: Fact, near: Near) -> bool:
     """Return whether a figure surely comes out of a calculation: one that leaves little to chance.
 
     A date some stated time from another, the time between two dates or times of day, and what two
     of the few figures of one sentence give as product or share ("5 floors with 8 flats each", "36
     of 240 patients").
     """
-    return any(_explained(text, reading, near) for reading in fact.readings)
+    return any(_surely_follows(text, reading, near) for reading in fact.readings)
 
 
-def _explained(text: str, fact: Fact, near: Near) -> bool:
+def _surely_follows(text: str, fact: Fact, near: Near) -> bool:
     if fact.kind == "date":
         return len(near.days) <= FEW_DAYS and _date_follows(fact, near, spare=0.0)
     value, slack = abs(fact.value), max(1e-6 * abs(fact.value), half_unit(fact)) * (1 + 1e-9)
@@ -229,7 +229,7 @@ def _explained(text: str, fact: Fact, near: Near) -> bool:
             return True
     for group in near.groups:
         if len(group) <= FEW_IN_PASSAGE and any(
-            abs(each - value) <= slack for each in _of_two(fact, group)
+            abs(each - value) <= slack for each in _combinations_of_two(fact, group)
         ):
             return True
     return False
@@ -241,7 +241,7 @@ is no chance.
 """
 
 
-def _of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
+def _combinations_of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
     """Yield products of two figures in the unit of another, and shares of one in another."""
     for one, other in permutations(group, 2):
         count = abs(other.value / other.scale)
@@ -305,7 +305,7 @@ def _date(day: Day, year: int) -> date | None:
         return None
 
 
-def _alike(fact: Fact, other: Fact) -> bool:
+def _are_addable(fact: Fact, other: Fact) -> bool:
     time = {"duration", "months"}
     money = fact.dimension.startswith("money") and other.dimension.startswith("money")
     return (
@@ -358,7 +358,7 @@ def half_unit(fact: Fact) -> float:
     )
 
 
-def _rounded(fact: Fact, stated: Fact, *, loose: bool) -> bool:
+def _is_rounding(fact: Fact, stated: Fact, *, loose: bool) -> bool:
     value, other = abs(fact.value), abs(stated.value)
     if fact.dimension in ("duration", "months") and fact.dimension != stated.dimension and other:
         factor = _DAY * _MONTH if stated.dimension == "months" else 1 / (_DAY * _MONTH)
@@ -389,7 +389,7 @@ def _unit(fact: Fact) -> str:
     return "%" if fact.dimension == "percent" else re.sub(r"[\d.,\s]|s\b", "", fact.text.casefold())
 
 
-def _computed(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterator[float]:
+def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterator[float]:
     """Yield what can be made of the values near, in the unit of the figure."""
     money = not fact.dimension  # "270 million" may leave the currency out
     same = [
@@ -397,7 +397,7 @@ def _computed(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterat
         for other in near.numbers
         if other.dimension == fact.dimension
         or (money and other.dimension.startswith("money"))
-        or (fact.dimension.startswith("money") and _alike(fact, other))
+        or (fact.dimension.startswith("money") and _are_addable(fact, other))
     ]
     bare = [other.value for other in near.numbers if not other.dimension]
     shares = [other.value / 100 for other in near.numbers if other.dimension == "percent"]

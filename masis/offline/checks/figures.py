@@ -26,16 +26,23 @@ from masis.offline.checks.derivations import (
     MOST_VALUES,
     VERY_FEW,
     Near,
-    calculated,
     changed_by,
-    explained,
+    is_calculated,
+    is_explained,
     may_be_rounded,
     near_values,
     restates,
 )
 from masis.offline.matching.overlap import NAMED, Match
-from masis.offline.matching.passages import ParsedSentence, Passage
-from masis.offline.parsing.facts import Fact, agree, comparable, compared, likeness, reach
+from masis.offline.matching.passages import EvidencePassage, ParsedSentence
+from masis.offline.parsing.facts import (
+    Fact,
+    agree,
+    comparable,
+    is_comparison_label,
+    likeness,
+    reach,
+)
 from masis.offline.parsing.units import TEMPERATURES
 from masis.schema.audit import AbsentFigure, Contradiction
 
@@ -103,7 +110,7 @@ _CAPITALISED = 0.7
 class FactTable:
     """The passages that state the same fact; lookups are cached."""
 
-    def __init__(self, found: Sequence[Passage]) -> None:
+    def __init__(self, found: Sequence[EvidencePassage]) -> None:
         """`found` are the passages in order; the table refers to them by index."""
         self._passages = found
         self._same: dict[Fact, list[int]] = {}
@@ -134,7 +141,7 @@ class FactTable:
             if fact.dimension in TEMPERATURES:
                 near = [other for other in self._where if other.dimension in TEMPERATURES]
         for other in near:
-            if _same(fact, other):
+            if _same_figure(fact, other):
                 yield from self._where[other]
 
     @cached_property
@@ -166,7 +173,7 @@ def _anywhere(fact: Fact) -> Fact:
     return fact._replace(start=0, end=0, head="", others=tuple(map(_anywhere, fact.others)))
 
 
-def _same(fact: Fact, other: Fact) -> bool:
+def _same_figure(fact: Fact, other: Fact) -> bool:
     """Return whether two facts agree but for their sign; "forty cabins" does not hold "41.2%"."""
     if fact.value and other.value and fact.negative != other.negative:
         other = other._replace(value=-other.value)
@@ -215,7 +222,7 @@ def check_figures(
         if table.holders(fact, match.allowed) or any(agree(fact, other) for other in stated)
     ]
     # What a claim says rightly, other figures of it may be calculated from.
-    wide = near_values(_computed_with(match), (*origins, *held))
+    wide = near_values(_passages_to_compute(match), (*origins, *held))
     close = near_values([match.passages[i] for i in match.region], held)
     count = len(close.numbers)
     written = [(fact.start, fact.end) for fact in facts]
@@ -228,13 +235,13 @@ def check_figures(
 
     @cache
     def calculable(fact: Fact) -> bool:
-        return _says_calculated(text, fact) or calculated(text, fact, wide)
+        return _says_calculated(text, fact) or is_calculated(text, fact, wide)
 
     for fact in facts:
         if fact in held:
             if (
                 table.holders(fact, match.allowed)
-                and (signal := _framed(match, fact, close)) is not None
+                and (signal := _framed_signal(match, fact, close)) is not None
             ):
                 contradictions.append(signal)
             continue
@@ -244,7 +251,7 @@ def check_figures(
             continue  # a month alone is said of any year
         if restates(text, fact, wide):
             continue
-        if (copied := _framed(match, fact, close)) is not None:
+        if (copied := _framed_signal(match, fact, close)) is not None:
             contradictions.append(copied)
             continue
         if _stands_as_numeral(fact, match, numerals):
@@ -253,10 +260,10 @@ def check_figures(
             contradictions.append(signal)
         elif (
             not _may_count(fact)
-            and not explained(text, fact, close)
+            and not is_explained(text, fact, close)
             and not (
                 (count <= VERY_FEW or (count <= FEW_VALUES and _says_calculated(text, fact)))
-                and calculated(text, fact, close)
+                and is_calculated(text, fact, close)
             )
         ):
             absent.append(
@@ -267,7 +274,7 @@ def check_figures(
     return Figures(tuple(contradictions), tuple(absent))
 
 
-def _computed_with(match: Match) -> Sequence[Passage]:
+def _passages_to_compute(match: Match) -> Sequence[EvidencePassage]:
     """Return the passages whose figures a claim may be computed from: all where they are few, else
     those near it.
     """
@@ -336,7 +343,7 @@ def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> b
     return not fact.dimension or not any(other.dimension for other in same)
 
 
-def _signal(fact: Fact, passage: Passage, other: Fact, strength: float) -> Contradiction:
+def _signal(fact: Fact, passage: EvidencePassage, other: Fact, strength: float) -> Contradiction:
     return Contradiction(
         kind=fact.kind,
         claim_start=fact.start,
@@ -351,7 +358,7 @@ def _signal(fact: Fact, passage: Passage, other: Fact, strength: float) -> Contr
     )
 
 
-def _absent(
+def _absent_words(
     kind: str, start: int, end: int, text: str, reason: str, strength: float
 ) -> Contradiction:
     """Return the accusation of words that the evidence doesn't have."""
@@ -369,7 +376,7 @@ def _absent(
     )
 
 
-def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
+def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | None:
     """Return a signal where a passage is the claim word for word but for this figure, and none is
     with it.
 
@@ -413,7 +420,7 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
     return _signal(fact, passage, other, 1.0 if altered else 0.9)
 
 
-def _is_torn(passages: Sequence[Passage], i: int, other: Fact) -> bool:
+def _is_torn(passages: Sequence[EvidencePassage], i: int, other: Fact) -> bool:
     """Return whether a figure may go on in the next passage: "for $ 1. 7 million", with a blank
     behind the point.
     """
@@ -490,9 +497,9 @@ def _same_quantity(
         return None
     if not fact.dimension and not any(map(str.isdigit, fact.text)):
         return None
-    found: list[tuple[Passage, Fact, float]] = []
+    found: list[tuple[EvidencePassage, Fact, float]] = []
     for i in match.top:
-        candidates = _candidates(match, fact, facts, i)
+        candidates = _figure_candidates(match, fact, facts, i)
         # "She finished in 127 minutes" and "she finished 4 minutes behind the winner" share too few
         # words.
         enough = (
@@ -574,7 +581,7 @@ def _stands_for(
     the same things and times (`_states_the_same`).
     """
     text, passage = match.sentence.text, match.passages[i]
-    if _beside(text, fact, passage.text, other):
+    if _same_neighbours(text, fact, passage.text, other):
         return 1.0 if _states_the_same(match, fact, facts, i, other) else 0.0
     if not words:
         return 0.0
@@ -602,7 +609,7 @@ def _stands_for(
     return 0.5 * shared + 0.5 * around
 
 
-def _says_no_more(passage: Passage, sentence: ParsedSentence) -> bool:
+def _says_no_more(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
     """Return whether a passage has no content word that the claim lacks, but for its figures:
     "Timeout: 60 seconds".
     """
@@ -613,7 +620,7 @@ def _says_no_more(passage: Passage, sentence: ParsedSentence) -> bool:
     )
 
 
-def _beside(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
+def _same_neighbours(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
     """Return whether the words next to two figures are the same, on both sides: "trusted by over
     500 firms in all".
     """
@@ -725,7 +732,7 @@ def _name_before(sentence: ParsedSentence, start: int, *, inner: bool) -> str:
     return next(named, "")
 
 
-def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
+def _figure_candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
     """Return the values of a passage that can stand in the figure's place, and that nothing else in
     the claim has.
     """
@@ -743,7 +750,7 @@ def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list
             or _counts_the_same(match, fact, i, other)
             or _has_digits_exchanged(fact, other)
         )
-        and not compared(passage.text, other)
+        and not is_comparison_label(passage.text, other)
         and not may_be_rounded(fact, other)
         and not any(mate is not fact and agree(mate, other) for mate in facts)
     ]
@@ -781,7 +788,7 @@ class Quotable:
     def _words(self) -> list[tuple[str, ...]]:
         return [_bare_words(text) for text in self._texts]
 
-    def accused(self, claim: str, question: str) -> Iterator[Contradiction]:
+    def find_absent(self, claim: str, question: str) -> Iterator[Contradiction]:
         """Yield a signal without evidence for each quotation of the claim that neither evidence nor
         question has.
         """
@@ -796,9 +803,11 @@ class Quotable:
                 continue
             parts = [words for part in _LEFT_OUT.split(quoted) if (words := _bare_words(part)[:1])]
             sources = (*self._words, _bare_words(question))
-            if not any(all(_holds(source, words) for (words,) in parts) for source in sources):
+            if not any(
+                all(_is_in_readings(source, words) for (words,) in parts) for source in sources
+            ):
                 reason = f"the quotation “{quoted.strip()}” isn't in the evidence"
-                yield _absent("quotation", start, end, quoted, reason, 0.9)
+                yield _absent_words("quotation", start, end, quoted, reason, 0.9)
 
 
 def _bare_words(text: str) -> tuple[str, ...]:
@@ -818,7 +827,7 @@ def _bare_words(text: str) -> tuple[str, ...]:
 _BARE_WORD = re.compile(r"\w++(?:[.,:/]\w++)*+")
 
 
-def _holds(source: tuple[str, ...], words: str) -> bool:
+def _is_in_readings(source: tuple[str, ...], words: str) -> bool:
     return any(words in reading for reading in source)
 
 

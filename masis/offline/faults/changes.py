@@ -16,8 +16,8 @@ from typing import NamedTuple
 from masis.offline.checks.derivations import (
     MOST_VALUES,
     Near,
-    calculated,
-    explained,
+    is_calculated,
+    is_explained,
     near_values,
     restates,
 )
@@ -66,7 +66,7 @@ def change_figure(
     none.
     """
     allowed = read.cited_by(sentence)
-    near = _computed_with(read, allowed)
+    near = _figures_to_compute(read, allowed)
     if near is None:
         return
     for fact in sentence.parsed.facts:
@@ -78,7 +78,11 @@ def change_figure(
             continue
         holders = read.table.holders(fact, allowed)
         part = (_YEAR if fact.kind == "date" else _DIGITS).search(fact.text)
-        if not holders or part is None or any(agree(fact, other) for other in read.stated):
+        if (
+            not holders
+            or part is None
+            or any(agree(fact, other) for other in read.repeatable_facts)
+        ):
             continue
         ids = tuple(dict.fromkeys(read.passages[i].evidence_id for i in holders))
         start, end = fact.start + part.start(), fact.start + part.end()
@@ -94,14 +98,14 @@ def change_figure(
                 break
 
 
-def _computed_with(read: ReadAnswer, allowed: frozenset[int] | None) -> Near | None:
+def _figures_to_compute(read: ReadAnswer, allowed: frozenset[int] | None) -> Near | None:
     """Return the figures that a claim could be computed from; None where there are too many to try
     them all.
     """
     cited = [each for each in read.passages if allowed is None or each.document in allowed]
     for within in (read.passages, cited):
         if sum(len(each.facts) for each in within) <= MOST_VALUES:
-            return near_values(within, read.stated)
+            return near_values(within, read.repeatable_facts)
     return None
 
 
@@ -144,13 +148,13 @@ def _is_new(read: ReadAnswer, text: str, words: str, was: Fact, near: Near) -> b
     if new is None or new.others or (new.kind, new.dimension) != (was.kind, was.dimension):
         return False
     if read.table.holders(new, None) or any(
-        agree(new, other) for other in (*read.stated, *read.own_figures)
+        agree(new, other) for other in (*read.repeatable_facts, *read.own_figures)
     ):
         return False
     if words.replace(",", "") in read.numerals:
         return False
     return not (
-        restates(text, new, near) or calculated(text, new, near) or explained(text, new, near)
+        restates(text, new, near) or is_calculated(text, new, near) or is_explained(text, new, near)
     )
 
 
@@ -170,7 +174,7 @@ class NegationWords(NamedTuple):
     limiting: frozenset[str]
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
@@ -178,37 +182,37 @@ def _behind(verbs: str, word: str) -> dict[str, str]:
     return {verb: f"{verb} {word}" for verb in verbs.split()}
 
 
-def _before(verbs: str, word: str) -> dict[str, str]:
+def _negated_verbs(verbs: str, word: str) -> dict[str, str]:
     return {verb: f"{word} {verb}" for verb in verbs.split()}
 
 
 NEGATIONS: Mapping[str, NegationWords] = {
     "en": NegationWords(
         _behind("is are was were will would should", "not") | {"can": "cannot"},
-        _words(
+        _word_set(
             "not no never none nobody nothing neither nor cannot without hardly scarcely rarely"
             " seldom n't"
         ),
-        _words(
+        _word_set(
             """all every each any some both either only always often sometimes usually if unless whether although
             though until except may might could but than"""
         ),
     ),
     "de": NegationWords(
         _behind("ist sind war waren wird wurde wurden", "nicht"),
-        _words(
+        _word_set(
             "nicht kein keine keinen keiner keinem keines nie niemals niemand nichts weder ohne"
             " kaum selten"
         ),
-        _words(
+        _word_set(
             "alle alles jeder jede jedes manche einige nur immer oft manchmal wenn falls ob obwohl"
             " sondern aber"
         ),
     ),
     "nl": NegationWords(
         _behind("is was waren wordt werd werden", "niet"),
-        _words("niet geen nooit niemand niets noch zonder nauwelijks zelden"),
-        _words(
+        _word_set("niet geen nooit niemand niets noch zonder nauwelijks zelden"),
+        _word_set(
             "alle elke elk ieder sommige alleen altijd vaak soms als indien of hoewel tenzij maar"
         ),
     ),
@@ -221,23 +225,23 @@ NEGATIONS: Mapping[str, NegationWords] = {
             "a été": "n'a pas été",
             "ont été": "n'ont pas été",
         },
-        _words("ne n' pas plus jamais rien personne aucun aucune ni sans guère non"),
-        _words("tous toutes tout chaque seulement toujours souvent parfois si quoique mais que"),
+        _word_set("ne n' pas plus jamais rien personne aucun aucune ni sans guère non"),
+        _word_set("tous toutes tout chaque seulement toujours souvent parfois si quoique mais que"),
     ),
     "es": NegationWords(
-        _before("es son era eran fue fueron está están", "no"),
-        _words("no nunca jamás nada nadie ninguno ninguna ningún ni sin tampoco apenas"),
-        _words("todos todas todo cada sólo solo siempre a_veces si aunque salvo pero se le lo"),
+        _negated_verbs("es son era eran fue fueron está están", "no"),
+        _word_set("no nunca jamás nada nadie ninguno ninguna ningún ni sin tampoco apenas"),
+        _word_set("todos todas todo cada sólo solo siempre a_veces si aunque salvo pero se le lo"),
     ),
     "it": NegationWords(
-        _before("è sono era erano fu furono", "non"),
-        _words("non no mai nulla niente nessuno nessuna né senza appena"),
-        _words("tutti tutte tutto ogni solo sempre spesso talvolta se benché ma ci si ne"),
+        _negated_verbs("è sono era erano fu furono", "non"),
+        _word_set("non no mai nulla niente nessuno nessuna né senza appena"),
+        _word_set("tutti tutte tutto ogni solo sempre spesso talvolta se benché ma ci si ne"),
     ),
     "pt": NegationWords(
-        _before("é são era eram foi foram está estão", "não"),
-        _words("não nunca jamais nada ninguém nenhum nenhuma nem sem tampouco"),
-        _words("todos todas todo cada só apenas sempre se embora salvo mas lhe"),
+        _negated_verbs("é são era eram foi foram está estão", "não"),
+        _word_set("não nunca jamais nada ninguém nenhum nenhuma nem sem tampouco"),
+        _word_set("todos todas todo cada só apenas sempre se embora salvo mas lhe"),
     ),
 }
 """The languages in which a negation can be added or removed by rule, by their two-letter code."""
@@ -321,7 +325,9 @@ def change_citation(
     targets = [*_unrelated_chunks(read, sentence, citation), None]
     for target in draw.sample(targets, min(len(targets), _MOST_TARGETS)):
         for words in _references_to(read, citation, target):
-            if _names(read.altered(citation.start, citation.end, words), citation.start, target):
+            if _refers_to(
+                read.replace_words(citation.start, citation.end, words), citation.start, target
+            ):
                 yield FaultChange(
                     citation.start, citation.end, words, (citation.evidence_id or "",)
                 )
@@ -367,7 +373,7 @@ def _references_to(read: ReadAnswer, citation: Citation, target: str | None) -> 
             yield _LAST_NUMBER.sub(number, citation.text, count=1)
 
 
-def _names(altered: ReadAnswer, start: int, target: str | None) -> bool:
+def _refers_to(altered: ReadAnswer, start: int, target: str | None) -> bool:
     """Return whether the reference at a place of the altered answer names this chunk, or, for None,
     no chunk.
     """

@@ -61,18 +61,18 @@ def plant_fault(
     draw = random.Random(f"{kind}:{seed}")
     for sentence in draw.sample(read.sentences, min(len(read.sentences), MOST_TRIED)):
         for change in CHANGES[kind](read, sentence, draw):
-            if (planted := _planted(read, sentence, change, kind, seed)) is not None:
+            if (planted := _plant_fault(read, sentence, change, kind, seed)) is not None:
                 return planted
     return NoCertainFault(kind, NOTHING_CERTAIN[kind])
 
 
-def _planted(
+def _plant_fault(
     read: ReadAnswer, sentence: AnswerSentence, change: FaultChange, kind: FaultKind, seed: int
 ) -> FaultyAnswer | None:
     """Return the altered answer; None where the change would move more than the words
     it is about.
     """
-    altered = read.altered(change.start, change.end, change.words)
+    altered = read.replace_words(change.start, change.end, change.words)
     if len(altered.audit.sentences) != len(read.audit.sentences):
         return None  # a stop or a capital too many: the sentences around it would read otherwise
     end = change.start + len(change.words)

@@ -13,7 +13,7 @@ from masis.audit.text.assertions import sentence_claims
 from masis.audit.text.language import detect_language
 from masis.offline.checks.figures import FactTable, numerals_in
 from masis.offline.matching.key_points import origin_of, plain_text
-from masis.offline.matching.passages import ParsedSentence, Passage, passages
+from masis.offline.matching.passages import EvidencePassage, ParsedSentence, passages
 from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.tokens import tokens
 from masis.schema.audit import Citation, Claim
@@ -57,7 +57,7 @@ class ReadAnswer:
         self.audit = audit_citations(answer, self.evidence)
         self.number_of = {chunk.id: number for number, chunk in enumerate(self.evidence)}
 
-    def altered(self, start: int, end: int, words: str) -> ReadAnswer:
+    def replace_words(self, start: int, end: int, words: str) -> ReadAnswer:
         """Return the answer with other words at one place."""
         return ReadAnswer(
             self.answer[:start] + words + self.answer[end:], self.evidence, self.question
@@ -75,7 +75,7 @@ class ReadAnswer:
         return found
 
     @cached_property
-    def passages(self) -> list[Passage]:
+    def passages(self) -> list[EvidencePassage]:
         """The passages of all evidence."""
         return [
             passage
@@ -106,7 +106,7 @@ class ReadAnswer:
         return detect_language(self.answer)
 
     @cached_property
-    def stated(self) -> list[Fact]:
+    def repeatable_facts(self) -> list[Fact]:
         """The figures of the question and of where the evidence is from, which an answer may
         repeat.
         """
@@ -122,7 +122,7 @@ class ReadAnswer:
         )
         return cited or None
 
-    def source_of(self, sentence: AnswerSentence) -> Passage | None:
+    def source_of(self, sentence: AnswerSentence) -> EvidencePassage | None:
         """Return the passage, of a cited chunk where any is cited, that the sentence is a near copy
         of.
         """
@@ -131,7 +131,7 @@ class ReadAnswer:
 
     def nearest(
         self, sentence: AnswerSentence, allowed: frozenset[int] | None = None
-    ) -> tuple[Passage | None, float]:
+    ) -> tuple[EvidencePassage | None, float]:
         """Return the passage of the allowed chunks that has most of a sentence's content words, and
         their share.
         """

@@ -22,7 +22,7 @@ MAX_CACHED_TEXTS = 2000
 """Texts that stay encoded; 1.5 KB each."""
 
 
-class Encoder:
+class SentenceEncoder:
     """Encodes texts one by one, on one thread, and caches the results; may be shared by threads.
 
     Each text is encoded by itself because the scales of dynamic int8 quantisation depend on
@@ -67,6 +67,6 @@ class Encoder:
 
 
 @cache
-def load_encoder() -> Encoder:
+def load_encoder() -> SentenceEncoder:
     """Return the encoder that ships with the package; opened once a process."""
-    return Encoder()
+    return SentenceEncoder()

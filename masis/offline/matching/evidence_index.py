@@ -17,11 +17,16 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 from masis.audit.sentences import split_sentences
-from masis.offline.checks.copies import Copied, CopyIndex
+from masis.offline.checks.copies import CopyIndex, CopyMatch
 from masis.offline.checks.figures import FactTable, Quotable, check_figures, numerals_in
-from masis.offline.inference.encoder import Encoder, load_encoder
+from masis.offline.inference.encoder import SentenceEncoder, load_encoder
 from masis.offline.matching.overlap import NAMED, Match, closeness, match_sentence, restrict
-from masis.offline.matching.passages import LONGEST_PASSAGE, ParsedSentence, Passage, passages
+from masis.offline.matching.passages import (
+    LONGEST_PASSAGE,
+    EvidencePassage,
+    ParsedSentence,
+    passages,
+)
 from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.tokens import Token, loose_keys, tokens
 from masis.schema.audit import AbsentFigure, Contradiction, Quote
@@ -84,7 +89,7 @@ Verdict = Literal["supported", "contradicted", "unsupported", "unverifiable"]
 
 
 @dataclass(frozen=True, slots=True)
-class Assessment:
+class ClaimAssessment:
     """How far the evidence supports one claim.
 
     `support` says how close the evidence comes, 0..1, None where there is nothing to check against:
@@ -110,7 +115,7 @@ class Assessment:
     uncovered: tuple[tuple[int, int], ...] = ()
 
 
-_NOTHING_ASSERTED = Assessment(None, "unverifiable", 0.8)
+_NOTHING_ASSERTED = ClaimAssessment(None, "unverifiable", 0.8)
 
 
 class EvidenceIndex:
@@ -122,7 +127,7 @@ class EvidenceIndex:
     def __init__(
         self,
         evidence: Iterable[tuple[str, str]],
-        encoder: Encoder | None = None,
+        encoder: SentenceEncoder | None = None,
         *,
         origins: Sequence[str] = (),
     ) -> None:
@@ -138,7 +143,7 @@ class EvidenceIndex:
         """
         self._encoder = encoder
         self._chunks = list(evidence)
-        self.passages: list[Passage] = []
+        self.passages: list[EvidencePassage] = []
         self._documents: dict[str, list[int]] = {}
         for document, (evidence_id, text) in enumerate(self._chunks):
             self._documents.setdefault(evidence_id, []).append(document)
@@ -162,7 +167,7 @@ class EvidenceIndex:
             word.stem for word in inner if word.weight >= NAMED and word.text[0].isupper()
         )
         self._matched_claims: dict[str, list[Part]] = {}
-        self._assessments: dict[tuple[str, frozenset[int] | None, str, str], Assessment] = {}
+        self._assessments: dict[tuple[str, frozenset[int] | None, str, str], ClaimAssessment] = {}
 
     def assess(
         self,
@@ -171,7 +176,7 @@ class EvidenceIndex:
         *,
         question: str = "",
         before: str = "",
-    ) -> Assessment:
+    ) -> ClaimAssessment:
         """Judge a claim against the evidence; repeated calls are answered from a cache.
 
         Args:
@@ -201,13 +206,13 @@ class EvidenceIndex:
 
     def _assess(
         self, claim: str, allowed: frozenset[int] | None, question: str, before: str
-    ) -> Assessment:
+    ) -> ClaimAssessment:
         documents = self._sizes if allowed is None else allowed
         if not documents:
-            return Assessment(None, "unverifiable", 1.0)
+            return ClaimAssessment(None, "unverifiable", 1.0)
         if self._too_long(claim):
-            return Assessment(None, "unverifiable", 0.5, vetoes=(TOO_LONG,))
-        parts = self._matched(claim)
+            return ClaimAssessment(None, "unverifiable", 0.5, vetoes=(TOO_LONG,))
+        parts = self._match_sentences(claim)
         if allowed is not None:
             parts = [(at, restrict(whole, allowed)) for at, whole in parts]
         if not parts:
@@ -217,21 +222,21 @@ class EvidenceIndex:
         close = round(
             sum(match.total * closeness(match, encoder) for _, match in parts) / weight, 4
         )
-        copied, objections = self._copied(claim, parts, allowed, question, before)
+        copied, objections = self._find_copies(claim, parts, allowed, question, before)
         if copied and not objections:
             places = dict.fromkeys(place for found in copied for place in found.places)
             quotes = tuple(
                 _quote(*self._chunks[place.document], place.start, place.end, 1.0)
                 for place in places
             )
-            return Assessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=quotes)
-        accused, figures = ([], ()) if copied else self._accused(claim, parts, question)
-        supporting, uncovered = self._supporting(parts), _uncovered(parts)
+            return ClaimAssessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=quotes)
+        accused, figures = ([], ()) if copied else self._find_conflicts(claim, parts, question)
+        supporting, uncovered = self._supporting(parts), _uncovered_spans(parts)
         if not accused:
             change = (
                 None if copied else next(self._copies.changes(claim, self._nearest(parts)), None)
             )
-            return Assessment(
+            return ClaimAssessment(
                 close,
                 "unverifiable",
                 0.5,
@@ -243,7 +248,7 @@ class EvidenceIndex:
             )
         signals = tuple(signal for signal in accused if signal.evidence_id)
         absent = tuple(signal for signal in accused if not signal.evidence_id)
-        return Assessment(
+        return ClaimAssessment(
             support=min(close, _ACCUSED_SUPPORT),
             verdict="contradicted" if signals else "unsupported",
             confidence=round(0.5 + 0.5 * accused[0].strength, 4),
@@ -270,18 +275,18 @@ class EvidenceIndex:
         words = sum(len(passage.words) for passage in self.passages)
         return len(claim) * (len(self.passages) + min(_WORDS_COMPARED, words)) > MOST_COMPARED
 
-    def _copied(
+    def _find_copies(
         self,
         claim: str,
         parts: Sequence[Part],
         allowed: frozenset[int] | None,
         question: str,
         before: str,
-    ) -> tuple[tuple[Copied, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[CopyMatch, ...], tuple[str, ...]]:
         """Return where the evidence says every sentence of the claim, if so, and what speaks
         against confirming it.
         """
-        found: list[Copied] = []
+        found: list[CopyMatch] = []
         objections: list[str] = []
         near = self._nearest(parts)
         for at, sentence in _asserting(claim):
@@ -322,7 +327,7 @@ class EvidenceIndex:
             for each, score in near
         )
 
-    def _about_another(self, sentence: str, copy: Copied, question: str, before: str) -> bool:
+    def _about_another(self, sentence: str, copy: CopyMatch, question: str, before: str) -> bool:
         """Return whether a copy may be about something else than the question and the answer so
         far.
 
@@ -335,7 +340,7 @@ class EvidenceIndex:
         asked = {word.stem for word in tokens(question) if word.text[0].isupper()} & self._names
         if not context or not words:
             return False
-        own = self._named(words)
+        own = self._named_tokens(words)
         if own and own[0] in words[:_SUBJECT_WORDS]:
             return bool(asked) and own[0].stem not in context
         if words[0].text.lower() not in _REFERRING or any(word.stem in context for word in own):
@@ -345,31 +350,31 @@ class EvidenceIndex:
             p for p in self.passages if p.document == place.document and p.end <= place.start
         ]
         for passage in reversed(earlier[-_LOOK_BACK:]):
-            if named := self._named(passage.words):
+            if named := self._named_tokens(passage.words):
                 return named[0].stem not in context
         return False
 
-    def _named(self, words: Sequence[Token]) -> list[Token]:
+    def _named_tokens(self, words: Sequence[Token]) -> list[Token]:
         return [word for word in words if word.text[0].isupper() and word.stem in self._names]
 
-    def _accused(
+    def _find_conflicts(
         self, claim: str, parts: Sequence[Part], question: str
     ) -> tuple[list[Contradiction], tuple[AbsentFigure, ...]]:
         """Return the accusations, the strongest first, and the figures that the evidence lacks."""
         asked = extract(question)
-        accused = list(self._quotable.accused(claim, question))
+        accused = list(self._quotable.find_absent(claim, question))
         absent: list[AbsentFigure] = []
         for offset, match in parts:
             found = check_figures(
                 match, self._facts, asked, self._numerals, self._figures_of_origins
             )
-            accused += (_shifted(signal, offset) for signal in found.contradictions)
-            absent += (_shifted(figure, offset) for figure in found.absent)
+            accused += (_shift_signal(signal, offset) for signal in found.contradictions)
+            absent += (_shift_signal(figure, offset) for figure in found.absent)
         return sorted(
             accused, key=lambda signal: (not signal.evidence_id, -signal.strength)
         ), tuple(absent)
 
-    def _matched(self, claim: str) -> list[Part]:
+    def _match_sentences(self, claim: str) -> list[Part]:
         """Return the sentences that assert something, matched with the evidence, long ones in
         pieces.
         """
@@ -388,7 +393,7 @@ class EvidenceIndex:
 _Placed = TypeVar("_Placed", Contradiction, AbsentFigure)
 
 
-def _shifted(signal: _Placed, offset: int) -> _Placed:
+def _shift_signal(signal: _Placed, offset: int) -> _Placed:
     """Return what is said of a sentence with its place in the whole claim."""
     place = {"claim_start": signal.claim_start + offset, "claim_end": signal.claim_end + offset}
     return signal.model_copy(update=place)
@@ -429,10 +434,10 @@ def _quote(evidence_id: str, text: str, start: int, end: int, score: float) -> Q
     return Quote(evidence_id=evidence_id, start=start, end=end, text=text[start:end], score=score)
 
 
-def _uncovered(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
+def _uncovered_spans(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
     for offset, match in parts:
-        text, covered, last = match.sentence.text, match.found(match.hits), -1
+        text, covered, last = match.sentence.text, match.joint_hits(match.hits), -1
         for at in match.weights:
             word = match.sentence.words[at]
             if at in covered:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from masis.offline.matching.evidence_index import EvidenceIndex
-from masis.offline.matching.passages import Passage
+from masis.offline.matching.passages import EvidencePassage
 from masis.offline.text.tokens import loose_keys, tokens
 from masis.schema.audit import Claim, JudgedBy, Measurement
 from masis.schema.case import Evidence
@@ -42,7 +42,7 @@ class KeyPoint(NamedTuple):
     relevant one.
     """
 
-    passage: Passage
+    passage: EvidencePassage
     relevance: float
 
 
@@ -181,12 +181,12 @@ def _rarity(root: str, stems_of: list[frozenset[str]]) -> float:
     return math.log(1 + len(stems_of) / holding) if holding else 0.0
 
 
-def share_covered(passage: Passage, answer: frozenset[str]) -> float:
+def share_covered(passage: EvidencePassage, answer: frozenset[str]) -> float:
     """Return the share of a passage that the answer covers, 0..1 by word weight."""
     return share_met({word.stem: word.weight for word in passage.words if word.weight > 0}, answer)
 
 
-def measured(name: str, value: float, meaning: str) -> Measurement:
+def measurement(name: str, value: float, meaning: str) -> Measurement:
     """Return one measured quantity of a score, with what it means in words."""
     return Measurement(name=name, value=value, meaning=meaning)
 

@@ -13,8 +13,8 @@ from heapq import nsmallest
 
 import numpy as np
 
-from masis.offline.inference.encoder import Encoder
-from masis.offline.matching.passages import ParsedSentence, Passage
+from masis.offline.inference.encoder import SentenceEncoder
+from masis.offline.matching.passages import EvidencePassage, ParsedSentence
 from masis.offline.text.tokens import loose_keys
 
 LOOSE = 0.65
@@ -42,7 +42,7 @@ class Match:
 
     sentence: ParsedSentence
     weights: dict[int, float]
-    passages: Sequence[Passage]
+    passages: Sequence[EvidencePassage]
     hits: dict[int, dict[int, float]]
     allowed: frozenset[int] | None = None
 
@@ -88,7 +88,7 @@ class Match:
         )
         return list(dict.fromkeys(near))
 
-    def found(self, window: Iterable[int]) -> dict[int, float]:
+    def joint_hits(self, window: Iterable[int]) -> dict[int, float]:
         """Return the words that these passages have together, as in `hits`."""
         together: dict[int, float] = {}
         for i in window:
@@ -107,7 +107,7 @@ class Match:
         return (
             sum(
                 self.weights[word] * factor
-                for word, factor in self.found(window).items()
+                for word, factor in self.joint_hits(window).items()
                 if word in wanted
             )
             / whole
@@ -123,7 +123,7 @@ class Match:
 
 def match_sentence(
     sentence: ParsedSentence,
-    passages: Sequence[Passage],
+    passages: Sequence[EvidencePassage],
     exact: dict[str, list[int]],
     loose: dict[str, list[int]],
 ) -> Match:
@@ -146,7 +146,7 @@ def restrict(whole: Match, allowed: frozenset[int]) -> Match:
     return Match(whole.sentence, whole.weights, whole.passages, hits, allowed)
 
 
-def _neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
+def _neighbourhoods(passages: Sequence[EvidencePassage], i: int) -> list[tuple[int, ...]]:
     """Return the passage alone, with its neighbours in the same document on either side, and with
     both.
     """
@@ -160,7 +160,7 @@ def _neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]
     return [run for run in runs if set(run).issubset(near)]
 
 
-def closeness(match: Match, encoder: Encoder) -> float:
+def closeness(match: Match, encoder: SentenceEncoder) -> float:
     """Return how close the passages come to a sentence, 0..1."""
     named = [word for word, weight in match.weights.items() if weight >= NAMED]
     found = match.coverage(match.hits, named) if named else 1.0
@@ -168,12 +168,12 @@ def closeness(match: Match, encoder: Encoder) -> float:
     return min(1.0, near * (1 - _NAMED_SHARE * (1 - found)))
 
 
-def cosine(match: Match, encoder: Encoder) -> float:
+def cosine(match: Match, encoder: SentenceEncoder) -> float:
     """Return the cosine of the sentence with the nearest run of up to three neighbouring passages;
     0 without any.
     """
     passages = match.passages
-    sums = {i: encoder.encode(passages[i].text) for i in _candidates(match)}
+    sums = {i: encoder.encode(passages[i].text) for i in _candidate_passages(match)}
     runs = []
     for first in sums:
         vector = np.zeros_like(sums[first])
@@ -196,7 +196,7 @@ def cosine(match: Match, encoder: Encoder) -> float:
     return float(cosines.max())
 
 
-def _candidates(match: Match) -> list[int]:
+def _candidate_passages(match: Match) -> list[int]:
     """Return the passages with most overlap and their neighbours in order; all of them where there
     are few.
     """

@@ -46,7 +46,7 @@ class ParsedSentence:
         return self.content_words[i : i + near]
 
 
-class Passage(ParsedSentence):
+class EvidencePassage(ParsedSentence):
     """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's
     text.
     """
@@ -62,14 +62,14 @@ class Passage(ParsedSentence):
         self.start, self.end = start, start + len(text)
 
 
-def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
+def passages(document: int, evidence_id: str, text: str) -> Iterable[EvidencePassage]:
     """Yield the passages of one text, in order."""
     for span in split_sentences(text):
         sentence = text[span.start : span.end]
         words = tokens(sentence)
         if len(words) <= LONGEST_PASSAGE:
             if words:
-                yield Passage(document, evidence_id, sentence, span.start, words)
+                yield EvidencePassage(document, evidence_id, sentence, span.start, words)
             continue
         for first in range(0, len(words), LONGEST_PASSAGE):
             part = words[first : first + LONGEST_PASSAGE]
@@ -77,4 +77,6 @@ def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
             shifted = [
                 word._replace(start=word.start - begin, end=word.end - begin) for word in part
             ]
-            yield Passage(document, evidence_id, sentence[begin:end], span.start + begin, shifted)
+            yield EvidencePassage(
+                document, evidence_id, sentence[begin:end], span.start + begin, shifted
+            )

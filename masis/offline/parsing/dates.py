@@ -71,12 +71,12 @@ year.
 """
 
 
-def _any_of(names: Iterable[str]) -> str:
+def _any_name(names: Iterable[str]) -> str:
     return "(?:" + "|".join(sorted(names, key=len, reverse=True)) + r")\b"
 
 
-_OTHER_MONTH = _any_of(_OTHER_MONTHS)
-_SURE_OTHER_MONTH = _any_of(_OTHER_MONTHS.keys() - _OTHER_WORDS)
+_OTHER_MONTH = _any_name(_OTHER_MONTHS)
+_SURE_OTHER_MONTH = _any_name(_OTHER_MONTHS.keys() - _OTHER_WORDS)
 _OF = r"(?:de\s|del\s|di\s)?"
 _DATES = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d-])"

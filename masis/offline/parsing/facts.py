@@ -16,7 +16,7 @@ from masis.offline.parsing.dates import DateMention, Day, dates, may_be_time, ti
 from masis.offline.parsing.numerals import (
     NO_BREAK,
     NUMERAL,
-    Numeral,
+    DigitNumeral,
     has_comma_decimals,
     read_numeral,
 )
@@ -114,12 +114,12 @@ def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
     found: list[Fact] = []
     if digits or any(word.text.lower() in MONTHS for word in words):
         found = [_date_fact(text, mention) for mention in dates(text)]
-    found += _free(_clock_times(text), found)
-    found += _free(_word_numbers(text, words), found)
+    found += _not_overlapping(_clock_times(text), found)
+    found += _not_overlapping(_word_numbers(text, words), found)
     if digits:
-        found += _free(_quarters(text), found)
+        found += _not_overlapping(_quarters(text), found)
         found += _digit_numbers(text, sorted((fact.start, fact.end) for fact in found))
-    return _joined(text, sorted(found, key=lambda fact: fact.start))
+    return _join_measures(text, sorted(found, key=lambda fact: fact.start))
 
 
 _JOINED = re.compile(r"(?:,? and |, | )")
@@ -127,7 +127,7 @@ _INCHES = re.compile(r"(?:ft|foot|feet) (?:and )?(?P<inches>\d{1,2})(?P<unit> in
 """Behind feet "in" is a unit; elsewhere it is a preposition."""
 
 
-def _joined(text: str, facts: Sequence[Fact]) -> list[Fact]:
+def _join_measures(text: str, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts with measures in two units as one: "2 hours and 40 seconds", "5 ft 10
     inches".
     """
@@ -160,7 +160,7 @@ def _joined(text: str, facts: Sequence[Fact]) -> list[Fact]:
     return joined
 
 
-def _free(candidates: Iterator[Fact], taken: Sequence[Fact]) -> list[Fact]:
+def _not_overlapping(candidates: Iterator[Fact], taken: Sequence[Fact]) -> list[Fact]:
     """Return the facts that don't overlap those found before, which win."""
     spans = sorted((fact.start, fact.end) for fact in taken)
     return [fact for fact in candidates if not _overlaps(fact.start, fact.end, spans)]
@@ -221,7 +221,7 @@ def _digit_numbers(
         within = bool(found) and start < found[-1].end  # the ten of "1.2 × 10^6"
         if not within and not _overlaps(start, end, taken) and end - start < 25:
             numeral = read_numeral(text, match, comma_decimals=comma_decimals)
-            found.append(_measured(text, match, numeral))
+            found.append(_measure_fact(text, match, numeral))
     if always := [(match.start(), match.end()) for match in _ALWAYS.finditer(text)]:
         found = [fact for fact in found if not _overlaps(fact.start, fact.end, always)]
     # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
@@ -236,11 +236,11 @@ def _digit_numbers(
             found[i + 1] = after = after._replace(dimension=here.dimension)
             open_ended = here.scale == 1
         if open_ended and (after.dimension or after.scale > 1) and _RANGE.fullmatch(between):
-            found[i] = _scaled(here, after)
+            found[i] = _scale_like(here, after)
     return found
 
 
-def _scaled(fact: Fact, like: Fact) -> Fact:
+def _scale_like(fact: Fact, like: Fact) -> Fact:
     """Return a bare number with the dimension, magnitude and noun of another."""
     times = like.scale / fact.scale
 
@@ -256,11 +256,11 @@ def _scaled(fact: Fact, like: Fact) -> Fact:
     return scale(fact)._replace(others=tuple(map(scale, fact.others)))
 
 
-def _measured(text: str, match: re.Match[str], numeral: Numeral) -> Fact:
+def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fact:
     start, end = match.start(), numeral.end
     if match["ordinal"]:
         return Fact("number", start, match.end(), text[start : match.end()], numeral.value, "ordinal",
-                    _head(text, match.end()))  # fmt: skip
+                    _head_noun(text, match.end()))  # fmt: skip
     bracketed = bool(match["bracket"] or match["bracket2"]) and text[end : end + 1] == ")"
     if match["bracket"] and not bracketed:
         start = match.end("bracket")
@@ -283,7 +283,7 @@ def _measured(text: str, match: re.Match[str], numeral: Numeral) -> Fact:
     scale *= factor
     sign = -1.0 if minus else 1.0
     fact = Fact(
-        "number", start, end, text[start:end], sign * numeral.value * scale, dimension, _head(text, end),
+        "number", start, end, text[start:end], sign * numeral.value * scale, dimension, _head_noun(text, end),
         numeral.decimals, scale=scale,
     )  # fmt: skip
     others = [fact._replace(value=sign * other * scale, digits=0) for other in numeral.others]
@@ -366,7 +366,7 @@ def _letter_of_money(text: str, end: int) -> tuple[float, str, int] | None:
     return times, f"money:{CURRENCIES[match['currency'].lower()]}".rstrip(":"), match.end()
 
 
-def _head(text: str, end: int) -> str:
+def _head_noun(text: str, end: int) -> str:
     # The noun counted: the last of the next three words up to a plural, so that "3 new hulls"
     # counts hulls.
     head = ""
@@ -389,7 +389,14 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
     ) -> Fact:
         start, end = words[first].start, max(end, words[after - 1].end)
         return Fact(
-            "number", start, end, text[start:end], value, dimension, _head(text, end), scale=scale
+            "number",
+            start,
+            end,
+            text[start:end],
+            value,
+            dimension,
+            _head_noun(text, end),
+            scale=scale,
         )
 
     i = 0
@@ -539,7 +546,7 @@ def _same_numeral(claim: Fact, other: Fact) -> bool:
     )
 
 
-def compared(text: str, fact: Fact) -> bool:
+def is_comparison_label(text: str, fact: Fact) -> bool:
     """Return whether the fact only labels a figure of comparison: the year in "1,912 million (2022:
     1,704 million)".
     """
@@ -576,11 +583,11 @@ def agree(claim: Fact, other: Fact) -> bool:
     They are equal, or `other` rounded to the claim's digits; dates agree as far as both go.
     """
     if not claim.others and not other.others:
-        return _agree(claim, other)
-    return any(_agree(mine, theirs) for mine in claim.readings for theirs in other.readings)
+        return _facts_agree(claim, other)
+    return any(_facts_agree(mine, theirs) for mine in claim.readings for theirs in other.readings)
 
 
-def _agree(claim: Fact, other: Fact) -> bool:
+def _facts_agree(claim: Fact, other: Fact) -> bool:
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":

@@ -45,7 +45,7 @@ _MIXED = re.compile(
 )
 
 
-class Numeral(NamedTuple):
+class DigitNumeral(NamedTuple):
     """A number in digits: its value as it reads best, other values it may have, its decimals, where
     it ends.
     """
@@ -56,7 +56,7 @@ class Numeral(NamedTuple):
     end: int
 
 
-def read_numeral(text: str, match: re.Match[str], *, comma_decimals: bool = False) -> Numeral:
+def read_numeral(text: str, match: re.Match[str], *, comma_decimals: bool = False) -> DigitNumeral:
     """Return the number that a match of `NUMERAL`, in the group "number", begins.
 
     Args:
@@ -66,33 +66,35 @@ def read_numeral(text: str, match: re.Match[str], *, comma_decimals: bool = Fals
 
     """
     written = match["number"]
-    values, decimals = _values(written, match["group"] or "", comma_decimals=comma_decimals)
+    values, decimals = _possible_values(
+        written, match["group"] or "", comma_decimals=comma_decimals
+    )
     end = match.end("number")
     if exponent := _EXPONENT.match(text, end):
         power = exponent["e"] or exponent["caret"] or exponent["super"] or exponent["flat"]
         scaled = [value * _ten_to(power) for value in values]
         # "1.2 x 106" has lost its superscript, or is a product
-        return Numeral(
+        return DigitNumeral(
             scaled[0],
             (*scaled[1:], *(values if exponent["flat"] else ())),
             decimals,
             exponent.end(),
         )
     if written == "10" and (power := _POWER.match(text, end)):
-        return Numeral(_ten_to(power["caret"] or power["super"]), (), 0, power.end())
+        return DigitNumeral(_ten_to(power["caret"] or power["super"]), (), 0, power.end())
     if len(values) == 1 and not decimals and (mixed := _MIXED.match(text, end)):
         part = 0.5 if mixed["half"] else _FRACTIONS.get(mixed["sign"] or "", 0.0)
         if mixed["top"]:
             part = int(mixed["top"]) / int(mixed["bottom"])
-        return Numeral(values[0] + part, (), 1, mixed.end())
-    return Numeral(values[0], tuple(values[1:]), decimals, end)
+        return DigitNumeral(values[0] + part, (), 1, mixed.end())
+    return DigitNumeral(values[0], tuple(values[1:]), decimals, end)
 
 
 def _ten_to(power: str) -> float:
     return 10.0 ** int(power.translate(_SUPERSCRIPTS).replace("−", "-").replace("–", "-"))
 
 
-def _values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[float], int]:
+def _possible_values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[float], int]:
     """Return the values that digits with points, commas and blanks may have, the likeliest first,
     and the decimals.
     """

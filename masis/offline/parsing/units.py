@@ -77,7 +77,7 @@ CURRENCIES = {
 }
 
 
-class Unit(NamedTuple):
+class MeasuredUnit(NamedTuple):
     """A unit as it is written: what it measures, how many of the base unit it is, and where it ends
     in the text.
     """
@@ -184,12 +184,12 @@ Of others, a price per night or tonnes a day, the evidence may leave out what st
 _LONE = re.compile(r"[^\W\d_]")
 
 
-def read_unit(text: str, at: int) -> Unit | None:
+def read_unit(text: str, at: int) -> MeasuredUnit | None:
     """Return the unit that begins at an offset, behind at most one blank or hyphen; None where
     there is none.
     """
     if spelled := _SPELLED.match(text, at):
-        return _spelled(spelled)
+        return _spelled_unit(spelled)
     match = _WORD.match(text, at)
     if match is None:
         return None
@@ -207,7 +207,7 @@ def read_unit(text: str, at: int) -> Unit | None:
     if match["power"]:
         power = match["power"][-1]
         if dimension == "length":
-            dimension, factor = _raised(factor, cubed=power in "3³")
+            dimension, factor = _squared_or_cubed(factor, cubed=power in "3³")
         elif power in "23":
             end = match.start("power")
     per = _PER.match(text, end)
@@ -218,27 +218,27 @@ def read_unit(text: str, at: int) -> Unit | None:
         and not per["power"]
     ):
         if dimension == "length":
-            return Unit("speed", factor / below[1] * 3.6, per.end())
-        return Unit(f"{dimension}/{below[0]}", factor / below[1], per.end())
-    return Unit(dimension, factor, end)
+            return MeasuredUnit("speed", factor / below[1] * 3.6, per.end())
+        return MeasuredUnit(f"{dimension}/{below[0]}", factor / below[1], per.end())
+    return MeasuredUnit(dimension, factor, end)
 
 
-def _raised(factor: float, *, cubed: bool) -> tuple[str, float]:
+def _squared_or_cubed(factor: float, *, cubed: bool) -> tuple[str, float]:
     """Return an area in hectares or a volume in litres of a length in metres."""
     return ("volume", factor**3 * 1e3) if cubed else ("area", factor**2 / 1e4)
 
 
-def _spelled(match: re.Match[str]) -> Unit | None:
+def _spelled_unit(match: re.Match[str]) -> MeasuredUnit | None:
     if match["points"]:
-        return Unit("points", 1.0, match.end())
+        return MeasuredUnit("points", 1.0, match.end())
     if match["basis"]:
-        return Unit("points", 0.01, match.end())
+        return MeasuredUnit("points", 0.01, match.end())
     if match["percent"]:
-        return Unit("percent", 1.0, match.end())
+        return MeasuredUnit("percent", 1.0, match.end())
     if match["mille"]:
-        return Unit("percent", 0.1, match.end())
+        return MeasuredUnit("percent", 0.1, match.end())
     if match["degrees"]:
-        return Unit(
+        return MeasuredUnit(
             "celsius" if match["degrees"].lower().startswith("c") else "fahrenheit",
             1.0,
             match.end(),
@@ -247,7 +247,9 @@ def _spelled(match: re.Match[str]) -> Unit | None:
         base = unit_of(match["word"])
         if base is None or base[0] != "length":
             return None
-        return Unit(*_raised(base[1], cubed=match["power"].lower().startswith("cu")), match.end())
+        return MeasuredUnit(
+            *_squared_or_cubed(base[1], cubed=match["power"].lower().startswith("cu")), match.end()
+        )
     names = {"sea": "nmi", "fluid": "floz", "years": "ly", "ton": "t"}
     symbol = next((name for group, name in names.items() if match[group]), "")
     if match["watt"]:
@@ -255,4 +257,4 @@ def _spelled(match: re.Match[str]) -> Unit | None:
             match["watt"].lower().removesuffix("watt")[:1], "Wh"
         )
     dimension, factor = unit_table().exact[symbol]
-    return Unit(dimension, factor, match.end())
+    return MeasuredUnit(dimension, factor, match.end())

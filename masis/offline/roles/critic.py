@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
 from masis.audit.critique import SOURCE_CONFLICT, CritiqueJudgement, Objection
-from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, measured, plain_text
+from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, measurement, plain_text
 from masis.offline.roles.evaluator import (
     completeness,
     groundedness,
@@ -22,7 +22,7 @@ from masis.offline.roles.evaluator import (
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 
 UNSAFE = re.compile(
     r"""\b(?:
@@ -78,7 +78,7 @@ class OfflineCritic:
             or any(o.severity in ("critical", "high") for o in objections),
             overall_quality_score=quality[-1].value,
             critique_confidence=mean(check.confidence or 0.0 for check in context.claims),
-            critique_reasoning=_reasoning(
+            critique_reasoning=_critique_reasoning(
                 context, grounded, len(contradicted), len(baseless), objections
             ),
             objections=objections,
@@ -91,7 +91,7 @@ class OfflineCritic:
             conflicting_evidence=tuple(objection.reason for objection in conflicts),
             measurements={
                 "confidence": (
-                    measured(
+                    measurement(
                         "score",
                         grounded,
                         "mean support of the claims, a half where it could not be confirmed",
@@ -173,16 +173,16 @@ def _quality(
     doubts = min(0.15, 0.05 * sum(o.severity == "medium" for o in objections))
     score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
     return (
-        measured(
+        measurement(
             "grounded claims",
             grounded,
             "mean support of the claims, a half where it could not be confirmed",
         ),
-        measured("relevance", answered, "whether the answer is about the question"),
-        measured("completeness", complete, "share of the key points covered"),
-        measured("harm", harm, "0.3 off for unsafe advice without evidence"),
-        measured("doubts", doubts, "0.05 off for each medium issue, at most 0.15"),
-        measured(
+        measurement("relevance", answered, "whether the answer is about the question"),
+        measurement("completeness", complete, "share of the key points covered"),
+        measurement("harm", harm, "0.3 off for unsafe advice without evidence"),
+        measurement("doubts", doubts, "0.05 off for each medium issue, at most 0.15"),
+        measurement(
             "score",
             min(1.0, score),
             "0.7 x grounded + 0.15 x relevance + 0.15 x completeness, less harm and doubts",
@@ -190,7 +190,7 @@ def _quality(
     )
 
 
-def _reasoning(
+def _critique_reasoning(
     context: AuditContext,
     grounded: float,
     contradicted: int,
@@ -202,13 +202,13 @@ def _reasoning(
     undecided = sum(check.verdict == "unverifiable" for check in checked)
     parts = [
         (
-            f"{verified} of {counted(len(checked), 'claim')} supported by the evidence (mean"
+            f"{verified} of {count_noun(len(checked), 'claim')} supported by the evidence (mean"
             f" {grounded:.2f})"
         ),
         *([f"{undecided} not confirmed"] if undecided else []),
         f"{contradicted} contradicted, {baseless} without any support",
-        counted(len(context.citation_audit.invalid_citations), "fabricated reference"),
-        counted(len(context.citation_audit.uncited_claims), "uncited sentence"),
-        counted(len(objections), "further issue"),
+        count_noun(len(context.citation_audit.invalid_citations), "fabricated reference"),
+        count_noun(len(context.citation_audit.uncited_claims), "uncited sentence"),
+        count_noun(len(objections), "further issue"),
     ]
     return "; ".join(parts) + ". Measured by rules; no language model was involved."

@@ -89,13 +89,13 @@ def study_findings(evidence: Sequence[Evidence]) -> tuple[StudyFinding, ...]:
 
     What instructs its reader is left out.
     """
-    found = [_marked(chunk) for chunk in evidence]
+    found = [_marked_finding(chunk) for chunk in evidence]
     if None in found:
         return ()
     return tuple(each for each in found if each and each.text and not find_instructions(each.text))
 
 
-def _marked(chunk: Evidence) -> StudyFinding | None:
+def _marked_finding(chunk: Evidence) -> StudyFinding | None:
     """Return the finding of a chunk; an empty one where the screening found none to mark; None
     without any mark.
     """

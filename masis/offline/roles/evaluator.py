@@ -14,7 +14,7 @@ from masis.offline.matching.key_points import (
     index_of,
     key_points,
     mean,
-    measured,
+    measurement,
     plain_text,
     query_terms,
     share_covered,
@@ -103,18 +103,18 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
         empty=UNDECIDED,
     )
     return (
-        measured(
+        measurement(
             "grounded claims",
             grounded,
             "mean support of the claims, a half where it could not be confirmed",
         ),
-        measured(
+        measurement(
             "right references",
             right,
             "share of references whose chunk supports the sentence, a half where it could not be"
             " confirmed",
         ),
-        measured("score", 0.85 * grounded + 0.15 * right, "0.85 x grounded + 0.15 x references"),
+        measurement("score", 0.85 * grounded + 0.15 * right, "0.85 x grounded + 0.15 x references"),
     )
 
 
@@ -130,9 +130,9 @@ def relevance(context: AuditContext) -> tuple[Measurement, ...]:
         for check in context.claims
     )
     return (
-        measured("question met", met, "share of the question's content words in the answer"),
-        measured("on topic", on_topic, "share of claims that are about the question"),
-        measured("score", 0.3 * met + 0.7 * on_topic, "0.3 x question met + 0.7 x on topic"),
+        measurement("question met", met, "share of the question's content words in the answer"),
+        measurement("on topic", on_topic, "share of claims that are about the question"),
+        measurement("score", 0.3 * met + 0.7 * on_topic, "0.3 x question met + 0.7 x on topic"),
     )
 
 
@@ -154,8 +154,8 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     confirmed = covered_by(" ".join(check.claim.text for check in context.claims if check.verified))
     covered = confirmed + UNDECIDED * max(0.0, covered_by(context.answer) - confirmed)
     return (
-        measured("key points", float(len(points)), "passages that the question asks for"),
-        measured(
+        measurement("key points", float(len(points)), "passages that the question asks for"),
+        measurement(
             "score",
             covered,
             "share of the key points covered, by relevance; half where the claims are not"
@@ -187,30 +187,30 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
     ]
     conclusions = [check for check in context.claims if CONCLUDES.search(check.claim.text)]
     flaws = (
-        measured(
+        measurement(
             "repeats",
-            0.5 * mean(_repeats(texts)),
+            0.5 * mean(_is_repeated(texts)),
             "half the share of sentences that say the same again",
         ),
-        measured(
+        measurement(
             "conclusions without ground",
             0.5
             * mean(not check.verified for check in conclusions if check.verdict != "unverifiable"),
             "half the share of conclusions that the evidence does not support",
         ),
-        measured(
+        measurement(
             "run-on sentences",
             0.3 * mean(len(text.split()) > LONG_WORDS for text in texts),
             f"0.3 x the share of sentences over {LONG_WORDS} words",
         ),
-        measured(
+        measurement(
             "denied claims",
             0.4 * mean(check.verdict == "contradicted" for check in context.claims),
             "0.4 x the share of claims that the evidence contradicts",
         ),
     )
     lost = sum(flaw.value for flaw in flaws)
-    return (*flaws, measured("score", max(0.0, 1.0 - lost), "1 less the shares above"))
+    return (*flaws, measurement("score", max(0.0, 1.0 - lost), "1 less the shares above"))
 
 
 def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck, ...]:
@@ -222,7 +222,7 @@ def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck,
     )
 
 
-def _repeats(texts: list[str]) -> list[bool]:
+def _is_repeated(texts: list[str]) -> list[bool]:
     before: list[frozenset[str]] = []
     found = []
     for text in texts:

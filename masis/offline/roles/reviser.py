@@ -28,7 +28,7 @@ from masis.offline.checks.figures import says_in_the_same_words
 from masis.offline.matching.key_points import JUDGED_BY, index_of, lead_of
 from masis.offline.roles.drafter import NOTHING_FOUND
 from masis.schema.audit import (
-    Change,
+    AnswerChange,
     ChangeKind,
     Citation,
     CitationAudit,
@@ -40,7 +40,7 @@ from masis.schema.audit import (
     Sentence,
 )
 from masis.schema.case import Evidence
-from masis.schema.wording import shortened
+from masis.schema.wording import shorten
 
 NOTHING_SAFE = "There is nothing the offline reviser can safely change."
 INSTRUCTION = "instruction"
@@ -61,7 +61,7 @@ _REFERENCES = (
 )
 
 
-class Edit(NamedTuple):
+class AnswerEdit(NamedTuple):
     """``answer[start:end]`` becomes ``text``; ``why`` explains it, ``rules`` are those whose issues
     it ends.
     """
@@ -94,8 +94,8 @@ class OfflineReviser:
         checks: dict[int | None, list[ClaimCheck]] = defaultdict(list)
         for check in context.claims:
             checks[check.claim.sentence].append(check)
-        edits: list[Edit] = []
-        changes: list[Change] = []
+        edits: list[AnswerEdit] = []
+        changes: list[AnswerChange] = []
         preserved: list[str] = []
         for number, sentence in enumerate(context.citation_audit.sentences):
             reviser = _SentenceReviser(
@@ -104,14 +104,14 @@ class OfflineReviser:
             made = reviser.edits(found[number])
             edits += made
             if made:
-                changes.append(_change(sentence, made, found[number]))
+                changes.append(_sentence_change(sentence, made, found[number]))
             else:
                 preserved.append(sentence.text)
         return Revision(
             revised_answer=(
                 apply_edits(context.answer, edits) or NOTHING_FOUND if edits else context.answer
             ),
-            changes_explanation=_explained(changes),
+            changes_explanation=_explain_changes(changes),
             updated_confidence=None,
             issues_addressed=tuple(
                 dict.fromkeys(issue for change in changes for issue in change.issue_ids)
@@ -135,11 +135,11 @@ class _SentenceReviser:
     evidence: tuple[Evidence, ...]
     style: CitingStyle
 
-    def edits(self, issues: Sequence[Issue]) -> list[Edit]:
+    def edits(self, issues: Sequence[Issue]) -> list[AnswerEdit]:
         if any(issue.rule.startswith(INSTRUCTION) for issue in issues):
             rules = tuple(issue.rule for issue in issues)
             why = "It instructs its reader instead of answering."
-            return [Edit(self.sentence.start, self.sentence.end, "", "dropped", why, rules)]
+            return [AnswerEdit(self.sentence.start, self.sentence.end, "", "dropped", why, rules)]
         figures = [edit for check in self.checks for edit in self._figures(check)]
         if figures and not self._is_said(self._statement(figures)):
             figures = []  # it was no copy but for the figure
@@ -153,7 +153,7 @@ class _SentenceReviser:
             return False
         return any(says_in_the_same_words(chunk.text, statement) for chunk in self.evidence)
 
-    def _figures(self, check: ClaimCheck) -> Iterator[Edit]:
+    def _figures(self, check: ClaimCheck) -> Iterator[AnswerEdit]:
         """Yield the evidence's value for each contradicted figure that it has exactly one for."""
         if check.verdict != "contradicted" or check.claim.start is None:
             return
@@ -172,7 +172,7 @@ class _SentenceReviser:
             same = {quotation_key(value.evidence_text) for value in values}
             if len(same) == 1 and self.answer[first:last] == values[0].claim_text:
                 first, text = self._with_preposition(first, values[0])
-                yield Edit(
+                yield AnswerEdit(
                     first, last, text, "corrected", values[0].reason, ("contradicted_claim",)
                 )
 
@@ -193,7 +193,7 @@ class _SentenceReviser:
             f"{word.capitalize() if lead[1][0].isupper() else word} {value.evidence_text}",
         )
 
-    def _statement(self, figures: Sequence[Edit]) -> str:
+    def _statement(self, figures: Sequence[AnswerEdit]) -> str:
         """Return what the sentence says once its figures are corrected, without bullet
         and markers.
         """
@@ -216,7 +216,7 @@ class _SentenceReviser:
         ]
         return found[0] if len(found) == 1 else None
 
-    def _references(self, figures: Sequence[Edit]) -> Iterator[Edit]:
+    def _references(self, figures: Sequence[AnswerEdit]) -> Iterator[AnswerEdit]:
         """Yield the right reference, or ``[citation needed]``, for those that name no evidence or
         the wrong chunk.
         """
@@ -285,7 +285,7 @@ class _SentenceReviser:
         at = self.sentence.start + len(self.sentence.text.rstrip(".!?;: "))
         return at, at
 
-    def _reference(self, start: int, end: int, text: str, kind: ChangeKind, why: str) -> Edit:
+    def _reference(self, start: int, end: int, text: str, kind: ChangeKind, why: str) -> AnswerEdit:
         """Return the edit with a blank before its marker, and without the blanks before one that
         only goes.
         """
@@ -294,7 +294,7 @@ class _SentenceReviser:
         elif not self.answer[start - 1 : start].isspace():
             text = f" {text}"
         # what asks for a citation settles nothing: its issue stays open
-        return Edit(
+        return AnswerEdit(
             start, end, text, kind, why, () if kind == "uncited_marker_removed" else _REFERENCES
         )
 
@@ -315,14 +315,16 @@ def _issues_by_sentence(
     return found
 
 
-def _change(sentence: Sentence, edits: Sequence[Edit], issues: Sequence[Issue]) -> Change:
+def _sentence_change(
+    sentence: Sentence, edits: Sequence[AnswerEdit], issues: Sequence[Issue]
+) -> AnswerChange:
     """Return what became of one sentence, with the issues that this settles."""
     inner = [
         edit._replace(start=edit.start - sentence.start, end=edit.end - sentence.start)
         for edit in edits
     ]
     rules = {rule for edit in edits for rule in edit.rules}
-    return Change(
+    return AnswerChange(
         kind=edits[0].kind,
         before=sentence.text,
         after="" if edits[0].kind == "dropped" else apply_edits(sentence.text, inner),
@@ -331,7 +333,7 @@ def _change(sentence: Sentence, edits: Sequence[Edit], issues: Sequence[Issue]) 
     )
 
 
-def _explained(changes: Sequence[Change]) -> str:
+def _explain_changes(changes: Sequence[AnswerChange]) -> str:
     verbs = {
         "reattributed": "cited another chunk for",
         "corrected": "corrected",
@@ -341,13 +343,13 @@ def _explained(changes: Sequence[Change]) -> str:
     }
     lines = [
         f"{number}. {verbs[change.kind].capitalize()}"
-        f" “{shortened(' '.join(change.before.split()), 120)}” ({change.why.rstrip('.')})."
+        f" “{shorten(' '.join(change.before.split()), 120)}” ({change.why.rstrip('.')})."
         for number, change in enumerate(changes, 1)
     ]
     return "\n".join(lines) or NOTHING_SAFE
 
 
-def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[AnswerEdit]) -> str:
     """Return the text with all edits made, including the blanks and bullets around removed
     sentences.
     """

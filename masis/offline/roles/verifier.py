@@ -10,11 +10,11 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Protocol
 
-from masis.audit.claims import Checked, one_check_each
+from masis.audit.claims import ClaimResults, one_check_each
 from masis.audit.control.run_control import CancelToken
 from masis.audit.text.assertions import sentence_claims
 from masis.offline.checks.copies import bracketed_numbers
-from masis.offline.matching.evidence_index import TOO_LONG, Assessment
+from masis.offline.matching.evidence_index import TOO_LONG, ClaimAssessment
 from masis.offline.matching.key_points import (
     OFFLINE,
     aspects,
@@ -74,7 +74,7 @@ class OfflineVerifier:
         for claim in claims:
             self.cancellation.check()
             assess = partial(index.assess, question=question, before=before)
-            checks.append(_check(claim, assess, texts))
+            checks.append(_check_claim(claim, assess, texts))
             before = plain_text(claim) if question else ""
         return tuple(checks)
 
@@ -86,12 +86,12 @@ class OfflineVerifier:
         evidence: Sequence[Evidence],
         *,
         completeness: bool,
-    ) -> Checked:
+    ) -> ClaimResults:
         """Check every claim as part of an answer to the question, and list the points left out
         where asked.
         """
         checks = one_check_each(claims, self.verify(claims, evidence, query))
-        return Checked(
+        return ClaimResults(
             checks, self.missing(query, answer, checks, evidence) if completeness else ()
         )
 
@@ -131,10 +131,10 @@ class OfflineVerifier:
 class _Assess(Protocol):
     """Judges a claim, knowing the question and what the answer says before it."""
 
-    def __call__(self, claim: str, only: Collection[str] | None = None) -> Assessment: ...
+    def __call__(self, claim: str, only: Collection[str] | None = None) -> ClaimAssessment: ...
 
 
-def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimCheck:
+def _check_claim(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimCheck:
     text = plain_text(claim)
     whole = assess(text)
     if whole.verdict != "supported" and len(claim.markers) > len(claim.cited):
@@ -156,15 +156,16 @@ def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimChec
         contradictions=whole.signals,
         figures=whole.figures,
         references=tuple(
-            _reference(cited, claim.cited, text, whole, assess, texts) for cited in claim.cited
+            _check_reference(cited, claim.cited, text, whole, assess, texts)
+            for cited in claim.cited
         ),
         uncovered=whole.uncovered,
-        issue=_issue(text, whole),
+        issue=_claim_issue(text, whole),
         judged_by=OFFLINE,
     )
 
 
-def _has_other_brackets(claim: Claim, whole: Assessment) -> bool:
+def _has_other_brackets(claim: Claim, whole: ClaimAssessment) -> bool:
     """Return whether a claim has numbers in brackets that cite nothing, and the evidence others in
     their place.
 
@@ -186,7 +187,7 @@ def _has_other_brackets(claim: Claim, whole: Assessment) -> bool:
 _FIGURE_OR_LETTER = re.compile(r"(?:\d|\b[^\W\d_])$")
 
 
-def _issue(text: str, whole: Assessment) -> str | None:
+def _claim_issue(text: str, whole: ClaimAssessment) -> str | None:
     if whole.verdict == "supported":
         return None
     if whole.verdict in ("contradicted", "unsupported"):
@@ -231,11 +232,11 @@ _VETOES = {
 }
 
 
-def _reference(
+def _check_reference(
     cited: str,
     all_cited: tuple[str, ...],
     text: str,
-    whole: Assessment,
+    whole: ClaimAssessment,
     assess: _Assess,
     texts: Mapping[str, str],
 ) -> ReferenceCheck:

@@ -140,7 +140,7 @@ def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
     at = start
     value: float | None = None
     scaled = False
-    if part := _part(words, at):
+    if part := _fraction_word(words, at):
         value, at = part
         at += at < len(words) and words[at] == "of"
         at += at < len(words) and words[at] in _LEADS
@@ -158,7 +158,7 @@ def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
         value, at, scaled = found
         if words[at : at + 1] == ["point"] and (decimals := _decimals(words, at + 1)):
             value, at, scaled = float(f"{value}.{decimals}"), at + 1 + len(decimals), True
-        elif words[at : at + 1] == ["and"] and (part := _part(words, at + 1)):
+        elif words[at : at + 1] == ["and"] and (part := _fraction_word(words, at + 1)):
             value, at, scaled = value + part[0], part[1], True
     if value is None:
         return None
@@ -171,7 +171,7 @@ def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
     return QuantityWords(value, at, scaled)
 
 
-def _part(words: Sequence[str], start: int) -> tuple[float, int] | None:
+def _fraction_word(words: Sequence[str], start: int) -> tuple[float, int] | None:
     """Return a part of one and where it ends: "half", "a half", "three quarters"."""
     first, second = (*words[start : start + 2], "", "")[:2]
     if first in ("half", "quarter"):
@@ -219,12 +219,12 @@ def read_odds(words: Sequence[str], start: int) -> tuple[float, int] | None:
 
     Digits are read too ("1 in 5"); "three in 2019" and "one in five years" are no share.
     """
-    some, at = _small(words, start)
+    some, at = _small_number(words, start)
     if not some or words[at : at + 1] not in (["in"], ["out"]):
         return None
     at += 2 if words[at : at + 2] == ["out", "of"] else 1
     at += words[at : at + 1] == ["every"]
-    whole, after = _small(words, at)
+    whole, after = _small_number(words, at)
     following = words[after] if after < len(words) else ""
     if (
         not some < whole
@@ -239,7 +239,7 @@ def read_odds(words: Sequence[str], start: int) -> tuple[float, int] | None:
 _TIMES_OF_DAY = ("second", "minute", "hour", "day", "week", "month", "year", "decade")
 
 
-def _small(words: Sequence[str], start: int) -> tuple[int, int]:
+def _small_number(words: Sequence[str], start: int) -> tuple[int, int]:
     word = words[start] if start < len(words) else ""
     if word.isascii() and word.replace(",", "").isdecimal() and len(word) < 8:
         return int(word.replace(",", "")), start + 1

@@ -214,7 +214,7 @@ def weight(word: str) -> float:
 
 
 @lru_cache(maxsize=65536)
-def _read(word: str) -> tuple[str, float]:
+def _stem_and_weight(word: str) -> tuple[str, float]:
     return stem(word), weight(word)
 
 
@@ -223,5 +223,5 @@ def tokens(text: str) -> list[Token]:
     found, new = [], tuple.__new__  # what Token(...) does, without the call between
     for match in WORD.finditer(text):
         word = match.group()
-        found.append(new(Token, (*match.span(), word, *_read(word))))
+        found.append(new(Token, (*match.span(), word, *_stem_and_weight(word))))
     return found

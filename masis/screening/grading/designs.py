@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from masis.schema.screening import STUDY_TYPES, Abstract, StudyType, Words
+from masis.schema.screening import STUDY_TYPES, Abstract, AbstractWords, StudyType
 from masis.screening.grading.wording import LONGEST_READ, read_word_lists
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -62,7 +62,7 @@ class RecognisedType(NamedTuple):
 
     study_type: StudyType | None = None
     confidence: float = 0.0
-    words: tuple[Words, ...] = ()
+    words: tuple[AbstractWords, ...] = ()
 
 
 def is_drug(word: str) -> bool:
@@ -79,7 +79,7 @@ def _cue(word: str) -> int | None:
     return CUE_NAMES.index(name) if name else None
 
 
-class ReadText:
+class AbstractTerms:
     """The words of a title or text: in lower case, ``0`` for a number; their places; counts of
     words and pairs.
     """
@@ -103,7 +103,7 @@ class ReadText:
         return next(found, None)
 
 
-def measured(title: ReadText, text: ReadText) -> Array:
+def design_cues(title: AbstractTerms, text: AbstractTerms) -> Array:
     """Return the cues by place (logarithms of counts), in the whole text, whether they occur, their
     share; lengths of text and title; and how often each phrase occurs in them.
     """
@@ -134,7 +134,7 @@ def measured(title: ReadText, text: ReadText) -> Array:
     return np.concatenate([*cues, lengths, np.log1p(phrases)])
 
 
-class Block(NamedTuple):
+class TermBlock(NamedTuple):
     """The terms of a title or a text: row and inverse document frequency of each, and a weight for
     each type.
 
@@ -147,7 +147,7 @@ class Block(NamedTuple):
     weights: Array
     scale: Array
 
-    def contributions(self, read: ReadText) -> tuple[list[str], Array]:
+    def contributions(self, read: AbstractTerms) -> tuple[list[str], Array]:
         """Return the known terms of a text and what each speaks for each type; their values have
         length 1 together.
         """
@@ -164,8 +164,8 @@ class StudyTypeClassifier(NamedTuple):
     """
 
     version: str
-    title: Block
-    text: Block
+    title: TermBlock
+    text: TermBlock
     centre: Array
     spread: Array
     measured: Array
@@ -173,12 +173,15 @@ class StudyTypeClassifier(NamedTuple):
 
     def recognise(self, title: str, text: str) -> RecognisedType:
         """Return the type of a study from its title and abstract."""
-        read: dict[Place, ReadText] = {"title": ReadText(title), "text": ReadText(text)}
+        read: dict[Place, AbstractTerms] = {
+            "title": AbstractTerms(title),
+            "text": AbstractTerms(text),
+        }
         terms = {place: getattr(self, place).contributions(each) for place, each in read.items()}
         if sum(term[0].isalpha() for names, _ in terms.values() for term in names) < FEWEST_WORDS:
             return RecognisedType()
         cues = np.clip(
-            (measured(read["title"], read["text"]) - self.centre) / self.spread, -REACH, REACH
+            (design_cues(read["title"], read["text"]) - self.centre) / self.spread, -REACH, REACH
         )
         scores = (
             self.intercept
@@ -197,22 +200,24 @@ class StudyTypeClassifier(NamedTuple):
         return RecognisedType(
             STUDY_TYPES[best],
             float(shares[best]),
-            _shown(sorted(speaking, key=lambda each: -each[0]), read),
+            _strongest_terms(sorted(speaking, key=lambda each: -each[0]), read),
         )
 
 
-def _shown(
-    speaking: Sequence[tuple[float, Place, str]], read: Mapping[Place, ReadText]
-) -> tuple[Words, ...]:
+def _strongest_terms(
+    speaking: Sequence[tuple[float, Place, str]], read: Mapping[Place, AbstractTerms]
+) -> tuple[AbstractWords, ...]:
     """Return the strongest terms as places in title and text, none inside another."""
-    shown: list[Words] = []
+    shown: list[AbstractWords] = []
     for _, place, term in speaking:
         if (found := read[place].find(term)) is None:
             continue
         matches = read[place].matches
         start, end = matches[found[0]].start(), matches[found[1] - 1].end()
         if not any(each.place == place and start < each.end and each.start < end for each in shown):
-            shown.append(Words(start=start, end=end, text=read[place].text[start:end], place=place))
+            shown.append(
+                AbstractWords(start=start, end=end, text=read[place].text[start:end], place=place)
+            )
         if len(shown) == MOST_WORDS:
             break
     return tuple(shown)
@@ -226,10 +231,10 @@ def load_classifier(path: Path = WEIGHTS) -> StudyTypeClassifier:
     with np.load(path, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
 
-    def block(name: Place) -> Block:
+    def block(name: Place) -> TermBlock:
         terms = bytes(arrays[f"{name}_terms"]).decode("utf-8").split("\n")
         rows = {term: row for row, term in enumerate(terms)}
-        return Block(rows, *(arrays[f"{name}_{part}"] for part in ("idf", "weights", "scale")))
+        return TermBlock(rows, *(arrays[f"{name}_{part}"] for part in ("idf", "weights", "scale")))
 
     plain = (
         arrays[name].astype(np.float64) for name in ("centre", "spread", "measured", "intercept")

@@ -25,7 +25,7 @@ from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Design, Grade, Opinion, OverrideField, Reason
+from masis.schema.screening import Abstract, Design, Grade, GradeReason, Opinion, OverrideField
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about
@@ -125,9 +125,9 @@ def join_grades(
     elif design not in NO_STUDY and spread > MOST_SPREAD + 1e-9:
         doubt = f"The graders' qualities lie {spread:.2f} apart, more than {MOST_SPREAD:.2f}."
     by_grader = ", ".join(f"{grade.judged_by.model} {grade.recommendation}" for grade in scored)
-    reasons: dict[OverrideField, Reason] = {
+    reasons: dict[OverrideField, GradeReason] = {
         **closest.reasons,
-        "recommendation": Reason(text=f"{doubt or advice.why} Said: {by_grader}."),
+        "recommendation": GradeReason(text=f"{doubt or advice.why} Said: {by_grader}."),
     }
     return closest.model_copy(
         update={

@@ -19,14 +19,14 @@ from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.screening import (
     Abstract,
+    AbstractWords,
     Design,
     Grade,
     GradeField,
+    GradeReason,
     OverrideField,
-    Reason,
     SampleSize,
     StudyType,
-    Words,
 )
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
@@ -72,7 +72,7 @@ def grade_of(
     relevance: float | None,
     methodology: float | None,
     design: Design | None,
-    reasons: Mapping[OverrideField, Reason],
+    reasons: Mapping[OverrideField, GradeReason],
     study_type: StudyType | None = None,
     confidence: float | None = None,
     unmatched: bool = False,
@@ -96,7 +96,7 @@ def grade_of(
     known = {
         **reasons,
         "sample_size_adequate": enough.reason,
-        "recommendation": Reason(text=advice.why),
+        "recommendation": GradeReason(text=advice.why),
     }
     if "methodology_score" in known:
         known["methodology_score"] = with_floor_note(
@@ -123,7 +123,7 @@ def grade_of(
     )
 
 
-def with_floor_note(reason: Reason, raw: float | None, design: Design | None) -> Reason:
+def with_floor_note(reason: GradeReason, raw: float | None, design: Design | None) -> GradeReason:
     """Return the reason of a methodology, with a note where the design's floor raised it."""
     if raw is None or design is None or raw >= rubric.HIERARCHY[design].prior:
         return reason
@@ -132,7 +132,7 @@ def with_floor_note(reason: Reason, raw: float | None, design: Design | None) ->
         f"{reason.text} Raised from {raw:.2f} to {place.prior:.2f}, the floor of"
         f" {with_article(DESIGN[design])}."
     )
-    return Reason(text=text, words=reason.words)
+    return GradeReason(text=text, words=reason.words)
 
 
 def unscored_grade(abstract: Abstract, judged_by: JudgedBy, why: Unscored) -> Grade:
@@ -141,8 +141,8 @@ def unscored_grade(abstract: Abstract, judged_by: JudgedBy, why: Unscored) -> Gr
     What is no study to count is none whether or not it could be graded.
     """
     sure = sure_design(abstract)
-    reasons: dict[OverrideField, Reason] = (
-        {} if sure is None else {"design": Reason(text=sure.why, words=sure.words)}
+    reasons: dict[OverrideField, GradeReason] = (
+        {} if sure is None else {"design": GradeReason(text=sure.why, words=sure.words)}
     )
     design = None if sure is None else sure.design
     grade = grade_of(
@@ -150,7 +150,7 @@ def unscored_grade(abstract: Abstract, judged_by: JudgedBy, why: Unscored) -> Gr
     )
     if grade.rule == "not_a_study":
         return grade
-    said = Reason(text=f"It could not be graded: {why.reason.rstrip('.')}.")
+    said = GradeReason(text=f"It could not be graded: {why.reason.rstrip('.')}.")
     return grade.model_copy(
         update={"unscored": why, "reasons": {**reasons, "recommendation": said}}
     )
@@ -172,7 +172,7 @@ class SizeAdequacy(NamedTuple):
     """Whether the size is adequate, None where it can't be said; and why."""
 
     value: bool | None
-    reason: Reason
+    reason: GradeReason
 
 
 def size_adequacy(
@@ -185,11 +185,11 @@ def size_adequacy(
     """
     if design is None:
         return SizeAdequacy(
-            None, Reason(text="The design is not known, and with it the size it needs.")
+            None, GradeReason(text="The design is not known, and with it the size it needs.")
         )
     least, of, source = rubric.ADEQUATE_SIZE[design]
     if least is None:
-        return SizeAdequacy(None, Reason(text=f"Size says nothing here: {source}."))
+        return SizeAdequacy(None, GradeReason(text=f"Size says nothing here: {source}."))
     missing = f"No number of {of} is stated."
     if design in ("meta_analysis", "systematic_review"):
         stated = sizes if size is None else (size, *sizes)
@@ -209,7 +209,7 @@ def size_adequacy(
             size, least, of = most, rubric.OPTIMAL_INFORMATION, "participants"
             source = "GRADE, optimal information size"
     if size is None:
-        return SizeAdequacy(None, Reason(text=missing))
+        return SizeAdequacy(None, GradeReason(text=missing))
     # at least one other group
     counted = 2 * size.value if size.kind == "arm" and of != "studies" else size.value
     enough = counted >= least
@@ -217,8 +217,8 @@ def size_adequacy(
         f"{counted:,} {of}, {'at least' if enough else 'fewer than'} the {least:,} that are"
         f" plausible ({source})."
     )
-    words = Words(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
-    return SizeAdequacy(enough, Reason(text=text, words=(words,)))
+    words = AbstractWords(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
+    return SizeAdequacy(enough, GradeReason(text=text, words=(words,)))
 
 
 _REGISTERED = re.compile(
@@ -247,7 +247,7 @@ class GradeCache(Protocol):
         """Return the grade under a key; None where there is none."""
         ...
 
-    def put(self, key: str, grade: Grade) -> None:
+    def store(self, key: str, grade: Grade) -> None:
         """Store a grade under a key."""
         ...
 
@@ -281,7 +281,7 @@ class CachingGrader:
         for grade in self.grader.grade(question, missing) if missing else ():
             grades[grade.abstract_id] = grade
             if grade.unscored is None and grade.abstract_id in keys:
-                self.cache.put(keys[grade.abstract_id], grade)
+                self.cache.store(keys[grade.abstract_id], grade)
         return tuple(grades[each.id] for each in abstracts if each.id in grades)
 
 

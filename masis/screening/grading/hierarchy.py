@@ -11,10 +11,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from masis.schema.screening import Abstract, Design, StudyType, Words
+from masis.schema.screening import Abstract, AbstractWords, Design, StudyType
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.screening.grading.wording import Place, Wording, joined_forms, mentioned, read_tables
+from masis.screening.grading.wording import (
+    Place,
+    Wording,
+    find_statement,
+    joined_forms,
+    read_tables,
+)
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN, STUDY_TYPE
 
@@ -24,7 +30,7 @@ class Placement(NamedTuple):
 
     design: Design
     why: str
-    words: tuple[Words, ...] = ()
+    words: tuple[AbstractWords, ...] = ()
 
 
 _TABLES = read_tables(Path(__file__).with_name("design_words.toml"))
@@ -77,9 +83,9 @@ def place_design(
     if study_type is None:
         return Placement("other", "No study type was recognised.")
     name = STUDY_TYPE[study_type]
-    if (found := _review(study_type, abstract)) is not None:
+    if (found := _place_review(study_type, abstract)) is not None:
         return found
-    words = _first("randomised_text", abstract) or _first("randomised_title", abstract)
+    words = _first_words("randomised_text", abstract) or _first_words("randomised_title", abstract)
     if study_type in _MAY_BE_TRIAL and words:
         return Placement(
             "randomised_trial",
@@ -87,10 +93,10 @@ def place_design(
             words,
         )
     for design, wording in _FINER.get(study_type, ()):
-        if words := _first(wording, abstract):
+        if words := _first_words(wording, abstract):
             return Placement(design, f"Its words make it {with_article(DESIGN[design])}.", words)
     design = rubric.DESIGN_OF[study_type]
-    state, words = mentioned(_WORDINGS["random"], abstract)
+    state, words = find_statement(_WORDINGS["random"], abstract)
     if design in ("randomised_trial", "other") and state == "denied":
         return Placement("non_randomised_study", "Its words deny that it was randomised.", words)
     if design in _DISCARDING and confidence < LEAST_SURE:
@@ -111,33 +117,35 @@ def sure_design(abstract: Abstract) -> Placement | None:
         return Placement(
             "protocol" if found.status == "protocol" else "notice", found.why, found.words
         )
-    if _first("human", abstract) == ():
-        if animal := _first("animal_text", abstract) or _first("animal_title", abstract):
+    if _first_words("human", abstract) == ():
+        if animal := _first_words("animal_text", abstract) or _first_words(
+            "animal_title", abstract
+        ):
             return Placement("animal_study", "Its words say that animals were studied.", animal)
-        if cells := _first("vitro_title", abstract) or _first("vitro_text", abstract):
+        if cells := _first_words("vitro_title", abstract) or _first_words("vitro_text", abstract):
             return Placement(
                 "in_vitro_study", "Its words say that it was done in cells or specimens.", cells
             )
     return None
 
 
-def _review(study_type: StudyType, abstract: Abstract) -> Placement | None:
+def _place_review(study_type: StudyType, abstract: Abstract) -> Placement | None:
     """Place a systematic review or meta-analysis, by its type, by its title, or by what its text
     says that it did; None for others.
     """
-    searched = _first("searched_text", abstract)
-    titled = _first("review_title" if searched else "review_named_title", abstract)
-    did = _first("review_done_text", abstract) if study_type in _MAY_BE_REVIEW else ()
+    searched = _first_words("searched_text", abstract)
+    titled = _first_words("review_title" if searched else "review_named_title", abstract)
+    did = _first_words("review_done_text", abstract) if study_type in _MAY_BE_REVIEW else ()
     if not (study_type == "human_systematic_review" or titled or did):
         return None
-    if pooled := _first("pooled", abstract):
+    if pooled := _first_words("pooled", abstract):
         return Placement("meta_analysis", "Its words say that results were pooled.", pooled)
     return Placement("systematic_review", "A systematic search, and nothing pooled.", searched)
 
 
-def _first(wording: str, abstract: Abstract) -> tuple[Words, ...]:
+def _first_words(wording: str, abstract: Abstract) -> tuple[AbstractWords, ...]:
     """Return the first words of an abstract that state a wording; or none."""
-    state, words = mentioned(_WORDINGS[wording], abstract)
+    state, words = find_statement(_WORDINGS[wording], abstract)
     return words if state == "stated" else ()
 
 

@@ -22,9 +22,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
-from masis.schema.screening import Abstract, AppraisalItem, Design, ItemState, Reason, Words
+from masis.schema.screening import (
+    Abstract,
+    AbstractWords,
+    AppraisalItem,
+    Design,
+    GradeReason,
+    ItemState,
+)
 from masis.screening.grading.sample_size import sample_sizes, study_size
-from masis.screening.grading.wording import Wording, joined_forms, mentioned, read_tables
+from masis.screening.grading.wording import Wording, find_statement, joined_forms, read_tables
 
 WHOLE = 0.8
 """The share of the points that counts as all: 250 words can't report everything."""
@@ -64,20 +71,20 @@ class ReadItem(NamedTuple):
     item: AppraisalItem
     points: float
     state: ItemState
-    words: tuple[Words, ...] = ()
+    words: tuple[AbstractWords, ...] = ()
 
 
 class Methodology(NamedTuple):
     """A score before the prior's floor, None where there is no text, and why."""
 
     score: float | None
-    reason: Reason
+    reason: GradeReason
 
 
 def methodology(abstract: Abstract, design: Design) -> Methodology:
     """Score what an abstract reports of its design's checklist."""
     if not abstract.text.strip():
-        return Methodology(None, Reason(text="There is no abstract to read, only a title."))
+        return Methodology(None, GradeReason(text="There is no abstract to read, only a title."))
     return score_items(design, appraise(abstract, design))
 
 
@@ -91,13 +98,13 @@ def appraise(abstract: Abstract, design: Design) -> tuple[ReadItem, ...]:
         ReadItem(
             item,
             points,
-            *(_size(abstract) if item == "size" else mentioned(_ITEMS[item], abstract)),
+            *(_size(abstract) if item == "size" else find_statement(_ITEMS[item], abstract)),
         )
         for item, points in CHECKLIST[design].items()
     )
 
 
-def corrected(
+def apply_corrections(
     items: Iterable[ReadItem], corrections: Mapping[AppraisalItem, ItemState]
 ) -> tuple[ReadItem, ...]:
     """Return the items with the states that a person set; what a person sets rests on no words of
@@ -130,11 +137,11 @@ def score_items(design: Design, items: Sequence[ReadItem]) -> Methodology:
     if absent:
         text += f" Not reported: {', '.join(LABELS[item] for item in absent[:4])}."
     return Methodology(
-        score, Reason(text=text, words=tuple(word for each in stated for word in each.words))
+        score, GradeReason(text=text, words=tuple(word for each in stated for word in each.words))
     )
 
 
-def sentence_of(words: Words, abstract: Abstract) -> tuple[str, int]:
+def sentence_of(words: AbstractWords, abstract: Abstract) -> tuple[str, int]:
     """Return the sentence that holds these words, and where in it they begin; of a
     title all of it.
     """
@@ -147,14 +154,14 @@ def sentence_of(words: Words, abstract: Abstract) -> tuple[str, int]:
     return words.text, 0
 
 
-def _size(abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:
+def _size(abstract: Abstract) -> tuple[ItemState, tuple[AbstractWords, ...]]:
     """Return the words of the size that the study rests on, of the first one where it is a sum of
     several.
     """
     rests, sizes = study_size(abstract.text), sample_sizes(abstract.text)
     stated = [size for size in sizes if rests is not None and size.value == rests.value] or sizes
     words = (
-        Words(start=each.start, end=each.end, text=abstract.text[each.start : each.end])
+        AbstractWords(start=each.start, end=each.end, text=abstract.text[each.start : each.end])
         for each in stated[:1]
     )
     return ("stated" if stated else "not_stated"), tuple(words)

@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, WithJsonSchema
 
 from masis.audit.control.concurrency import run_concurrently
-from masis.audit.measures.scores import normalised
-from masis.audit.text.quotes import located
+from masis.audit.measures.scores import normalise_score
+from masis.audit.text.quotes import locate_quote
 from masis.errors import BadReply, StepError
-from masis.llm.roles.prompting import Asker, Prompt, Section, compose, load, question
-from masis.llm.roles.replies import Number, Reply, Text
+from masis.llm.roles.prompting import Asker, RolePrompt, Section, compose, load, question
+from masis.llm.roles.replies import Number, RoleReply, Text
 from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
@@ -27,12 +27,12 @@ from masis.schema.screening import (
     DESIGNS,
     STUDY_TYPES,
     Abstract,
+    AbstractWords,
     Design,
     Grade,
-    Reason,
+    GradeReason,
     Recommendation,
     StudyType,
-    Words,
 )
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import grade_of, unscored_grade
@@ -53,11 +53,11 @@ def _slug(value: Any) -> Any:
     )
 
 
-def _words(allowed: Iterable[str]) -> Any:
+def _word_choice(allowed: Iterable[str]) -> Any:
     return WithJsonSchema({"type": "string", "enum": list(allowed)})
 
 
-class GradeReply(Reply):
+class GradeReply(RoleReply):
     """What the model answers about one abstract; reasons before the scores that rest on them."""
 
     relevance_reason: Text
@@ -65,15 +65,17 @@ class GradeReply(Reply):
     relevance_score: Number
     design_reason: Text
     design_quotes: list[Text]
-    study_type: Annotated[Any, BeforeValidator(_slug), _words(STUDY_TYPES)]
-    design: Annotated[Any, BeforeValidator(_slug), _words(DESIGNS)]
+    study_type: Annotated[Any, BeforeValidator(_slug), _word_choice(STUDY_TYPES)]
+    design: Annotated[Any, BeforeValidator(_slug), _word_choice(DESIGNS)]
     sample_size_quote: Text | None
     sample_size_reason: Text
-    sample_size_adequate: Annotated[Any, BeforeValidator(_slug), _words(("yes", "no", "unclear"))]
+    sample_size_adequate: Annotated[
+        Any, BeforeValidator(_slug), _word_choice(("yes", "no", "unclear"))
+    ]
     methodology_reason: Text
     methodology_quotes: list[Text]
     methodology_score: Number
-    recommendation: Annotated[Any, BeforeValidator(_slug), _words(get_args(Recommendation))]
+    recommendation: Annotated[Any, BeforeValidator(_slug), _word_choice(get_args(Recommendation))]
 
 
 @dataclass(frozen=True)
@@ -102,18 +104,18 @@ class ModelGrader:
         """
         about = designs_asked_about(question)
         found = run_concurrently(
-            [partial(self._asked, question, abstract, about) for abstract in abstracts]
+            [partial(self._ask, question, abstract, about) for abstract in abstracts]
         )
         return tuple(
             (
-                unscored_grade(abstract, self.judged_by, _why(each))
+                unscored_grade(abstract, self.judged_by, _unscored_grade_reason(each))
                 if isinstance(each, StepError)
                 else each
             )
             for abstract, each in zip(abstracts, found, strict=True)
         )
 
-    def _asked(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Grade:
+    def _ask(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Grade:
         if not (abstract.title.strip() or abstract.text.strip()):
             return unscored_grade(
                 abstract, self.judged_by, Unscored(reason="there is nothing to read")
@@ -131,7 +133,7 @@ class ModelGrader:
             " decide."
         )
         return grade.model_copy(
-            update={"reasons": {**grade.reasons, "recommendation": Reason(text=note)}}
+            update={"reasons": {**grade.reasons, "recommendation": GradeReason(text=note)}}
         )
 
     def _grade(self, reply: GradeReply, abstract: Abstract, about: frozenset[Design]) -> Grade:
@@ -139,11 +141,11 @@ class ModelGrader:
         design: Design | None = reply.design if reply.design in DESIGNS else None
         if design is None and study_type is not None:
             design = rubric.DESIGN_OF[study_type]
-        typed = placed = _reason(reply.design_reason, reply.design_quotes, abstract)
+        typed = placed = _quoted_reason(reply.design_reason, reply.design_quotes, abstract)
         if (sure := sure_design(abstract)) is not None:
-            design, placed = sure.design, Reason(text=sure.why, words=sure.words)
-        relevance = normalised("relevance", reply.relevance_score).value
-        method = normalised("methodology", reply.methodology_score).value
+            design, placed = sure.design, GradeReason(text=sure.why, words=sure.words)
+        relevance = normalise_score("relevance", reply.relevance_score).value
+        method = normalise_score("methodology", reply.methodology_score).value
         return grade_of(
             abstract,
             self.judged_by,
@@ -165,45 +167,51 @@ class ModelGrader:
         )
 
 
-def prompt(question_text: str, abstract: Abstract, mark: str) -> Prompt:
+def prompt(question_text: str, abstract: Abstract, mark: str) -> RolePrompt:
     """Return the prompt for one abstract: the question, which all abstracts share, and this one."""
     text = f"{abstract.title}\n\n{abstract.text[:LONGEST_TEXT]}"
     return compose(PROMPT, mark, [question(question_text)], [Section("ABSTRACT", text)])
 
 
-def _why(error: StepError) -> Unscored:
+def _unscored_grade_reason(error: StepError) -> Unscored:
     raw = error.raw if isinstance(error, BadReply) else None
     return Unscored(reason=str(error), code=error.code, raw=raw)
 
 
 def _score_reason(
     score: float | None, text: str, quotes: Sequence[str], abstract: Abstract
-) -> Reason:
+) -> GradeReason:
     """Return the model's reason for a score; where it gave none, that comes first: its words are no
     reason for it.
     """
     if score is not None:
-        return _reason(text, quotes, abstract)
+        return _quoted_reason(text, quotes, abstract)
     wrote = f" It wrote: {text.strip()}" if text.strip() else ""
-    return _reason(f"The model gave no score from 0 to 1.{wrote}", quotes, abstract)
+    return _quoted_reason(f"The model gave no score from 0 to 1.{wrote}", quotes, abstract)
 
 
-def _reason(text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
+def _quoted_reason(text: str, quotes: Sequence[str], abstract: Abstract) -> GradeReason:
     """Return the model's reason with the words it quotes, where the abstract has them; a quote it
     doesn't have is left out.
     """
-    found = [words for quote in quotes[:_QUOTES] if (words := _found(quote, abstract)) is not None]
-    return Reason(text=text.strip() or "No reason was given.", words=tuple(dict.fromkeys(found)))
+    found = [
+        words
+        for quote in quotes[:_QUOTES]
+        if (words := _locate_in_abstract(quote, abstract)) is not None
+    ]
+    return GradeReason(
+        text=text.strip() or "No reason was given.", words=tuple(dict.fromkeys(found))
+    )
 
 
-def _found(quote: str, abstract: Abstract) -> Words | None:
+def _locate_in_abstract(quote: str, abstract: Abstract) -> AbstractWords | None:
     places: tuple[tuple[Literal["text", "title"], str], ...] = (
         ("text", abstract.text),
         ("title", abstract.title),
     )
     for name, source in places:
-        if place := located(quote, source):
-            return Words(
+        if place := locate_quote(quote, source):
+            return AbstractWords(
                 start=place.start, end=place.end, text=source[place.start : place.end], place=name
             )
     return None

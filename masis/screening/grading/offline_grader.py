@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Design, Grade, Reason
+from masis.schema.screening import Abstract, Design, Grade, GradeReason
 from masis.schema.wording import with_article
 from masis.screening.grading import designs
 from masis.screening.grading.grader import grade_of
@@ -54,8 +54,8 @@ class OfflineGrader:
             reasons={
                 "relevance_score": match.reason,
                 "methodology_score": method.reason,
-                "study_type": Reason(text=why, words=found.words),
-                "design": Reason(text=place.why, words=place.words),
+                "study_type": GradeReason(text=why, words=found.words),
+                "design": GradeReason(text=place.why, words=place.words),
             },
             study_type=found.study_type,
             confidence=found.confidence if found.study_type else None,

@@ -181,13 +181,13 @@ def read_question(text: str) -> Question:
     """
     lines = concept_lines(text)
     question = (_LINE.sub("", text).strip() if lines else text)[:LONGEST_QUESTION]
-    read = _read(question)
+    read = _concepts_of_question(question)
     if not lines:
         return Question(question, read)
     concepts: list[Concept] = []
     for part in PARTS:
         if part in lines:
-            concepts.extend(_written(lines[part], part))
+            concepts.extend(_concepts_of_line(lines[part], part))
         else:
             concepts.extend(concept for concept in read if concept.part == part)
     distinct = {(concept.stems or (concept.name,)): concept for concept in reversed(concepts)}
@@ -213,11 +213,13 @@ def concepts_as_text(text: str) -> dict[Part, str]:
     return found | concept_lines(text)
 
 
-def _read(text: str) -> tuple[Concept, ...]:
-    return tuple((_concepts(text, framing=False) or _concepts(text, framing=True)).values())
+def _concepts_of_question(text: str) -> tuple[Concept, ...]:
+    return tuple(
+        (_concepts_by_stems(text, framing=False) or _concepts_by_stems(text, framing=True)).values()
+    )
 
 
-def _written(line: str, part: Part) -> list[Concept]:
+def _concepts_of_line(line: str, part: Part) -> list[Concept]:
     """Return the concepts of a person's line; one in letters that can't be looked for
     has no stems.
     """
@@ -225,26 +227,28 @@ def _written(line: str, part: Part) -> list[Concept]:
     for piece in line.split(","):
         names = [name.strip() for name in piece.split("=") if name.strip()]
         sought = [name for name in names if _can_be_looked_for(name)]
-        read = _read(names[0]) if len(names) == 1 and sought else ()
+        read = _concepts_of_question(names[0]) if len(names) == 1 and sought else ()
         found.extend(concept._replace(part=part) for concept in read)
         if names and not read:
             found.append(
-                _named(names[0], [phrase for phrase in map(_content, sought) if phrase.stems], part)
+                _concept_from_names(
+                    names[0], [phrase for phrase in map(_content, sought) if phrase.stems], part
+                )
             )
     return found[:MOST_CONCEPTS]
 
 
-def _named(name: str, phrases: Sequence[Phrase], part: Part) -> Concept:
+def _concept_from_names(name: str, phrases: Sequence[Phrase], part: Part) -> Concept:
     """Return one concept with all of these names, and with the synonyms of each."""
     if not phrases:
         return Concept(name, part, (), (), 1.0, ())
     first, *others = phrases
     known = [other for phrase in phrases for other in synonyms().get(phrase.stems, ())]
     also = {other.stems: other for other in (*others, *known) if other.stems != first.stems}
-    return _concept(first.text, part, first.stems)._replace(others=tuple(also.values()))
+    return _weighted_concept(first.text, part, first.stems)._replace(others=tuple(also.values()))
 
 
-def _concept(name: str, part: Part, stems: tuple[str, ...]) -> Concept:
+def _weighted_concept(name: str, part: Part, stems: tuple[str, ...]) -> Concept:
     rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in stems)
     return Concept(name, part, stems, rarities, max(rarities), synonyms().get(stems, ()))
 
@@ -278,7 +282,7 @@ def _as_words(concepts: Sequence[Concept]) -> str:
     return " ".join(f"{lead}{named[part]}" for part, lead in leads.items() if named[part])
 
 
-def _concepts(text: str, *, framing: bool) -> dict[tuple[str, ...], Concept]:
+def _concepts_by_stems(text: str, *, framing: bool) -> dict[tuple[str, ...], Concept]:
     """Return the concepts by their stems: known phrases, and up to three naming words that stand
     together.
     """
@@ -291,7 +295,7 @@ def _concepts(text: str, *, framing: bool) -> dict[tuple[str, ...], Concept]:
     def add(*grouped: Token) -> None:
         stems = tuple(word.stem for word in grouped)
         if stems not in found:
-            found[stems] = _concept(text[grouped[0].start : grouped[-1].end], part, stems)
+            found[stems] = _weighted_concept(text[grouped[0].start : grouped[-1].end], part, stems)
 
     def end_run() -> None:
         for grouped in [run] if 0 < len(run) <= _LONGEST_CONCEPT else [[word] for word in run]:
@@ -299,7 +303,7 @@ def _concepts(text: str, *, framing: bool) -> dict[tuple[str, ...], Concept]:
         run.clear()
 
     while at < len(words):
-        word, length = words[at], _known(words, at)
+        word, length = words[at], _known_phrase_length(words, at)
         names = word.weight > 0 and (framing or not _frames(word))
         listed = length > 1 or (length > 0 and names)
         if listed or not names or any(sign in ",;:?.()/" for sign in text[before : word.start]):
@@ -330,7 +334,7 @@ def _frames(word: Token) -> bool:
     return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
 
 
-def _known(words: Sequence[Token], at: int) -> int:
+def _known_phrase_length(words: Sequence[Token], at: int) -> int:
     """Return how many words from here on are a phrase of ``synonyms.txt``, the longest; 0 where
     none is.
     """

@@ -35,7 +35,7 @@ import numpy as np
 from masis.audit.text.language import detect_language, language_name
 from masis.offline.inference.encoder import Array, load_encoder
 from masis.offline.text.tokens import prefix_key, tokens
-from masis.schema.screening import Abstract, Reason, Words
+from masis.schema.screening import Abstract, AbstractWords, GradeReason
 from masis.screening.grading import rubric
 from masis.screening.grading.designs import is_drug
 from masis.screening.grading.question import RARE_ENOUGH, Concept, Part, Question
@@ -92,7 +92,7 @@ With a number it counts drop-outs: "of 300 adults given aspirin, 12 were exclude
 """
 
 
-def _blanked(found: re.Match[str]) -> str:
+def _blank_out(found: re.Match[str]) -> str:
     return " " * len(found.group())
 
 
@@ -101,7 +101,7 @@ class ConceptMatch(NamedTuple):
 
     concept: Concept
     share: float
-    words: tuple[Words, ...] = ()
+    words: tuple[AbstractWords, ...] = ()
 
 
 class Relevance(NamedTuple):
@@ -112,7 +112,7 @@ class Relevance(NamedTuple):
 
     score: float | None
     met: tuple[ConceptMatch, ...]
-    reason: Reason
+    reason: GradeReason
     unmatched: bool = False
 
 
@@ -126,12 +126,14 @@ def relevance_by_meaning(question: Question, abstract: Abstract) -> Relevance:
             f"It could not be matched: the text reads like {language}, and concepts are looked for"
             " in English."
         )
-        return Relevance(None, in_words.met, Reason(text=text), unmatched=True)
-    score, why = _joined(in_words.score, in_words, abstract, likeness_of(question.text, abstract))
+        return Relevance(None, in_words.met, GradeReason(text=text), unmatched=True)
+    score, why = _combine_scores(
+        in_words.score, in_words, abstract, likeness_of(question.text, abstract)
+    )
     # what could not be looked for may be missing: never kept on the rest
-    if left_open := _without_words(question):
+    if left_open := _unsearchable_concepts(question):
         score, why = min(score, rubric.KEEP_RELEVANCE - 0.01), f"{why} {left_open}".strip()
-    reason = Reason(text=f"{in_words.reason.text} {why}".strip(), words=in_words.reason.words)
+    reason = GradeReason(text=f"{in_words.reason.text} {why}".strip(), words=in_words.reason.words)
     return Relevance(score, in_words.met, reason)
 
 
@@ -141,14 +143,16 @@ def relevance(question: Question, abstract: Abstract) -> Relevance:
     """
     if not question.concepts:
         return Relevance(
-            None, (), Reason(text="The question names nothing that could be looked for.")
+            None, (), GradeReason(text="The question names nothing that could be looked for.")
         )
     if not (abstract.title.strip() or abstract.text.strip()):
-        return Relevance(None, (), Reason(text="There is neither a title nor a text to read."))
+        return Relevance(None, (), GradeReason(text="There is neither a title nor a text to read."))
     looked_for = [concept for concept in question.concepts if concept.stems]
     if not looked_for:
-        return Relevance(None, (), Reason(text=_without_words(question)), unmatched=True)
-    read = _Read(abstract)
+        return Relevance(
+            None, (), GradeReason(text=_unsearchable_concepts(question)), unmatched=True
+        )
+    read = _IndexedAbstract(abstract)
     met = tuple(read.match(concept) for concept in looked_for)
     weight = sum(each.concept.weight for each in met)
     mean = math.exp(
@@ -156,10 +160,10 @@ def relevance(question: Question, abstract: Abstract) -> Relevance:
     )
     # so that no concept at all scores 0
     score = round(min(1.0, max(0.0, (mean - MISSING) / (1 - MISSING))), 4)
-    return Relevance(score, met, _reason(met))
+    return Relevance(score, met, _relevance_reason(met))
 
 
-def _without_words(question: Question) -> str:
+def _unsearchable_concepts(question: Question) -> str:
     """Say which concepts have no word that could be looked for in an English abstract; empty where
     all have.
     """
@@ -167,7 +171,7 @@ def _without_words(question: Question) -> str:
     return f"Not matched: {named}, which holds no word that could be looked for." if named else ""
 
 
-def _reason(met: tuple[ConceptMatch, ...]) -> Reason:
+def _relevance_reason(met: tuple[ConceptMatch, ...]) -> GradeReason:
     named: dict[str, list[str]] = {"Met": [], "in part": [], "not met": []}
     for each in met:
         how = (
@@ -179,12 +183,12 @@ def _reason(met: tuple[ConceptMatch, ...]) -> Reason:
         )
         named[how].append(f"{each.concept.name} ({each.concept.part})")
     text = "; ".join(f"{how}: {', '.join(names)}" for how, names in named.items() if names) + "."
-    return Reason(
+    return GradeReason(
         text=text[0].upper() + text[1:], words=tuple(word for each in met for word in each.words)
     )
 
 
-class _Read:
+class _IndexedAbstract:
     """An abstract's words in order, those of the title (the first ``titled``) first, and where each
     stem stands.
     """
@@ -192,7 +196,7 @@ class _Read:
     def __init__(self, abstract: Abstract) -> None:
         title = tokens(abstract.title[:LONGEST_READ])
         self.abstract, self.titled = abstract, len(title)
-        self.words = (*title, *tokens(_EXCLUDED.sub(_blanked, abstract.text[:LONGEST_READ])))
+        self.words = (*title, *tokens(_EXCLUDED.sub(_blank_out, abstract.text[:LONGEST_READ])))
         self.at: dict[str, list[int]] = {}
         for index, word in enumerate(self.words):
             self.at.setdefault(word.stem, []).append(index)
@@ -207,7 +211,7 @@ class _Read:
         ):
             found = self._places(stems)
             if found and self._often(found) > best.share:
-                shown = tuple(self._shown(start, len(stems)) for start in found[:_SHOWN])
+                shown = tuple(self._words_at(start, len(stems)) for start in found[:_SHOWN])
                 best = ConceptMatch(concept, self._often(found), shown)
         return best
 
@@ -237,9 +241,9 @@ class _Read:
             key = prefix_key(root)
             kin = key is not None and any(prefix_key(other) == key for other in self.at)
             share += weight * (1.0 if found else KIN if kin else 0.0) / sum(concept.rarities)
-        if len(concept.stems) > 1 and not _near(places):
+        if len(concept.stems) > 1 and not _are_near(places):
             share *= SCATTERED
-        words = tuple(self._shown(found[0], 1) for found in places if found)[:_SHOWN]
+        words = tuple(self._words_at(found[0], 1) for found in places if found)[:_SHOWN]
         return ConceptMatch(
             concept,
             share * min((self._often(found) for found in places if found), default=1.0),
@@ -261,16 +265,16 @@ class _Read:
     def _often(self, found: list[int]) -> float:
         return 1.0 if len(found) > 1 or found[0] < self.titled else ONCE
 
-    def _shown(self, first: int, length: int) -> Words:
+    def _words_at(self, first: int, length: int) -> AbstractWords:
         start, end = self.words[first].start, self.words[first + length - 1].end
         title = first < self.titled
         source = self.abstract.title if title else self.abstract.text
-        return Words(
+        return AbstractWords(
             start=start, end=end, text=source[start:end], place="title" if title else "text"
         )
 
 
-def _near(places: list[list[int]]) -> bool:
+def _are_near(places: list[list[int]]) -> bool:
     """Return whether all words of a concept stand within a few words of each other somewhere."""
     return all(places) and any(
         all(any(abs(other - start) <= _NEAR for other in found) for found in places[1:])
@@ -292,7 +296,7 @@ def likeness_of(question: str, abstract: Abstract) -> float:
     return max((float(asked @ each) for each in said), default=0.0)
 
 
-def _joined(
+def _combine_scores(
     score: float, in_words: Relevance, abstract: Abstract, likeness: float
 ) -> tuple[float, str]:
     share = f"likeness of meaning {likeness:.2f}"

@@ -27,7 +27,7 @@ VERSION = "5"
 """Raised whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
-class Place(NamedTuple):
+class HierarchyPlace(NamedTuple):
     """A design's place in the hierarchy: ``level`` as OCEBM 2011 counts (1 is best), None outside
     it.
 
@@ -41,51 +41,59 @@ class Place(NamedTuple):
     source: str
 
 
-HIERARCHY: dict[Design, Place] = {
-    "meta_analysis": Place(
+HIERARCHY: dict[Design, HierarchyPlace] = {
+    "meta_analysis": HierarchyPlace(
         1, 0.75, True, "specification: starts strong; OCEBM level 1, above one trial"
     ),
-    "systematic_review": Place(
+    "systematic_review": HierarchyPlace(
         1, 0.70, True, "OCEBM level 1; without pooling a step under a meta-analysis"
     ),
-    "randomised_trial": Place(2, 0.65, True, "specification: 0.65; OCEBM level 2"),
-    "cohort_study": Place(3, 0.45, True, "specification: 0.45; OCEBM level 3"),
-    "non_randomised_study": Place(
+    "randomised_trial": HierarchyPlace(2, 0.65, True, "specification: 0.65; OCEBM level 2"),
+    "cohort_study": HierarchyPlace(3, 0.45, True, "specification: 0.45; OCEBM level 3"),
+    "non_randomised_study": HierarchyPlace(
         3, 0.40, True, "OCEBM level 3 if controlled, 4 if not: under the cohort's 0.45"
     ),
-    "case_control_study": Place(4, 0.35, True, "OCEBM level 4: between cohort and case series"),
-    "cross_sectional_study": Place(
+    "case_control_study": HierarchyPlace(
+        4, 0.35, True, "OCEBM level 4: between cohort and case series"
+    ),
+    "cross_sectional_study": HierarchyPlace(
         4, 0.30, True, "GRADE: observational, no order in time; under case-control"
     ),
-    "diagnostic_accuracy_study": Place(
+    "diagnostic_accuracy_study": HierarchyPlace(
         3, 0.45, True, "OCEBM 2011, diagnosis: with a reference standard level 2 to 3"
     ),
-    "prognostic_study": Place(
+    "prognostic_study": HierarchyPlace(
         3, 0.45, True, "OCEBM 2011, prognosis: inception cohort; as a cohort"
     ),
-    "interrupted_time_series": Place(
+    "interrupted_time_series": HierarchyPlace(
         3, 0.40, True, "Cochrane EPOC: as non-randomised, its own past the control"
     ),
-    "target_trial_emulation": Place(
+    "target_trial_emulation": HierarchyPlace(
         3, 0.45, True, "Hernan and Robins 2016: a cohort analysed by a trial's protocol"
     ),
-    "mendelian_randomisation": Place(
+    "mendelian_randomisation": HierarchyPlace(
         3, 0.40, True, "STROBE-MR 2021: observational, genes the instruments"
     ),
-    "economic_evaluation": Place(None, 0.30, True, "CHEERS 2022: rests on the effects it models"),
-    "qualitative_study": Place(
+    "economic_evaluation": HierarchyPlace(
+        None, 0.30, True, "CHEERS 2022: rests on the effects it models"
+    ),
+    "qualitative_study": HierarchyPlace(
         None, 0.30, True, "GRADE-CERQual 2018: other rules; as a cross-sectional study"
     ),
-    "case_series": Place(4, 0.20, False, "specification: 0.20; OCEBM level 4, no comparison"),
-    "narrative_review": Place(5, 0.15, False, "OCEBM level 5: no systematic search"),
-    "case_report": Place(5, 0.10, False, "under the case series' 0.20: one case"),
-    "animal_study": Place(5, 0.10, False, "OCEBM level 5; GRADE: indirect for people"),
-    "in_vitro_study": Place(
+    "case_series": HierarchyPlace(
+        4, 0.20, False, "specification: 0.20; OCEBM level 4, no comparison"
+    ),
+    "narrative_review": HierarchyPlace(5, 0.15, False, "OCEBM level 5: no systematic search"),
+    "case_report": HierarchyPlace(5, 0.10, False, "under the case series' 0.20: one case"),
+    "animal_study": HierarchyPlace(5, 0.10, False, "OCEBM level 5; GRADE: indirect for people"),
+    "in_vitro_study": HierarchyPlace(
         5, 0.05, False, "OCEBM level 5; GRADE: further from people than animals"
     ),
-    "protocol": Place(None, 0.10, False, "no results yet: nothing to conclude from"),
-    "notice": Place(None, 0.0, False, "reports no study of its own, or one that was withdrawn"),
-    "other": Place(None, 0.0, True, "an unknown design earns no floor"),
+    "protocol": HierarchyPlace(None, 0.10, False, "no results yet: nothing to conclude from"),
+    "notice": HierarchyPlace(
+        None, 0.0, False, "reports no study of its own, or one that was withdrawn"
+    ),
+    "other": HierarchyPlace(None, 0.0, True, "an unknown design earns no floor"),
 }
 
 DESIGN_OF: dict[StudyType, Design] = {

@@ -83,7 +83,7 @@ _MULTIPLES = {"dozen": 12, "thousand": 1_000, "million": 1_000_000}
 _DECIMAL = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,9}(?:\.\d{1,3})?", re.A)
 
 
-class Numeral(NamedTuple):
+class TokenNumeral(NamedTuple):
     """A whole number: its value, and the tokens it is written in, from ``first`` up to, not
     including, ``after``.
     """
@@ -93,7 +93,7 @@ class Numeral(NamedTuple):
     after: int
 
 
-class Mention(NamedTuple):
+class SizeMention(NamedTuple):
     """A number of units: where it is written (tokens ``first`` up to ``after``), in which form, of
     what.
 
@@ -121,7 +121,7 @@ def sample_sizes(text: str) -> tuple[SampleSize, ...]:
     """Return all sample sizes that an abstract states, in order; offsets are characters of
     ``text``.
     """
-    return _read(text)[0]
+    return _read_sizes(text)[0]
 
 
 def study_size(text: str) -> SampleSize | None:
@@ -131,13 +131,13 @@ def study_size(text: str) -> SampleSize | None:
     a review; else the sum of its groups; else a single group, or the whole that a part is counted
     in (``kind`` says so).
     """
-    return _read(text)[1]
+    return _read_sizes(text)[1]
 
 
 @lru_cache(maxsize=256)
-def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
+def _read_sizes(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     """Read both at once: callers ask for both of the same text."""
-    tokens = Tokens(text[:LONGEST_READ])
+    tokens = TextTokens(text[:LONGEST_READ])
     reader = MentionClassifier(tokens)
     if all(each.kind == "of" for each in reader.counted.values()):
         single = {(each.value, each.whose): each for each in tokens.single_case()}
@@ -145,7 +145,7 @@ def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     return tuple(map(tokens.size, reader.counted.values())), reader.study_size()
 
 
-class Tokens:
+class TextTokens:
     """The words, numbers and signs of a text in lower case, with their places."""
 
     def __init__(self, text: str) -> None:
@@ -166,28 +166,28 @@ class Tokens:
         """Return the tokens from a place on, with a blank between them."""
         return " ".join(self.words[at : at + count if limit is None else min(limit, at + count)])
 
-    def glued(self, at: int) -> bool:
+    def is_glued(self, at: int) -> bool:
         """Return whether no blank stands before a token."""
         return 0 < at < len(self.spans) and self.spans[at - 1][1] == self.spans[at][0]
 
-    def numerals(self, first: int = 0, after: int | None = None) -> list[Numeral]:
+    def numerals(self, first: int = 0, after: int | None = None) -> list[TokenNumeral]:
         """Return the whole numbers among these tokens, in order: "1,204", "1 204", "forty-two",
         "2.5 million".
         """
-        found: list[Numeral] = []
+        found: list[TokenNumeral] = []
         words = self.words[:after]
         for at in range(first, len(words)):
             if at >= (found[-1].after if found else first) and (numeral := _number_at(words, at)):
                 found.append(numeral)
         return found
 
-    def size(self, mention: Mention) -> SampleSize:
+    def size(self, mention: SizeMention) -> SampleSize:
         """Return a mention as a size with its place in the text."""
         start, end = self.spans[mention.first][0], self.spans[mention.after - 1][1]
         kind = mention.kind or "total"
         return SampleSize(value=mention.value, unit=mention.unit, kind=kind, start=start, end=end)
 
-    def single_case(self) -> list[Mention]:
+    def single_case(self) -> list[SizeMention]:
         """Return the first mention of the single case an abstract is about; empty where it isn't
         about one.
         """
@@ -197,10 +197,10 @@ class Tokens:
         after = next(
             (at for at, span in enumerate(self.spans) if span[0] >= match.end()), len(self.spans)
         )
-        return [Mention(1, "single", first, after, "patient", "people", kind="total")]
+        return [SizeMention(1, "single", first, after, "patient", "people", kind="total")]
 
 
-def _number_at(words: Sequence[str], at: int) -> Numeral | None:
+def _number_at(words: Sequence[str], at: int) -> TokenNumeral | None:
     word, after = words[at], at + 1
     value: float | None = None
     if word[0].isdecimal():
@@ -217,7 +217,7 @@ def _number_at(words: Sequence[str], at: int) -> Numeral | None:
             value = float(word.replace(",", ""))
         if value is not None:
             value, after = round(value * multiple), after + 1
-    return None if value is None else Numeral(int(value), at, after)
+    return None if value is None else TokenNumeral(int(value), at, after)
 
 
 # Which numbers count units.
@@ -230,10 +230,10 @@ _MOST_EACH = 12
 """As many may belong to one unit, "4 controls"; more are a group."""
 
 
-def mentions(tokens: Tokens) -> list[Mention]:
+def mentions(tokens: TextTokens) -> list[SizeMention]:
     """Return all numbers of units, in order."""
-    found: list[Mention] = []
-    before: Numeral | None = None
+    found: list[SizeMention] = []
+    before: TokenNumeral | None = None
     for numeral in tokens.numerals():
         mention = _mention(tokens, numeral, before)
         if mention is None and found and _echoes(tokens, found[-1], numeral):
@@ -248,7 +248,7 @@ def mentions(tokens: Tokens) -> list[Mention]:
     return found
 
 
-def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
+def _echoes(tokens: TextTokens, earlier: SizeMention, numeral: TokenNumeral) -> bool:
     """Return whether a number without a unit is said like the one before it, whose unit it shares.
 
     "402 adults treated with A and 377 treated with B", "A was given to 39 patients and B to 38",
@@ -262,13 +262,13 @@ def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
     if earlier.form == "n":  # "(n = 77 and 73)"
         return len(between) == 1 and between[0] != ","
     if tokens.word(numeral.after).isalpha() and between[-1] != "than":
-        return _repeats(between, tokens.words[numeral.after : numeral.after + 2])
+        return _repeats_number(between, tokens.words[numeral.after : numeral.after + 2])
     return between[-1] in _LIST["named_group"] or (
         between[-1].isalpha() and between[-1] == tokens.word(earlier.first - 1)
     )
 
 
-def _repeats(between: Sequence[str], behind: Sequence[str]) -> bool:
+def _repeats_number(between: Sequence[str], behind: Sequence[str]) -> bool:
     """Return whether what stands behind a number was said before it; of "was" and "had" only with
     the next word.
     """
@@ -285,7 +285,9 @@ def _repeats(between: Sequence[str], behind: Sequence[str]) -> bool:
     )
 
 
-def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
+def _mention(
+    tokens: TextTokens, numeral: TokenNumeral, before: TokenNumeral | None
+) -> SizeMention | None:
     value, first, after = numeral
     if _FORM["n"].search(tokens.ahead(first, 2)):
         if tokens.word(after) in _LIST["measure"]:
@@ -298,7 +300,7 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
             return mention._replace(form="groups")
         return mention._replace(first=first - 2, share=mention.share or bool(beside))
     mention = _with_unit(tokens, numeral, "noun")
-    if whole := _whole(tokens, numeral, before, mention):
+    if whole := _whole_of_part(tokens, numeral, before, mention):
         return whole
     if _counts_no_units(tokens, numeral):
         return None
@@ -341,22 +343,22 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
                 named = tokens.word(first - 2) if tokens.word(first - 1) == "(" else ""
                 other = form == "sample" and named.endswith("s") and named not in FAMILY
                 taken = said.group().count(" ") + 1 if form == "sample" else 0
-                return None if other else Mention(value, form, first, after + taken)
+                return None if other else SizeMention(value, form, first, after + taken)
         if word in _LIST["chose"]:  # "88 chose surgery and 97 chose drugs"
             return mention._replace(form="bare")
     return None
 
 
-def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
+def _counts_no_units(tokens: TextTokens, numeral: TokenNumeral) -> bool:
     """Return whether what stands beside the number makes it something else: a range, a compound, a
     dose, a year.
     """
     before, after = tokens.word(numeral.first - 1), tokens.word(numeral.after)
     if after in ("%", "°", ":", "=", "±") or after in _LIST["measure"]:
         return True
-    if tokens.glued(numeral.after) and (after in _DASHES or after == "/" or after[0].isalpha()):
+    if tokens.is_glued(numeral.after) and (after in _DASHES or after == "/" or after[0].isalpha()):
         return True
-    glued = tokens.glued(numeral.first)
+    glued = tokens.is_glued(numeral.first)
     if (glued and before[-1].isalpha()) or _FORM["bound"].search(tokens.ahead(numeral.first, 2)):
         return True
     if before in _SIGNS_BEFORE:
@@ -370,15 +372,15 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
     return _like_a_year(tokens, numeral) and before in _LIST["time"]
 
 
-def _like_a_year(tokens: Tokens, numeral: Numeral) -> bool:
+def _like_a_year(tokens: TextTokens, numeral: TokenNumeral) -> bool:
     return 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
 
 
-def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
+def _with_unit(tokens: TextTokens, numeral: TokenNumeral, form: Form) -> SizeMention:
     """Return the number with the unit that the words behind it end in ("consecutive stroke
     patients"), if any.
     """
-    plain = best = Mention(numeral.value, form, numeral.first, numeral.after)
+    plain = best = SizeMention(numeral.value, form, numeral.first, numeral.after)
     share, here, limit = False, numeral.after, numeral.after + _SPAN
     while here < min(len(tokens.words), limit):
         word = tokens.words[here]
@@ -396,7 +398,7 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
             if tokens.words[old - 1] == "olds":
                 best = plain._replace(after=old, unit="year-olds", family="people", share=share)
             here, limit = old, limit + old - here
-        elif word in _DASHES and tokens.glued(here):  # "knock-in"
+        elif word in _DASHES and tokens.is_glued(here):  # "knock-in"
             here += 1 if tokens.word(here + 1) in FAMILY else 2
         elif word not in _LIST["stop"] and (word[0].isalpha() or word in ",/'\"“”’"):
             listed = word == "," and _FORM["plural"].fullmatch(
@@ -415,15 +417,15 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
     return best
 
 
-def _closing(tokens: Tokens, at: int) -> int | None:
+def _closing(tokens: TextTokens, at: int) -> int | None:
     """Return the token after the bracket that opens here; None where it is far away."""
     close = tokens.words[at : at + 12]
     return at + close.index(")") + 1 if ")" in close else None
 
 
-def _whole(
-    tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Mention
-) -> Mention | None:
+def _whole_of_part(
+    tokens: TextTokens, numeral: TokenNumeral, before: TokenNumeral | None, mention: SizeMention
+) -> SizeMention | None:
     """Return the whole in "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects",
     "(14/15, 93%)".
     """
@@ -459,7 +461,7 @@ def _whole(
     return mention._replace(form="of", first=before.first, unit=unit, family=FAMILY.get(unit))
 
 
-def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> bool:
+def _is_of_each_group(tokens: TextTokens, numeral: TokenNumeral, mention: SizeMention) -> bool:
     """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each
     group".
     """
@@ -490,7 +492,7 @@ class MentionClassifier:
     earlier.
     """
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: TextTokens) -> None:
         self.tokens, self.found = tokens, mentions(tokens)
         words, spans, text = tokens.words, tokens.spans, tokens.text
         ends = [
@@ -513,9 +515,9 @@ class MentionClassifier:
         """The sum of the groups so far, by family."""
         self.with_arms = -1
         """Where the sentence of the last group begins."""
-        self.repeated: list[Mention] = []
+        self.repeated: list[SizeMention] = []
         """Groups of the size of another one: a value is listed once, and counts in the sum."""
-        self.counted: dict[tuple[int, Family | None], Mention] = {}
+        self.counted: dict[tuple[int, Family | None], SizeMention] = {}
         """The mentions that are sample sizes, each with its kind."""
         for index in range(len(self.found)):
             self._decide(index)
@@ -581,7 +583,7 @@ class MentionClassifier:
             return self.tokens.size(rests)
         return None
 
-    def _of_arms(self, rests: Mention) -> Mention:
+    def _of_arms(self, rests: SizeMention) -> SizeMention:
         """Return the size of a study that states its groups alone: their sum; "10 per group" by how
         many there are.
         """
@@ -612,7 +614,7 @@ class MentionClassifier:
             value=sum(each.value for each in arms), first=first, after=after, kind="total"
         )
 
-    def _is_of_others(self, mention: Mention) -> bool:
+    def _is_of_others(self, mention: SizeMention) -> bool:
         """Return whether a number is of a study elsewhere, of what happens everywhere, or was only
         planned.
         """
@@ -729,7 +731,7 @@ class MentionClassifier:
             for each in later
         )
 
-    def _from_these(self, mention: Mention) -> bool:
+    def _from_these(self, mention: SizeMention) -> bool:
         """Return whether a number is stated as part of what was named before it: "of whom 1,805
         enrolled".
         """
@@ -778,7 +780,7 @@ class MentionClassifier:
             and first <= other.first < end
         )
 
-    def _pair_up(self, one: Mention, other: Mention) -> bool:
+    def _pair_up(self, one: SizeMention, other: SizeMention) -> bool:
         """Return whether two numbers of a sentence, in their order, count two groups of the same
         kind.
         """
@@ -795,7 +797,7 @@ class MentionClassifier:
             or behind[0] == behind[1]
             or bool(_LIST["named_group"] & set(before))
         )
-        alike = alike or _repeats(said, self.tokens.words[other.after : other.after + 2])
+        alike = alike or _repeats_number(said, self.tokens.words[other.after : other.after + 2])
         loose = ";" in between or not between & _LIST["coordinating"] - {","}
         if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(
             " ".join(said[-4:])
@@ -810,7 +812,7 @@ class MentionClassifier:
             one.whose == other.whose and not nested and joined and not between & _LIST["pool"]
         )
 
-    def _sentence(self, mention: Mention) -> tuple[int, int]:
+    def _sentence(self, mention: SizeMention) -> tuple[int, int]:
         return next(sentence for sentence in self.sentences if mention.first < sentence[1])
 
     def _words(self, first: int, after: int) -> frozenset[str]:

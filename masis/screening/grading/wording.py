@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from masis.schema.screening import Abstract, ItemState, Words
+from masis.schema.screening import Abstract, AbstractWords, ItemState
 
 _LOOK_BACK = 120
 LONGEST_READ = 20_000
@@ -60,7 +60,7 @@ Place = Literal["text", "title"]
 MentionState = Literal["stated", "denied", "planned"]
 
 
-class Mention(NamedTuple):
+class WordingMention(NamedTuple):
     """An occurrence of a wording, and what is said there."""
 
     start: int
@@ -92,14 +92,14 @@ class Wording:
             ((each.start, each.end) for each in self.mentions(text) if each.state == "stated"), None
         )
 
-    def mentions(self, text: str) -> Iterator[Mention]:
+    def mentions(self, text: str) -> Iterator[WordingMention]:
         """Yield where it occurs, and whether that is stated, denied or only planned."""
         lowered = text.lower()
         pattern, searched = (
             (self._lowered, lowered) if len(lowered) == len(text) else (self._pattern, text)
         )
         for tried, found in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
-            yield Mention(*found.span(), _state(text, *found.span(), result=self._result))
+            yield WordingMention(*found.span(), _state(text, *found.span(), result=self._result))
             if tried >= _TRIES:
                 return
 
@@ -130,15 +130,17 @@ def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionS
     )
 
 
-def mentioned(wording: Wording, abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:
+def find_statement(
+    wording: Wording, abstract: Abstract
+) -> tuple[ItemState, tuple[AbstractWords, ...]]:
     """Return how an abstract speaks of something, and in which words: stated anywhere, else its
     first mention.
     """
-    other: tuple[ItemState, tuple[Words, ...]] = ("not_stated", ())
+    other: tuple[ItemState, tuple[AbstractWords, ...]] = ("not_stated", ())
     for place in wording.places:
         source = abstract.text if place == "text" else abstract.title
         for each in wording.mentions(source):
-            words = Words(
+            words = AbstractWords(
                 start=each.start, end=each.end, text=source[each.start : each.end], place=place
             )
             if each.state == "stated":

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from statistics import fmean, pstdev
 from typing import Literal, NamedTuple
 
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 
 BASELINE = 60
 """Judgements that form the baseline (benchmarks/screening_drift.py)."""
@@ -39,7 +39,7 @@ Where nobody disagreed in the baseline the first one who does must be no drift.
 """
 
 
-class Point(NamedTuple):
+class DriftPoint(NamedTuple):
     """One judgement in the chart: its value and the two sums after it, in standard deviations."""
 
     number: int
@@ -56,7 +56,7 @@ class Drift(NamedTuple):
     """
 
     usual: float | None
-    points: tuple[Point, ...]
+    points: tuple[DriftPoint, ...]
     why: str
 
     @property
@@ -85,12 +85,12 @@ def drift(
     of their judgements. The other arguments are the constants above, for
     ``benchmarks/screening_drift.py``.
     """
-    points = [Point(number, value) for number, value in enumerate(values[:baseline])]
+    points = [DriftPoint(number, value) for number, value in enumerate(values[:baseline])]
     if len(values) <= baseline:
         return Drift(
             None,
             tuple(points),
-            f"{counted(len(values), 'judgement')}; more than {baseline} are needed.",
+            f"{count_noun(len(values), 'judgement')}; more than {baseline} are needed.",
         )
     usual = fmean(values[:baseline])
     deviation = max(least_deviation, pstdev(values[:baseline]))
@@ -98,7 +98,7 @@ def drift(
     for number, value in enumerate(values[baseline:], baseline):
         away = (value - usual) / deviation
         up, down = max(0.0, up + away - allowance), max(0.0, down - away - allowance)
-        points.append(Point(number, value, up, down, max(up, down) > limit))
+        points.append(DriftPoint(number, value, up, down, max(up, down) > limit))
         if points[-1].alarm:
             up = down = 0.0
     found = Drift(usual, tuple(points), f"No drift from the usual {usual:.0%} disagreement.")

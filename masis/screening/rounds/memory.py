@@ -28,9 +28,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from masis.schema.screening import Acceptance, Round, Screening, Sufficiency, Thresholds
+from masis.schema.screening import AcceptedStudy, Round, Screening, Sufficiency, Thresholds
 from masis.screening.grading import rubric
-from masis.screening.rounds.ruling import decided, thresholds_of
+from masis.screening.rounds.ruling import make_ruling, thresholds_of
 from masis.settings import Settings
 
 NEWEST = 200
@@ -38,7 +38,7 @@ NEWEST = 200
 _SHARE = 0.5
 
 
-def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
+def acceptances(screening: Screening) -> tuple[AcceptedStudy, ...]:
     """Return the acceptances of a screening: what the sufficient round kept; nothing for an
     insufficient one.
     """
@@ -46,7 +46,7 @@ def acceptances(screening: Screening) -> tuple[Acceptance, ...]:
     if screening.decision != "sufficient" or enough is None:
         return ()
     return tuple(
-        Acceptance(
+        AcceptedStudy(
             study_type=grade.study_type,
             design=grade.design,
             quality=grade.quality,
@@ -71,7 +71,7 @@ class Shift(NamedTuple):
     why: str
 
 
-def shift(entries: Sequence[Acceptance], bound: float) -> Shift:
+def shift(entries: Sequence[AcceptedStudy], bound: float) -> Shift:
     """Return the shift of the required averages that follows from these acceptances, before the
     limit of single rounds.
     """
@@ -93,7 +93,7 @@ def shift(entries: Sequence[Acceptance], bound: float) -> Shift:
     return Shift(round(moved, 6), f"The newest {len(newest)} acceptances {distance} on average.")
 
 
-def adapted(settings: Settings, entries: Sequence[Acceptance]) -> Thresholds:
+def adapt_thresholds(settings: Settings, entries: Sequence[AcceptedStudy]) -> Thresholds:
     """Return the thresholds of a new screening: the settings' own, moved by memory where it is
     switched on.
     """
@@ -124,9 +124,9 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
     level = own.model_copy(update={"required_average": own.required_average[:1]})
     effects: list[str] = []
     for each in rounds:
-        ruling, without = each.ruling, own.required(each.number)
+        ruling, without = each.ruling, own.average_required_in(each.number)
         enough, average = ruling.decision == "sufficient", f"{ruling.average or 0:.3f}"
-        if _decision(each, own) != ruling.decision:
+        if _sufficiency_again(each, own) != ruling.decision:
             how, then = (
                 ("reaches", "have been required") if enough else ("is under", "have sufficed")
             )
@@ -134,10 +134,10 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
                 f"The acceptance memory decided round {each.number}: the kept average {average}"
                 f" {how} {ruling.required_average:.3f}; without memory {without:.3f} would {then}."
             )
-        if _decision(each, level) != _decision(each, own):
+        if _sufficiency_again(each, level) != _sufficiency_again(each, own):
             effects.append(
                 f"The requirement that falls by round decided round {each.number}: the kept average"
-                f" {average} reaches {without:.3f}, not the {own.required(0):.3f} of the first"
+                f" {average} reaches {without:.3f}, not the {own.average_required_in(0):.3f} of the first"
                 " round."
             )
         if enough:
@@ -145,9 +145,9 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
     return tuple(effects)
 
 
-def _decision(each: Round, thresholds: Thresholds) -> Sufficiency:
+def _sufficiency_again(each: Round, thresholds: Thresholds) -> Sufficiency:
     found = each.ruling
-    return decided(
+    return make_ruling(
         found.tally,
         found.average,
         each.number,

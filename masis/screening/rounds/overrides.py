@@ -21,31 +21,31 @@ from masis.schema.screening import (
     AppraisalItem,
     Design,
     Grade,
+    GradeReason,
     ItemState,
     Override,
     OverrideField,
-    Reason,
     Recommendation,
     Round,
     Screening,
     StudyType,
 )
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.grading import rubric
 from masis.screening.grading.grader import with_floor_note
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import (
     ITEM_STATE_NAMES,
     LABELS,
+    apply_corrections,
     appraise,
-    corrected,
     score_items,
 )
 from masis.screening.grading.question import question_of
 from masis.screening.grading.recommendation import recommend, scored_fields, with_prior_floor
 from masis.screening.rounds.memory import threshold_effects
 from masis.screening.rounds.ruling import ruling
-from masis.screening.synthesis.findings import settled, synthesise
+from masis.screening.synthesis.findings import settled_outcome, synthesise
 from masis.screening.synthesis.prisma import criteria_of, flow
 from masis.settings import OFFLINE
 
@@ -112,7 +112,7 @@ def apply_overrides(
     if not overrides:
         return grade
     by_person = {
-        name: Reason(text=f"{each.reviewer}: {each.reason}", given=each.reason)
+        name: GradeReason(text=f"{each.reviewer}: {each.reason}", given=each.reason)
         for name, each in overrides.items()
     }
     if overrides.keys() == {"direction"}:
@@ -136,7 +136,7 @@ def apply_overrides(
         for item in APPRAISAL_ITEMS
         if item in overrides
     }
-    raw, reasons = _appraised(grade, corrections, design, abstract)
+    raw, reasons = _appraise_again(grade, corrections, design, abstract)
     method: float | None = value("methodology_score", with_prior_floor(raw, design))
     relevance: float | None = value("relevance_score", grade.relevance_score)
     enough: bool | None = value("sample_size_adequate", grade.sample_size_adequate)
@@ -160,7 +160,12 @@ def apply_overrides(
         "publication": publication,
         "recommendation": recommendation,
         "rule": rule,
-        "reasons": {**grade.reasons, **reasons, "recommendation": Reason(text=why), **by_person},
+        "reasons": {
+            **grade.reasons,
+            **reasons,
+            "recommendation": GradeReason(text=why),
+            **by_person,
+        },
         "overridden": tuple(overrides),
         "corrections": corrections,
         "direction": value("direction", grade.direction),
@@ -169,12 +174,12 @@ def apply_overrides(
     return grade.model_copy(update=changed)
 
 
-def _appraised(
+def _appraise_again(
     grade: Grade,
     corrections: Mapping[AppraisalItem, ItemState],
     design: Design | None,
     abstract: Abstract | None,
-) -> tuple[float | None, dict[OverrideField, Reason]]:
+) -> tuple[float | None, dict[OverrideField, GradeReason]]:
     """Return the methodology before the prior's floor with the corrected items, and the reason that
     says which.
 
@@ -184,21 +189,27 @@ def _appraised(
     read = () if abstract is None or design is None else appraise(abstract, design)
     if not corrections or not read or design is None:
         return grade.methodology_raw, {}
-    before, after = score_items(design, read), score_items(design, corrected(read, corrections))
+    before, after = (
+        score_items(design, read),
+        score_items(design, apply_corrections(read, corrections)),
+    )
     said = ", ".join(
         f"{LABELS[item]}: {ITEM_STATE_NAMES[state]}" for item, state in corrections.items()
     )
     if grade.judged_by.model == OFFLINE:
-        reason = Reason(
+        reason = GradeReason(
             text=f"{after.reason.text} Set by a person: {said}.", words=after.reason.words
         )
         return after.score, {"methodology_score": with_floor_note(reason, after.score, design)}
     if grade.methodology_raw is None or before.score is None or after.score is None:
         return grade.methodology_raw, {}
-    old, moved = grade.reasons.get("methodology_score", Reason(text="")), after.score - before.score
+    old, moved = (
+        grade.reasons.get("methodology_score", GradeReason(text="")),
+        after.score - before.score,
+    )
     text = f"{old.text} Set by a person, which moves it by {moved:+.2f}: {said}.".strip()
     score = round(min(1.0, max(0.0, grade.methodology_raw + moved)), 4)
-    return score, {"methodology_score": Reason(text=text, words=old.words)}
+    return score, {"methodology_score": GradeReason(text=text, words=old.words)}
 
 
 def apply_review(
@@ -226,17 +237,17 @@ def apply_review(
         for grade in screening.grades
     )
     by_id = {grade.abstract_id: grade for grade in grades}
-    rounds = tuple(_again(each, by_id, screening) for each in screening.rounds)
+    rounds = tuple(_redo_round(each, by_id, screening) for each in screening.rounds)
     kept = tuple(grade.abstract_id for grade in grades if grade.recommendation == "keep")
     outcome, reasons = screening.outcome, screening.reasons
     if effective and outcome in ("sufficient", "conflicting", "evidence_insufficient"):
         enough = next((each for each in rounds if each.ruling.decision == "sufficient"), None)
         found = synthesise(screening.question, grades, abstracts)
-        outcome = settled(found) if enough else "evidence_insufficient"
+        outcome = settled_outcome(found) if enough else "evidence_insufficient"
         last = enough or (rounds[-1] if rounds else None)
         changed = sum(len(fields) for fields in effective.values())
         reasons = (
-            f"With {counted(changed, 'value')} set by a person.",
+            f"With {count_noun(changed, 'value')} set by a person.",
             *((f"Round {last.number}: {last.ruling.why}",) if last else ()),
             *((found.summary,) if enough else ()),
             *threshold_effects(rounds, screening.thresholds),
@@ -253,7 +264,7 @@ def apply_review(
     )
 
 
-def _again(each: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
+def _redo_round(each: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
     before = {
         name
         for other in screening.rounds

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from masis.offline.text.tokens import tokens
 from masis.schema.screening import Abstract, Design, Grade, Query
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.grading import rubric
 from masis.screening.grading.question import Concept, Question, read_question
 from masis.screening.grading.relevance import relevance
@@ -101,7 +101,10 @@ def find_gaps(
     parsed = read_question(question)
     if not seen:
         return (
-            Gap("Scope: the searches brought nothing.", only=_renamed(parsed, parsed.concepts)),
+            Gap(
+                "Scope: the searches brought nothing.",
+                only=_rename_concepts(parsed, parsed.concepts),
+            ),
         )
     related = [
         each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE
@@ -114,7 +117,7 @@ def find_gaps(
         found.append(
             Gap(
                 f"Scope: none of {len(seen)} found is relevant.",
-                only=_renamed(parsed, parsed.concepts),
+                only=_rename_concepts(parsed, parsed.concepts),
             )
         )
     found += _unmet(parsed, related or seen)
@@ -161,11 +164,11 @@ def next_queries(
         " ".join(concept.name for concept in read_question(question).concepts) or question,
         list(tried),
     )
-    asked = {_key(query) for query in tried if not query.offset}
+    asked = {_query_key(query) for query in tried if not query.offset}
     queries: list[Query] = []
     for query in filter(None, (_query(lack, base) for lack in missing)):
-        if _key(query) not in asked and len(queries) < MOST_QUERIES:
-            asked.add(_key(query))
+        if _query_key(query) not in asked and len(queries) < MOST_QUERIES:
+            asked.add(_query_key(query))
             queries.append(query)
     if queries or not goes_on:
         return tuple(queries)
@@ -214,7 +217,7 @@ def _query(lack: Gap, base: str) -> Query | None:
     )
 
 
-def _key(query: Query) -> tuple[frozenset[str], int | None]:
+def _query_key(query: Query) -> tuple[frozenset[str], int | None]:
     return frozenset(token.stem for token in tokens(query.text) if token.weight), query.since
 
 
@@ -236,16 +239,16 @@ def _unmet(parsed: Question, near: Sequence[GradedAbstract]) -> list[Gap]:
     )
     if concept is None or 2 * met[concept] >= len(near):
         return []
-    related = counted(len(near), "related abstract")
+    related = count_noun(len(near), "related abstract")
     what = f"Concept: “{concept.name}” ({concept.part}) is named in {met[concept]} of {related}."
     if concept.others:
-        return [Gap(what, only=_renamed(parsed, [concept]))]
+        return [Gap(what, only=_rename_concepts(parsed, [concept]))]
     rest = [each for each in parsed.concepts if each is not concept]
     main = max(rest, key=lambda each: each.weight) if len(rest) > 1 else None
     return [Gap(what, only=f"{main.name} {concept.name}")] if main else []
 
 
-def _renamed(parsed: Question, concepts: Sequence[Concept]) -> str:
+def _rename_concepts(parsed: Question, concepts: Sequence[Concept]) -> str:
     """Return the question's concepts with another name for each of these, where one is known; empty
     where none is.
 
@@ -274,8 +277,8 @@ def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
         name, count = DESIGN[design], counts[design]
         if max(count, strong if design == "cohort_study" else 0) < _ENOUGH_OF_A_DESIGN:
             several = "cohort studies" if design == "cohort_study" else None
-            few = f"only {counted(count, name, several)}" if count else f"no {name}"
-            what = f"Design: {few} among {counted(len(relevant), f'{called} abstract')}."
+            few = f"only {count_noun(count, name, several)}" if count else f"no {name}"
+            what = f"Design: {few} among {count_noun(len(relevant), f'{called} abstract')}."
             found.append(Gap(what, words, design=design))
     weak = sum(
         each.grade.rule in ("weak_design", "weak_method", "borderline_method") for each in relevant

@@ -38,10 +38,10 @@ from masis.screening.grading.question import with_concepts
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.memory import threshold_effects
 from masis.screening.rounds.ruling import relevant_words
-from masis.screening.sources.pool import Pool
+from masis.screening.sources.pool import AbstractPool
 from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever, search_source
-from masis.screening.synthesis.findings import settled, synthesise
+from masis.screening.synthesis.findings import settled_outcome, synthesise
 from masis.screening.synthesis.prisma import flow
 from masis.settings import OFFLINE, Settings
 
@@ -123,10 +123,10 @@ def screen(
         keep,
         now,
     )
-    return (yield from work.run(progress or ResumePoint()))
+    return (yield from work.steps(progress or ResumePoint()))
 
 
-class _Cancelled(Exception):
+class _ScreeningCancelled(Exception):
     """The person asked to stop."""
 
 
@@ -147,7 +147,7 @@ class _ScreeningRun:
     now: Callable[[], str]
     rounds: list[Round] = field(default_factory=list)
     grades: dict[str, Grade] = field(default_factory=dict)
-    pool: Pool = field(default_factory=Pool)
+    pool: AbstractPool = field(default_factory=AbstractPool)
     warnings: list[str] = field(default_factory=list)
     seq: int = 0
 
@@ -156,7 +156,7 @@ class _ScreeningRun:
         """The question with the concepts that a person wrote, as graders and searches read it."""
         return with_concepts(self.question, self.settings.screening_concepts)
 
-    def run(self, progress: ResumePoint) -> ScreeningSteps:
+    def steps(self, progress: ResumePoint) -> ScreeningSteps:
         started_at = self.now()
         self.pool.by_title = not self.given_whole
         self.seq = progress.events
@@ -172,7 +172,7 @@ class _ScreeningRun:
         yield self._event("screening_started", data=began)
         try:
             outcome, reasons = yield from self._rounds()
-        except _Cancelled:
+        except _ScreeningCancelled:
             outcome, reasons = "cancelled", ("Stopped by a person.",)
             finished_ids = {abstract_id for each in self.rounds for abstract_id in each.retrieved}
             self.grades = {key: grade for key, grade in self.grades.items() if key in finished_ids}
@@ -195,7 +195,7 @@ class _ScreeningRun:
             )
             made, most = len(self.rounds), self.settings.screening_max_rounds
             if enough and made >= min(self.settings.screening_least_rounds, most):
-                return self._settled(enough)
+                return self._final_outcome(enough)
             if asked := self._queries() if made < most else ():
                 failed = yield from self._round(asked)
                 if failed:
@@ -204,7 +204,7 @@ class _ScreeningRun:
                         *self.warnings[-len(self.retrievers) :],
                     )
             elif enough:
-                return self._settled(enough, queries.NO_FURTHER_QUERY)
+                return self._final_outcome(enough, queries.NO_FURTHER_QUERY)
             else:
                 limit = f"The limit of {made} rounds was reached without sufficient evidence."
                 why = limit if made >= most else queries.NO_FURTHER_QUERY
@@ -223,11 +223,16 @@ class _ScreeningRun:
         )
         return f"Round {last.number}: {last.ruling.why}", relevant_words(self.grades.values())
 
-    def _settled(self, enough: Round, *also: str) -> tuple[Outcome, tuple[str, ...]]:
+    def _final_outcome(self, enough: Round, *also: str) -> tuple[Outcome, tuple[str, ...]]:
         """Return the outcome of evidence that is enough, with the reasons."""
         found = synthesise(self.question, self.grades.values(), self.pool.by_id)
         why = f"Round {enough.number}: {enough.ruling.why}"
-        return settled(found), (why, relevant_words(self.grades.values()), found.summary, *also)
+        return settled_outcome(found), (
+            why,
+            relevant_words(self.grades.values()),
+            found.summary,
+            *also,
+        )
 
     def _round(self, asked: tuple[Query, ...]) -> Generator[ScreeningEvent, None, bool]:
         number = len(self.rounds)
@@ -336,7 +341,7 @@ class _ScreeningRun:
 
     def _stop_if_cancelled(self) -> None:
         if self.cancelled():
-            raise _Cancelled
+            raise _ScreeningCancelled
 
     def _graders(self) -> tuple[str, ...]:
         return tuple(self.grader.judged_by.model.split(" + "))

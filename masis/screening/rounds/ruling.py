@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import fmean
 
-from masis.schema.screening import Grade, Ruling, Sufficiency, Tally, Thresholds
-from masis.schema.wording import counted
+from masis.schema.screening import Grade, Ruling, Sufficiency, Thresholds, VoteTally
+from masis.schema.wording import count_noun
 from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import NO_STUDY
 from masis.settings import Settings
@@ -51,10 +51,10 @@ DEFAULT = Thresholds(
 """The thresholds of the rubric."""
 
 
-def tally(grades: Iterable[Grade]) -> Tally:
+def tally(grades: Iterable[Grade]) -> VoteTally:
     """Return the votes: one an abstract; an unscored one asks for more."""
     votes = tuple(grades)
-    return Tally(
+    return VoteTally(
         keep=sum(grade.recommendation == "keep" for grade in votes),
         discard=sum(grade.recommendation == "discard" for grade in votes),
         needs_more=sum(grade.recommendation == "needs_more" for grade in votes),
@@ -62,7 +62,7 @@ def tally(grades: Iterable[Grade]) -> Tally:
     )
 
 
-def consensus(votes: Tally, thresholds: Thresholds = DEFAULT) -> Sufficiency:
+def consensus(votes: VoteTally, thresholds: Thresholds = DEFAULT) -> Sufficiency:
     """Return the consensus: half or more ``discard`` retrieves more; else three fifths or more
     ``keep`` suffice; anything mixed doesn't.
     """
@@ -107,8 +107,8 @@ def average_quality(grades: Iterable[Grade]) -> float | None:
     return fmean(qualities) if qualities else None
 
 
-def decided(
-    votes: Tally,
+def make_ruling(
+    votes: VoteTally,
     average: float | None,
     number: int,
     thresholds: Thresholds = DEFAULT,
@@ -122,7 +122,7 @@ def decided(
     ``studies`` is the number of independent studies kept, the abstracts kept unless given;
     ``enough_alone`` whether one of them needs no other beside it.
     """
-    required = thresholds.required(number)
+    required = thresholds.average_required_in(number)
     agreed = consensus(votes, thresholds)
     studies = votes.keep if studies is None else studies
     too_few = studies < thresholds.least_studies and not enough_alone
@@ -142,7 +142,7 @@ def decided(
         decision=(
             "sufficient" if agreed == "sufficient" and reached and not too_few else "retrieve_more"
         ),
-        why=_why(votes, agreed, quality, thresholds),
+        why=_ruling_reason(votes, agreed, quality, thresholds),
         studies=studies,
         enough_alone=enough_alone,
         too_few=too_few,
@@ -182,12 +182,14 @@ def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAUL
     votes = tuple(grade for grade in found if votes_on(grade))
     voted = tally(votes).model_copy(update={"not_relevant": len(found) - len(votes)})
     studies, alone = independent_studies(votes)
-    return decided(
+    return make_ruling(
         voted, average_quality(votes), number, thresholds, studies=studies, enough_alone=alone
     )
 
 
-def _why(votes: Tally, agreed: Sufficiency, quality: str, thresholds: Thresholds) -> str:
+def _ruling_reason(
+    votes: VoteTally, agreed: Sufficiency, quality: str, thresholds: Thresholds
+) -> str:
     """Say how the votes fell and what follows; ``quality`` says how good and how many
     the kept are.
     """
@@ -207,7 +209,7 @@ def _why(votes: Tally, agreed: Sufficiency, quality: str, thresholds: Thresholds
         verdict = f"at least {thresholds.keep_share:.0%} keep: they agree"
     elif votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         verdict = f"at least {thresholds.discard_share:.0%} discard: retrieve more"
-    others = counted(votes.not_relevant, "other abstract is", "other abstracts are")
+    others = count_noun(votes.not_relevant, "other abstract is", "other abstracts are")
     aside = (
         f" {others} not shown to be about the question, without a vote."
         if votes.not_relevant
@@ -220,7 +222,7 @@ def _least(studies: int, enough_alone: bool, least: int) -> str:
     """Say how many independent studies are kept, and whether they are as many as a
     verdict needs.
     """
-    kept = counted(studies, "independent study", "independent studies")
+    kept = count_noun(studies, "independent study", "independent studies")
     large = f"a trial of {rubric.LARGE_TRIAL} or more"
     if studies >= least:
         return f"{kept} kept, at least {least} required"

@@ -12,12 +12,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from masis.schema.screening import Abstract
-from masis.screening.sources.publication import Notice, joined, marked, notice_of, study_title_key
+from masis.screening.sources.publication import (
+    PublicationNotice,
+    apply_notice,
+    merge_notices,
+    notice_of,
+    study_title_key,
+)
 from masis.screening.sources.records import RecordKeys, record_keys, same_record
 
 
 @dataclass
-class Pool:
+class AbstractPool:
     """The abstracts of a screening so far, each once, by id and by what else a record is known by.
 
     ``by_title`` False takes no likeness of titles for sameness: whoever gave the records gave them
@@ -44,7 +50,7 @@ class Pool:
         same = self.absorbed.get(abstract.id, abstract.id)
         if same in self.by_id or (same := self._same(abstract)):
             if abstract.id == same or abstract.id not in self.absorbed:
-                self._put(joined(self.by_id[same], abstract))
+                self._store(merge_notices(self.by_id[same], abstract))
             return self.by_id[same]
         if (notice := notice_of(abstract)) is not None:
             study = next(
@@ -52,14 +58,14 @@ class Pool:
             )
             if study is not None:
                 self.absorbed[abstract.id] = study
-                self._put(marked(self.by_id[study], notice.status))
+                self._store(apply_notice(self.by_id[study], notice.status))
                 return self.by_id[study]
             self._waiting.update(dict.fromkeys(_about(notice), abstract.id))
         else:
             abstract = self._with_notices(abstract)
         self.by_id[abstract.id] = abstract
         self._marks[abstract.id] = record_keys(abstract)
-        for key in _keys(abstract):
+        for key in _identity_keys(abstract):
             self._by_mark.setdefault(key, []).append(abstract.id)
         return abstract
 
@@ -80,22 +86,22 @@ class Pool:
                     return other
         return ""
 
-    def _put(self, abstract: Abstract) -> None:
+    def _store(self, abstract: Abstract) -> None:
         if self.by_id[abstract.id] != abstract:
             self.by_id[abstract.id] = abstract
             self.changed.add(abstract.id)
 
     def _with_notices(self, study: Abstract) -> Abstract:
         """Return a study with what the notices added before it say of it; they are absorbed."""
-        for key in _keys(study):
+        for key in _identity_keys(study):
             earlier = self._waiting.get(key)
             if earlier is not None and (notice := notice_of(self.by_id[earlier])) is not None:
                 self.absorbed[earlier] = study.id
-                study = marked(study, notice.status)
+                study = apply_notice(study, notice.status)
         return study
 
 
-def _about(notice: Notice) -> Iterator[tuple[str, str]]:
+def _about(notice: PublicationNotice) -> Iterator[tuple[str, str]]:
     """Yield what the study of a notice is known by."""
     yield from (("doi", each) for each in sorted(notice.dois))
     yield from (("pmid", each) for each in sorted(notice.pmids))
@@ -103,7 +109,7 @@ def _about(notice: Notice) -> Iterator[tuple[str, str]]:
         yield "study", notice.title
 
 
-def _keys(abstract: Abstract) -> Iterator[tuple[str, str]]:
+def _identity_keys(abstract: Abstract) -> Iterator[tuple[str, str]]:
     keys = record_keys(abstract)
     named = (
         ("doi", keys.doi),
@@ -118,7 +124,7 @@ def with_notices(abstracts: Iterable[Abstract]) -> list[Abstract]:
     """Return the same records, each with what the others say of it: notices of a file reach their
     studies.
     """
-    pool, given = Pool(by_title=False), list(abstracts)
+    pool, given = AbstractPool(by_title=False), list(abstracts)
     for each in given:
         pool.add(each)
     return [pool.by_id.get(each.id, each) for each in given]

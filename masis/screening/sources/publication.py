@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.schema.screening import Abstract, PublicationStatus, Words
+from masis.schema.screening import Abstract, AbstractWords, PublicationStatus
 from masis.schema.wording import with_article
 from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables
 from masis.screening.sources.records import normal_doi, normal_pmid, title_key
@@ -28,19 +28,19 @@ OF_CONCERN_TYPE = "Expression of Concern Published"
 _TABLES = read_tables(Path(__file__).with_name("publication.toml"))
 
 
-def _patterns(table: str) -> dict[Any, re.Pattern[str]]:
+def _compile_table(table: str) -> dict[Any, re.Pattern[str]]:
     """Return the forms of a table, in their order, each as one pattern."""
     forms = _TABLES[table].items()
     return {name: re.compile(joined_forms(each, _TABLES["names"]), re.I) for name, each in forms}
 
 
-_OF_TYPE: dict[PublicationStatus, re.Pattern[str]] = _patterns("type")
-_OF_TITLE: dict[PublicationStatus, re.Pattern[str]] = _patterns("title")
-_OF_TEXT: dict[PublicationStatus, re.Pattern[str]] = _patterns("text")
-_WORDING: dict[str, re.Pattern[str]] = _patterns("wordings")
+_OF_TYPE: dict[PublicationStatus, re.Pattern[str]] = _compile_table("type")
+_OF_TITLE: dict[PublicationStatus, re.Pattern[str]] = _compile_table("title")
+_OF_TEXT: dict[PublicationStatus, re.Pattern[str]] = _compile_table("text")
+_WORDING: dict[str, re.Pattern[str]] = _compile_table("wordings")
 
 
-def _says(wording: str, text: str) -> re.Match[str] | None:
+def _publication_match(wording: str, text: str) -> re.Match[str] | None:
     return _WORDING[wording].search(text)
 
 
@@ -51,7 +51,7 @@ class Publication(NamedTuple):
 
     status: PublicationStatus
     why: str
-    words: tuple[Words, ...] = ()
+    words: tuple[AbstractWords, ...] = ()
 
 
 def publication_of(abstract: Abstract) -> Publication | None:
@@ -63,7 +63,9 @@ def publication_of(abstract: Abstract) -> Publication | None:
     for status, pattern in _OF_TITLE.items():
         if match := pattern.search(abstract.title[:LONGEST_READ]):
             words = (
-                Words(start=match.start(), end=match.end(), text=match.group(), place="title"),
+                AbstractWords(
+                    start=match.start(), end=match.end(), text=match.group(), place="title"
+                ),
             )
             return Publication(
                 status, f"Its title makes it {with_article(PUBLICATION[status])}.", words
@@ -71,7 +73,7 @@ def publication_of(abstract: Abstract) -> Publication | None:
     text = abstract.text[:LONGEST_READ]
     for status, pattern in _OF_TEXT.items():
         if match := pattern.search(text):
-            words = (Words(start=match.start(), end=match.end(), text=match.group()),)
+            words = (AbstractWords(start=match.start(), end=match.end(), text=match.group()),)
             return Publication(
                 status, f"Its words make it {with_article(PUBLICATION[status])}.", words
             )
@@ -79,12 +81,12 @@ def publication_of(abstract: Abstract) -> Publication | None:
 
 
 def _by_type(abstract: Abstract) -> Publication | None:
-    reports = any(_says("study_type", each) for each in abstract.publication_types)
+    reports = any(_publication_match("study_type", each) for each in abstract.publication_types)
     for status, pattern in _OF_TYPE.items():
         for each in abstract.publication_types:
             if not pattern.search(each):
                 continue
-            letter = each.lower().startswith("letter") and _says(
+            letter = each.lower().startswith("letter") and _publication_match(
                 "result", abstract.text[:LONGEST_READ]
             )
             if status == "comment" and (reports or letter):
@@ -97,23 +99,25 @@ def _by_type(abstract: Abstract) -> Publication | None:
 
 def _protocol(abstract: Abstract, text: str) -> Publication | None:
     """Return a protocol: it says what will be done, and gives no result."""
-    if _says("result", text):
+    if _publication_match("result", text):
         return None
     title = abstract.title[:LONGEST_READ]
     planned = list(_WORDING["planned"].finditer(text))
-    titled = _says("protocol_title", title) or (
-        _says("maybe_protocol_title", title) if planned else None
+    titled = _publication_match("protocol_title", title) or (
+        _publication_match("maybe_protocol_title", title) if planned else None
     )
     if len(planned) < (2 if not titled else 0) or len(planned) < len(
         _WORDING["happened"].findall(text)
     ):
         return None
     words = tuple(
-        Words(start=each.start(), end=each.end(), text=each.group()) for each in planned[:3]
+        AbstractWords(start=each.start(), end=each.end(), text=each.group()) for each in planned[:3]
     )
     if titled:
         words = (
-            Words(start=titled.start(), end=titled.end(), text=titled.group(), place="title"),
+            AbstractWords(
+                start=titled.start(), end=titled.end(), text=titled.group(), place="title"
+            ),
             *words,
         )
     return Publication("protocol", "It says what will be done, and gives no result.", words)
@@ -124,7 +128,7 @@ _NOTICES: frozenset[PublicationStatus] = frozenset(
 )
 
 
-class Notice(NamedTuple):
+class PublicationNotice(NamedTuple):
     """A notice about another record: what it says of it, and by what the other is known."""
 
     status: PublicationStatus
@@ -133,7 +137,7 @@ class Notice(NamedTuple):
     title: str | None
 
 
-def notice_of(abstract: Abstract) -> Notice | None:
+def notice_of(abstract: Abstract) -> PublicationNotice | None:
     """Return what a record is a notice about; None where it is none, or names nothing."""
     found = publication_of(abstract)
     if found is None or found.status not in _NOTICES:
@@ -146,7 +150,7 @@ def notice_of(abstract: Abstract) -> Notice | None:
         if not normal_doi(each) and (pmid := normal_pmid(each)) not in own
     }
     title = study_title_key(abstract.title)
-    return Notice(found.status, frozenset(dois), frozenset(filter(None, pmids)), title)
+    return PublicationNotice(found.status, frozenset(dois), frozenset(filter(None, pmids)), title)
 
 
 def study_title_key(title: str) -> str | None:
@@ -169,7 +173,7 @@ _MARKS: dict[PublicationStatus, str] = {
 }
 
 
-def marked(study: Abstract, status: PublicationStatus) -> Abstract:
+def apply_notice(study: Abstract, status: PublicationStatus) -> Abstract:
     """Return a study with what a notice about it says; an erratum leaves it a study
     like any other.
     """
@@ -179,10 +183,10 @@ def marked(study: Abstract, status: PublicationStatus) -> Abstract:
     return study.model_copy(update={"publication_types": (*study.publication_types, mark)})
 
 
-def joined(first: Abstract, again: Abstract) -> Abstract:
+def merge_notices(first: Abstract, again: Abstract) -> Abstract:
     """Return a record with what another record of the same study says of it: retracted, withdrawn,
     of concern.
     """
     if first == again or (found := publication_of(again)) is None:
         return first
-    return first if publication_of(first) is not None else marked(first, found.status)
+    return first if publication_of(first) is not None else apply_notice(first, found.status)

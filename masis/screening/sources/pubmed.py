@@ -58,7 +58,7 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 Read = TypeVar("Read")
 
 
-class Unreadable(Exception):
+class UnreadablePubMedReply(Exception):
     """A reply that is cut off or garbled: asking again may help. The message says what is wrong
     with it.
     """
@@ -209,7 +209,9 @@ class PubMed:
             return read(self._post(utility, parameters))
 
         try:
-            return RETRY.run(attempt, _again, left_s=lambda: LONGEST_WAIT_S, pause=self.pause)
+            return RETRY.run(
+                attempt, _retry_advice, left_s=lambda: LONGEST_WAIT_S, pause=self.pause
+            )
         except NoTimeToRetry as stop:
             waits = f"It asks to be left alone for {stop.wait_s:.0f} s."
             raise RetrievalFailed(f"{self._failure(utility, stop.__cause__)} {waits}") from None
@@ -217,7 +219,7 @@ class PubMed:
             raise RetrievalFailed(
                 "The search of PubMed was stopped while it waited to try again."
             ) from None
-        except (Unreadable, httpx2.HTTPError, OSError) as error:
+        except (UnreadablePubMedReply, httpx2.HTTPError, OSError) as error:
             raise RetrievalFailed(self._failure(utility, error)) from error
 
     def _post(self, utility: str, parameters: Mapping[str, str]) -> bytes:
@@ -242,11 +244,11 @@ class PubMed:
                 for part in reply.iter_bytes():
                     received += part
                     if len(received) > MOST_BYTES:
-                        raise Unreadable(f"more than {MOST_BYTES // 2**20} MiB came")
+                        raise UnreadablePubMedReply(f"more than {MOST_BYTES // 2**20} MiB came")
                     if time.monotonic() - started > DEADLINE_S:
-                        raise Unreadable(f"it was not complete after {DEADLINE_S:g} s")
+                        raise UnreadablePubMedReply(f"it was not complete after {DEADLINE_S:g} s")
             except httpx2.RemoteProtocolError as error:
-                raise Unreadable("it broke off before its end") from error
+                raise UnreadablePubMedReply("it broke off before its end") from error
         return bytes(received)
 
     def _failure(self, utility: str, error: BaseException | None) -> str:
@@ -254,7 +256,7 @@ class PubMed:
         the key.
         """
         asked = f"PubMed ({self.address}, {utility})"
-        if isinstance(error, Unreadable):
+        if isinstance(error, UnreadablePubMedReply):
             return f"{asked} sent a reply that can't be read: {error}."
         if not isinstance(error, httpx2.HTTPStatusError):
             reason = f"{type(error).__name__}: {error}"[:200]
@@ -272,12 +274,14 @@ class PubMed:
         return f"{asked} answered {status}. {hint}"
 
 
-def _again(error: BaseException) -> Again | None:
+def _retry_advice(error: BaseException) -> Again | None:
     """Return whether asking once more may help."""
     if isinstance(error, httpx2.HTTPStatusError):
         wait = retry_after(error.response.headers)
         return Again(wait) if error.response.status_code in _WORTH_TRYING_AGAIN else None
-    return Again() if isinstance(error, Unreadable | httpx2.HTTPError | OSError) else None
+    return (
+        Again() if isinstance(error, UnreadablePubMedReply | httpx2.HTTPError | OSError) else None
+    )
 
 
 def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> PubMed:
@@ -310,11 +314,11 @@ def _read_hits(reply: bytes) -> tuple[int, Sequence[str]]:
     try:
         root: ElementTree.Element = SafeElementTree.fromstring(reply, forbid_dtd=False)
     except ElementTree.ParseError as error:
-        raise Unreadable("it is broken off or no XML") from error
+        raise UnreadablePubMedReply("it is broken off or no XML") from error
     except DefusedXmlException as error:
-        raise Unreadable("it declares entities of its own, which is refused") from error
+        raise UnreadablePubMedReply("it declares entities of its own, which is refused") from error
     if root.tag != "eSearchResult":
-        raise Unreadable(f"it is <{str(root.tag)[:60]}>, not <eSearchResult>")
+        raise UnreadablePubMedReply(f"it is <{str(root.tag)[:60]}>, not <eSearchResult>")
     if (said := root.findtext("ERROR")) is not None:
         raise RetrievalFailed(
             f"PubMed could not search: {collapse_blanks(said)[:200]}. Ask in other words, or try"
@@ -322,7 +326,7 @@ def _read_hits(reply: bytes) -> tuple[int, Sequence[str]]:
         )
     count = (root.findtext("Count") or "").strip()
     if not (count.isascii() and count.isdigit()):
-        raise Unreadable("it holds no count")
+        raise UnreadablePubMedReply("it holds no count")
     ids = dict.fromkeys(
         pmid for each in root.iterfind("IdList/Id") if (pmid := (each.text or "").strip()).isdigit()
     )
@@ -341,7 +345,7 @@ def _read_articles(reply: bytes) -> dict[str, Abstract]:
             if isinstance(article.found, Abstract):
                 found[article.found.pmid or ""] = article.found
             elif article.found.line is not None:  # the XML breaks off
-                raise Unreadable(article.found.problem)
+                raise UnreadablePubMedReply(article.found.problem)
     except InputError as error:
-        raise Unreadable(error.problem) from error
+        raise UnreadablePubMedReply(error.problem) from error
     return found

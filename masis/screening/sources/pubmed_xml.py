@@ -83,46 +83,52 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
         return InputError("holds no citation", hint="Remove the record.", field=f"record {number}")
     try:
         return abstract_of(
-            title=_first(article, "ArticleTitle", "VernacularTitle", "Book/BookTitle"),
-            text=_abstract(article),
-            year=_first(
+            title=_first_text(article, "ArticleTitle", "VernacularTitle", "Book/BookTitle"),
+            text=_section_texts(article),
+            year=_first_text(
                 article,
                 *(f"{place}/{part}" for place in _DATES for part in ("Year", "MedlineDate")),
             ),
-            journal=_first(article, "Journal/Title", "Book/BookTitle"),
+            journal=_first_text(article, "Journal/Title", "Book/BookTitle"),
             authors=map(_author, article.iterfind("AuthorList/Author")),
-            doi=_first(article, "ELocationID[@EIdType='doi']")
-            or _first(record, "PubmedData/ArticleIdList/ArticleId[@IdType='doi']")
-            or _first(article, "ArticleIdList/ArticleId[@IdType='doi']"),
-            pmid=_text(body.find("PMID")),
-            keywords=map(_text, body.iterfind("KeywordList/Keyword")),
+            doi=_first_text(article, "ELocationID[@EIdType='doi']")
+            or _first_text(record, "PubmedData/ArticleIdList/ArticleId[@IdType='doi']")
+            or _first_text(article, "ArticleIdList/ArticleId[@IdType='doi']"),
+            pmid=_element_text(body.find("PMID")),
+            keywords=map(_element_text, body.iterfind("KeywordList/Keyword")),
             publication_types=_publication_types(body, article),
-            notice_about=_related(body, "RetractionOf", "ErratumFor", "ExpressionOfConcernFor"),
+            notice_about=_related_ids(body, "RetractionOf", "ErratumFor", "ExpressionOfConcernFor"),
             source=source,
-            record=_record(body, article),
+            record=_study_details(body, article),
         )
     except InputError as error:
         return InputError(error.problem, hint=error.hint, field=f"record {number}")
 
 
-def _text(element: ElementTree.Element | None) -> str:
+def _element_text(element: ElementTree.Element | None) -> str:
     """Return all text inside, markup such as <i> and <sup> taken off."""
     return "" if element is None else collapse_blanks("".join(element.itertext()))
 
 
-def _first(element: ElementTree.Element, *paths: str) -> str:
+def _first_text(element: ElementTree.Element, *paths: str) -> str:
     """Return the first text at these paths; empty where none has one."""
     return next(
-        (text for path in paths for each in element.iterfind(path) if (text := _text(each))), ""
+        (
+            text
+            for path in paths
+            for each in element.iterfind(path)
+            if (text := _element_text(each))
+        ),
+        "",
     )
 
 
-def _abstract(article: ElementTree.Element) -> str:
+def _section_texts(article: ElementTree.Element) -> str:
     """Return its sections, a line each, with their labels: ``METHODS: ...``."""
     sections = []
     for section in article.iterfind("Abstract/AbstractText"):
         label = collapse_blanks(section.get("Label") or "").rstrip(":")
-        text = _text(section)
+        text = _element_text(section)
         sections.append(f"{label}: {text}" if label and text else text)
     return "\n".join(sections)
 
@@ -130,10 +136,10 @@ def _abstract(article: ElementTree.Element) -> str:
 def _author(author: ElementTree.Element) -> str:
     """``Last, First`` or the name of a group."""
     last, first = (
-        _text(author.find("LastName")),
-        _text(author.find("ForeName")) or _text(author.find("Initials")),
+        _element_text(author.find("LastName")),
+        _element_text(author.find("ForeName")) or _element_text(author.find("Initials")),
     )
-    return ", ".join(filter(None, (last, first))) or _text(author.find("CollectiveName"))
+    return ", ".join(filter(None, (last, first))) or _element_text(author.find("CollectiveName"))
 
 
 def _publication_types(body: ElementTree.Element, article: ElementTree.Element) -> list[str]:
@@ -143,21 +149,23 @@ def _publication_types(body: ElementTree.Element, article: ElementTree.Element) 
         *article.iterfind("PublicationTypeList/PublicationType"),
         *body.iterfind("PublicationType"),
     )
-    types = [_text(each) for each in listed]
+    types = [_element_text(each) for each in listed]
     added = {"RetractionIn": RETRACTED_TYPE, "ExpressionOfConcernIn": OF_CONCERN_TYPE}
     return types + [
         name for kind, name in added.items() if body.find(_LINK.format(kind)) is not None
     ]
 
 
-def _related(body: ElementTree.Element, *kinds: str) -> list[str]:
+def _related_ids(body: ElementTree.Element, *kinds: str) -> list[str]:
     """Return the PubMed ids of the records that this one is a notice about."""
     return [
-        _text(each.find("PMID")) for kind in kinds for each in body.iterfind(_LINK.format(kind))
+        _element_text(each.find("PMID"))
+        for kind in kinds
+        for each in body.iterfind(_LINK.format(kind))
     ]
 
 
-def _record(body: ElementTree.Element, article: ElementTree.Element) -> dict[str, list[str]]:
+def _study_details(body: ElementTree.Element, article: ElementTree.Element) -> dict[str, list[str]]:
     """Return what else tells of a study: MeSH terms, registry numbers."""
     listed = {
         "mesh": body.iterfind("MeshHeadingList/MeshHeading/DescriptorName"),
@@ -166,7 +174,7 @@ def _record(body: ElementTree.Element, article: ElementTree.Element) -> dict[str
         ),
     }
     texts = {
-        name: [text for element in elements if (text := _text(element))]
+        name: [text for element in elements if (text := _element_text(element))]
         for name, elements in listed.items()
     }
     return {name: each for name, each in texts.items() if each}

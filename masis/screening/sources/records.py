@@ -57,18 +57,20 @@ def abstract_of(
         )
     known_doi, known_pmid = normal_doi(doi), normal_pmid(pmid)
     fields: dict[str, Any] = {
-        "id": _id(known_pmid, known_doi, f"{title}\n{year_of(year)}\n{'' if title else text}"),
+        "id": _record_id(
+            known_pmid, known_doi, f"{title}\n{year_of(year)}\n{'' if title else text}"
+        ),
         "title": title,
         "text": text,
         "year": year_of(year),
         "journal": collapse_blanks(journal) or None,
-        "authors": tuple(_each_once(authors)),
+        "authors": tuple(_unique_nonempty(authors)),
         "doi": known_doi,
         "pmid": known_pmid,
         "url": url.strip() or None,
-        "keywords": tuple(_each_once(keywords)),
-        "publication_types": tuple(_each_once(publication_types)),
-        "notice_about": tuple(_each_once(notice_about)),
+        "keywords": tuple(_unique_nonempty(keywords)),
+        "publication_types": tuple(_unique_nonempty(publication_types)),
+        "notice_about": tuple(_unique_nonempty(notice_about)),
         "source": source,
     }
     return validate_abstract(fields | ({"record": record} if record else {}))
@@ -101,11 +103,11 @@ def year_of(text: str) -> int | None:
     return int(found.group()) if found else None
 
 
-def _each_once(texts: Iterable[str]) -> Iterable[str]:
+def _unique_nonempty(texts: Iterable[str]) -> Iterable[str]:
     return dict.fromkeys(filter(None, map(collapse_blanks, texts)))
 
 
-def _id(pmid: str | None, doi: str | None, content: str) -> str:
+def _record_id(pmid: str | None, doi: str | None, content: str) -> str:
     if pmid is not None:
         return f"pmid-{pmid}"
     if doi is not None and len(doi) <= 200:

@@ -98,7 +98,7 @@ class InMemoryRetriever:
         self._counts: list[Counter[str]] = []
         self._holding: Counter[str] = Counter()
         for abstract in abstracts:
-            counts = _counted(abstract)
+            counts = _count_stems(abstract)
             self._abstracts.append(abstract)
             self._counts.append(counts)
             self._holding.update(counts.keys())
@@ -151,7 +151,7 @@ class FixedSetRetriever:
         return self._abstracts[offset : offset + limit]
 
 
-def _counted(abstract: Abstract) -> Counter[str]:
+def _count_stems(abstract: Abstract) -> Counter[str]:
     counts = Counter(token.stem for token in tokens(abstract.text) if token.weight)
     for token in tokens(abstract.title):
         if token.weight:

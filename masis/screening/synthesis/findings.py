@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
 from masis.offline.text.tokens import tokens
-from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Outcome, Words
+from masis.schema.screening import DIRECTIONS, Abstract, AbstractWords, Direction, Grade, Outcome
 from masis.screening.grading.question import read_question
 from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables
 from masis.screening.sources.publication import publication_of
@@ -45,7 +45,7 @@ _WORDING = {
 }
 
 
-def _says(wording: str, text: str) -> re.Match[str] | None:
+def _finding_match(wording: str, text: str) -> re.Match[str] | None:
     return _WORDING[wording].search(text)
 
 
@@ -55,7 +55,7 @@ class Finding(NamedTuple):
     """
 
     abstract_id: str
-    words: Words | None
+    words: AbstractWords | None
     direction: Direction
 
 
@@ -71,7 +71,7 @@ class Synthesis(NamedTuple):
     summary: str
 
 
-class _Sentence(NamedTuple):
+class _SectionSentence(NamedTuple):
     start: int
     end: int
     section: str
@@ -86,7 +86,9 @@ def finding(question: str, abstract: Abstract) -> Finding:
         return Finding(abstract.id, None, "unclear")
     best, read = _answering(question, abstract.text[:LONGEST_READ])
     return Finding(
-        abstract.id, Words(start=best.start, end=best.end, text=best.text) if best else None, read
+        abstract.id,
+        AbstractWords(start=best.start, end=best.end, text=best.text) if best else None,
+        read,
     )
 
 
@@ -100,7 +102,7 @@ def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
 
 def direction(question: str, said: str) -> Direction:
     """Return the direction of a statement as an answer to the question."""
-    if _says("unsure", said):
+    if _finding_match("unsure", said):
         return "unclear"
     clauses, asked = (
         [clause for clause in _WORDING["break"].split(said) if clause.strip()],
@@ -113,11 +115,11 @@ def direction(question: str, said: str) -> Direction:
 
 def _of_clause(question: str, clause: str) -> Direction:
     plain = _WORDING["no_denial"].sub(" ", clause)
-    if _says("asks_same", question) and _says("same", plain):
+    if _finding_match("asks_same", question) and _finding_match("same", plain):
         return "effect"
-    if _says("none", plain):
+    if _finding_match("none", plain):
         return "no_clear_effect"
-    if not _says("some", plain):
+    if not _finding_match("some", plain):
         return "unclear"
     return "opposite" if _opposite(question, plain) else "effect"
 
@@ -125,23 +127,25 @@ def _of_clause(question: str, clause: str) -> Direction:
 def _opposite(question: str, clause: str) -> bool:
     """Return whether a clause says the contrary of the change that the question asks about."""
     if (
-        _says("harm", clause)
-        and (_says("asks_good", question) or _says("less", question))
-        and not _says("harm", question)
+        _finding_match("harm", clause)
+        and (_finding_match("asks_good", question) or _finding_match("less", question))
+        and not _finding_match("harm", question)
     ):
         return True
-    less, more = bool(_says("less", question)), bool(_says("more", question))
+    less, more = bool(_finding_match("less", question)), bool(_finding_match("more", question))
     if less == more:
         return False
     against, along = (
         (_WORDING["more"], _WORDING["less"]) if less else (_WORDING["less"], _WORDING["more"])
     )
     return (
-        bool(against.search(clause)) and not along.search(clause) and not _says("asks_good", clause)
+        bool(against.search(clause))
+        and not along.search(clause)
+        and not _finding_match("asks_good", clause)
     )
 
 
-def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
+def _answering(question: str, text: str) -> tuple[_SectionSentence | None, Direction]:
     """Return the sentence on the asked outcome, of the conclusion, else of the results; and its
     direction.
 
@@ -149,22 +153,26 @@ def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
     answer to it: measured by ``benchmarks/screening_directions.py``, such sentences are right no
     more often than half the time.
     """
-    sentences, asked = _sections(text), _stems(question)
-    labelled = any(_says("concluding", each.section) for each in sentences)
+    sentences, asked = _section_sentences(text), _stems(question)
+    labelled = any(_finding_match("concluding", each.section) for each in sentences)
     tail = [] if labelled else sentences[-_TAIL:]
     named = [
         each
         for each in sentences
-        if not _says("not_yet", each.section) and _names_outcome(question, each.text)
+        if not _finding_match("not_yet", each.section) and _names_outcome(question, each.text)
     ]
-    concluding = [each for each in named if _says("concluding", each.section) or each in tail]
+    concluding = [
+        each for each in named if _finding_match("concluding", each.section) or each in tail
+    ]
     if not named:
         return None, "unclear"
 
-    def rank(each: _Sentence) -> tuple[int, int]:
-        stated = bool(_says("none", each.text) or _says("some", each.text))
+    def rank(each: _SectionSentence) -> tuple[int, int]:
+        stated = bool(_finding_match("none", each.text) or _finding_match("some", each.text))
         return (
-            len(_stems(each.text) & asked) + stated - 2 * bool(_says("advises", each.text)),
+            len(_stems(each.text) & asked)
+            + stated
+            - 2 * bool(_finding_match("advises", each.text)),
             -each.start,
         )
 
@@ -193,7 +201,7 @@ def _names_outcome(question: str, said: str) -> bool:
     return any(2 * len(stems & found) > len(stems) for stems in _outcomes(question))
 
 
-def _sections(text: str) -> list[_Sentence]:
+def _section_sentences(text: str) -> list[_SectionSentence]:
     """Return the sentences without the labels of their sections; each knows its section."""
     found, section = [], ""
     for span in split_sentences(text):
@@ -201,7 +209,7 @@ def _sections(text: str) -> list[_Sentence]:
         if label := _LABEL.match(text, span.start, span.end):
             section, start = label.group(1), label.end()
         if start < span.end:
-            found.append(_Sentence(start, span.end, section, text[start : span.end]))
+            found.append(_SectionSentence(start, span.end, section, text[start : span.end]))
     return found
 
 
@@ -238,17 +246,17 @@ def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
     stated = sum(counts.values()) - counts["unclear"]
     most = max(counts[name] for name in DIRECTIONS if name != "unclear")
     agree = None if stated < 2 else most >= AGREE_SHARE * stated
-    return Synthesis(found, counts, agree, _summary(counts, stated, agree))
+    return Synthesis(found, counts, agree, _direction_summary(counts, stated, agree))
 
 
-def settled(found: Synthesis) -> Outcome:
+def settled_outcome(found: Synthesis) -> Outcome:
     """Return the outcome of evidence that is enough: sufficient, or conflicting where the studies
     disagree.
     """
     return "conflicting" if found.agree is False else "sufficient"
 
 
-def _summary(counts: dict[Direction, int], stated: int, agree: bool | None) -> str:
+def _direction_summary(counts: dict[Direction, int], stated: int, agree: bool | None) -> str:
     said = ", ".join(
         f"{counts[name]} {DIRECTION[name].text}" for name in DIRECTIONS if counts[name]
     )

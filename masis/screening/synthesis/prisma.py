@@ -66,7 +66,7 @@ def flow(
     latest = tuple(grades)
     identified = max(sum(each.identified for each in rounds), len(latest))
     excluded = Counter(
-        (grade.rule, _reason(grade, criteria))
+        (grade.rule, _exclusion_reason(grade, criteria))
         for grade in latest
         if grade.recommendation == "discard"
     )
@@ -86,7 +86,7 @@ def flow(
     )
 
 
-def _reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
+def _exclusion_reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
     """Return why an abstract was discarded: the criterion that a person gave as the reason, else
     the rule's words.
     """
@@ -146,11 +146,11 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
         ),
         (
             _box("Records screened", flow.screened, "Titles and abstracts"),
-            _box("Excluded", out, *_counted(excluded)),
+            _box("Excluded", out, *_count_reasons(excluded)),
         ),
         (
             _box("Not excluded", flow.kept + flow.undecided),
-            _box("Undecided", flow.undecided, *_counted(undecided)),
+            _box("Undecided", flow.undecided, *_count_reasons(undecided)),
         ),
         (_box("Abstracts kept", flow.kept, kept), []),
     )
@@ -158,10 +158,10 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
     y, edges = _TOP, [_TOP]
     for number, (main, side) in enumerate(rows):
         height = max(_LEAST, _height(main), _height(side))
-        parts += _drawn(main, _LEFT, y, _BOX, palette)
+        parts += _draw_box(main, _LEFT, y, _BOX, palette)
         if side:
             middle = y + min(_height(main), _height(side)) // 2
-            parts += _drawn(side, _RIGHT, y, _SIDE, palette)
+            parts += _draw_box(side, _RIGHT, y, _SIDE, palette)
             parts.append(_arrow(_LEFT + _BOX, middle, _RIGHT, middle, palette))
         if number + 1 < len(rows):
             parts.append(
@@ -181,10 +181,10 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
             f'<rect x="8" y="{top}" width="26" height="{bottom - top}" rx="4"'
             f' fill="{palette.stage}"/><text transform="translate(25 {(top + bottom) // 2})'
             ' rotate(-90)" text-anchor="middle" font-size="11"'
-            f' fill="{palette.text}">{_text(name)}</text>'
+            f' fill="{palette.text}">{_xml_text(name)}</text>'
         )
-    title = _plain(f"PRISMA 2020 flow of the screening: {screening.question}")[:_LONGEST]
-    head = textwrap.shorten(_plain(screening.question), 95, placeholder=" ...")
+    title = _xml_line(f"PRISMA 2020 flow of the screening: {screening.question}")[:_LONGEST]
+    head = textwrap.shorten(_xml_line(screening.question), 95, placeholder=" ...")
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}"'
         f' height="{y}" font-family="Helvetica, Arial, sans-serif" font-size="13" role="img"'
@@ -196,23 +196,29 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
         f' fill="{palette.line}"/></marker></defs>'
     )
     background = f'<rect width="{WIDTH}" height="{y}" fill="{palette.background}"/>'
-    heading = (
-        f'<text x="{_LEFT}" y="26" font-weight="bold" fill="{palette.text}">{_text(head)}</text>'
-    )
+    heading = f'<text x="{_LEFT}" y="26" font-weight="bold" fill="{palette.text}">{_xml_text(head)}</text>'
     return "\n".join(
-        [opening, f"<title>{_text(title)}</title>", marker, background, heading, *parts, "</svg>"]
+        [
+            opening,
+            f"<title>{_xml_text(title)}</title>",
+            marker,
+            background,
+            heading,
+            *parts,
+            "</svg>",
+        ]
     )
 
 
 def _box(name: str, count: int, *below: str) -> list[str]:
     """Return the lines of a box: its name and count, and what stands below them."""
     wrapped = (
-        textwrap.wrap(_plain(text)[:_LONGEST], _WRAP, subsequent_indent="   ") for text in below
+        textwrap.wrap(_xml_line(text)[:_LONGEST], _WRAP, subsequent_indent="   ") for text in below
     )
     return [f"{name} (n = {count:,})", *(line for lines in wrapped for line in lines)]
 
 
-def _counted(reasons: Iterable[tuple[str, int]]) -> list[str]:
+def _count_reasons(reasons: Iterable[tuple[str, int]]) -> list[str]:
     return [f"{label[: _LONGEST // 2]} (n = {count:,})" for label, count in reasons if count]
 
 
@@ -220,14 +226,14 @@ def _height(lines: Sequence[str]) -> int:
     return len(lines) * _LINE + 2 * _PAD
 
 
-def _drawn(lines: Sequence[str], x: int, y: int, width: int, palette: Palette) -> list[str]:
+def _draw_box(lines: Sequence[str], x: int, y: int, width: int, palette: Palette) -> list[str]:
     outline = f'x="{x}" y="{y}" width="{width}" height="{_height(lines)}" rx="4"'
     parts = [f'<rect {outline} fill="{palette.box}" stroke="{palette.line}"/>']
     for number, line in enumerate(lines):
         weight = ' font-weight="bold"' if number == 0 else ""
         place = y + _PAD + 13 + number * _LINE
         parts.append(
-            f'<text x="{x + _PAD}" y="{place}"{weight} fill="{palette.text}">{_text(line)}</text>'
+            f'<text x="{x + _PAD}" y="{place}"{weight} fill="{palette.text}">{_xml_text(line)}</text>'
         )
     return parts
 
@@ -239,10 +245,10 @@ def _arrow(x1: int, y1: int, x2: int, y2: int, palette: Palette) -> str:
     )
 
 
-def _plain(text: str) -> str:
+def _xml_line(text: str) -> str:
     """Return the text on one line, without the characters that XML can't hold."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _text(text: str) -> str:
-    return escape(_plain(text))
+def _xml_text(text: str) -> str:
+    return escape(_xml_line(text))

@@ -29,7 +29,7 @@ _BATCH_BYTES = 4_000_000
 """Bytes of the file a transaction at most, but for a single case that is larger."""
 
 
-class Look(NamedTuple):
+class ImportPreview(NamedTuple):
     """The first rows of a file as they would be read; ``whole`` says that these are all of them."""
 
     rows: int
@@ -93,7 +93,7 @@ class ImportService(Service):
         *,
         name: str,
         sheet: str | None = None,
-    ) -> Look:
+    ) -> ImportPreview:
         """Read the first rows of a file, and store nothing. What breaks it off is a problem too.
         Raises NotAllowed.
 
@@ -110,7 +110,7 @@ class ImportService(Service):
         except InputError as error:
             problems.append(error)
         looked_at = rows[:LOOKED_AT]
-        return Look(
+        return ImportPreview(
             len(looked_at),
             tuple(row.case for row in looked_at if row.case is not None),
             sum(row.case is None for row in looked_at),
@@ -142,7 +142,7 @@ class ImportService(Service):
 
     def _steps(self, rows: Iterator[MappedRow]) -> Iterator[ImportStep]:
         step = ImportStep(0, 0, 0, 0, 0)
-        for batch, broken_off in _batches(rows):
+        for batch, broken_off in _store_batches(rows):
             report = self._store.cases.add_many([row.case for row in batch if row.case is not None])
             step = ImportStep(
                 rows=step.rows + len(batch),
@@ -160,7 +160,9 @@ class ImportService(Service):
             yield step
 
 
-def _batches(rows: Iterator[MappedRow]) -> Iterator[tuple[list[MappedRow], tuple[InputError, ...]]]:
+def _store_batches(
+    rows: Iterator[MappedRow],
+) -> Iterator[tuple[list[MappedRow], tuple[InputError, ...]]]:
     """Yield rows as they are stored together, the last ones with what broke the file off or kept it
     from being read.
     """

@@ -27,7 +27,7 @@ from masis.schema.run import ReviewTier
 from masis.services.records import STATE_OF_VERDICT, CaseSummary
 from masis.settings import ROLES, Settings
 from masis.store import Store
-from masis.store.audits.inbox import Acknowledged, Form, Received
+from masis.store.audits.inbox import Acknowledgement, Form, ReceivedRequest
 
 log = logging.getLogger(__name__)
 
@@ -53,19 +53,19 @@ class Rule(Record):
     is_one_of: tuple[JsonValue, ...] = ()
     share: Share = 1.0
 
-    def takes(self, case: Case) -> bool:
+    def is_met(self, case: Case) -> bool:
         """Return whether a case meets the rule."""
         values = case.to_json_dict()
-        if self.flagged and _at(values, "metadata.flagged") is not True:
+        if self.flagged and _value_at_path(values, "metadata.flagged") is not True:
             return False
         if self.field:
-            found = _at(values, self.field)
+            found = _value_at_path(values, self.field)
             if (found not in self.is_one_of) if self.is_one_of else not found:
                 return False
-        return drawn(case.id, self.share)
+        return is_in_sample(case.id, self.share)
 
 
-class Source(Record):
+class ProgramSource(Record):
     """A program that may send cases: how often, how much, and which of its cases enter the queue.
 
     Without rules every case does; with some, those that one of them takes. ``profile`` names the
@@ -88,9 +88,9 @@ class Source(Record):
             raise ValueError(f"there is no such profile. There are: {', '.join(builtin())}")
         return profile
 
-    def takes(self, case: Case) -> bool:
+    def is_for_queue(self, case: Case) -> bool:
         """Return whether a case enters the queue."""
-        return not self.rules or any(rule.takes(case) for rule in self.rules)
+        return not self.rules or any(rule.is_met(case) for rule in self.rules)
 
 
 class CaseStatus(Record):
@@ -144,7 +144,7 @@ _STANDING_OF_TIER: dict[ReviewTier | None, Standing] = {
 }
 
 
-def drawn(case_id: str, share: float) -> bool:
+def is_in_sample(case_id: str, share: float) -> bool:
     """Return whether a case is drawn into a sample of this share, by its id alone."""
     number = int.from_bytes(hashlib.sha256(f"ingest\n{case_id}".encode()).digest()[:8])
     return number < share * 2**64
@@ -160,7 +160,7 @@ def audit_settings(settings: Settings) -> Settings | None:
         return None
     models = () if settings.ingest_model == "settings" else ROLES
     values: dict[str, str] = dict.fromkeys(models, settings.ingest_model)
-    chosen = settings.updated(values | {"depth": settings.ingest_depth})
+    chosen = settings.with_values(values | {"depth": settings.ingest_depth})
     check_models(chosen)
     return chosen
 
@@ -176,7 +176,7 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def read_sources(written: dict[str, Any]) -> dict[str, Source]:
+def read_sources(written: dict[str, Any]) -> dict[str, ProgramSource]:
     """Return the sources of a file by name. Raises SettingsError naming what is wrong with which
     source.
     """
@@ -185,10 +185,10 @@ def read_sources(written: dict[str, Any]) -> dict[str, Source]:
         raise SettingsError(
             "The file of sources names none. `masis ingest --new-token NAME` prints an entry."
         )
-    found: dict[str, Source] = {}
+    found: dict[str, ProgramSource] = {}
     for name, values in tables.items():
         try:
-            found[name] = Source.model_validate({"name": name, **values})
+            found[name] = ProgramSource.model_validate({"name": name, **values})
         except (ValidationError, TypeError) as error:
             first = (
                 error.errors()[0]
@@ -215,11 +215,11 @@ class IngestionService:
     def __init__(self, store: Store) -> None:
         self._store, self.batch = store, store.inbox.batch
 
-    def receive(self, requests: Sequence[Received]) -> list[Acknowledged]:
+    def receive(self, requests: Sequence[ReceivedRequest]) -> list[Acknowledgement]:
         """Store requests so that they survive a power cut; only then may they be acknowledged."""
-        return self._store.inbox.put(requests)
+        return self._store.inbox.store(requests)
 
-    def look_at(self, form: Form, body: bytes, source: Source) -> BodyLook:
+    def look_at(self, form: Form, body: bytes, source: ProgramSource) -> BodyLook:
         """Return how many cases a body holds, and why one that is a single case is too large to
         take.
 
@@ -231,7 +231,7 @@ class IngestionService:
         if not body.strip() or source.profile:
             return BodyLook(int(bool(body.strip())), None)
         try:
-            rows = _whole(body)
+            rows = _cases_of_body(body)
         except InputError as error:  # named in the batch where it is no JSON
             return BodyLook(1, error if error.limit else None)
         if len(rows) != 1:
@@ -251,7 +251,7 @@ class IngestionService:
             return None
         return CaseStatus.of(self._store.cases.summary(case_id))
 
-    def read_waiting(self, sources: Mapping[str, Source]) -> int:
+    def read_waiting(self, sources: Mapping[str, ProgramSource]) -> int:
         """Read the oldest requests and store the cases that enter the queue; returns how many were
         read.
 
@@ -260,12 +260,15 @@ class IngestionService:
         """
         waiting = self._store.inbox.waiting(READ_AT_ONCE)
         results = [
-            (seq, self._read(request, sources.get(request.source))) for seq, request in waiting
+            (seq, self._read_request(request, sources.get(request.source)))
+            for seq, request in waiting
         ]
         self._store.inbox.finish(results)
         return len(results)
 
-    def _read(self, request: Received, source: Source | None) -> dict[str, Any]:
+    def _read_request(
+        self, request: ReceivedRequest, source: ProgramSource | None
+    ) -> dict[str, Any]:
         errors: list[str] = []
         found: list[Case] = []
         sent = source.profile if source is not None and request.form != "cases" else ""
@@ -282,14 +285,14 @@ class IngestionService:
                 errors.append(str(each))
             else:
                 found.append(each)
-        taken = [case for case in found if source is None or source.takes(case)]
+        taken = [case for case in found if source is None or source.is_for_queue(case)]
         received, stored, unchanged, passed_over = len(found) + len(errors), 0, 0, 0
         try:
             # Both or neither: what is audited before it is noted would not be reported. The request
             # is on the disk.
             with self._store.database.transaction(durable=False):
                 added = self._store.cases.add_many(taken)
-                self._store.inbox.arrived(taken, request.source)
+                self._store.inbox.record_arrivals(taken, request.source)
         # else what can't be stored would be tried again for ever
         except (InputError, ValueError) as error:
             errors.append(str(error))
@@ -328,7 +331,9 @@ def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[C
         yield InputError("holds no JSON", hint="Send a JSON document, or JSON Lines.", file=name)
         return
     try:
-        rows: Any = _whole(body) if form == "json" and profile == OWN_FORMAT else io.BytesIO(body)
+        rows: Any = (
+            _cases_of_body(body) if form == "json" and profile == OWN_FORMAT else io.BytesIO(body)
+        )
         for row in read_any(rows, profile, name=name):
             yield from row.problems
             if row.case is not None:
@@ -337,13 +342,13 @@ def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[C
         yield error
 
 
-def _whole(body: bytes) -> list[Any]:
+def _cases_of_body(body: bytes) -> list[Any]:
     value = parse_object(body)
     cases = value["cases"] if set(value) == {"cases"} else None
     return cases if isinstance(cases, list) else [value]
 
 
-def _at(value: Any, path: str) -> Any:
+def _value_at_path(value: Any, path: str) -> Any:
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value

@@ -61,9 +61,9 @@ class LakeService(Service):
     """The use cases of audited cases that lie in Parquet files."""
 
     @staticmethod
-    def counts(place: str) -> dict[Outcome, int]:
+    def count_outcomes(place: str) -> dict[Outcome, int]:
         """Count the rows of a lake by outcome. Raises InputError where there is none."""
-        return _counts(open_lake(place))
+        return _count_rows(open_lake(place))
 
     def bring_in(
         self,
@@ -94,10 +94,10 @@ class LakeService(Service):
         """
         self._access.require(actor, "audit")
         lake = open_lake(place)
-        counts = _counts(lake)
+        counts = _count_rows(lake)
         sample = None
         if share > 0:
-            batches = _scanned(lake, "accepted", ["case_id"], 50_000)
+            batches = _scan_lake(lake, "accepted", ["case_id"], 50_000)
             drawn = sum(
                 drawn_from_lake(each, seed, share)
                 for batch in batches
@@ -110,7 +110,7 @@ class LakeService(Service):
         read = unchanged = refused = 0
         for outcome in OUTCOMES:
             rows = (
-                _rows(lake, outcome)
+                _lake_rows(lake, outcome)
                 if (sample if outcome == "accepted" else needs_review)
                 else iter(())
             )
@@ -137,7 +137,7 @@ class LakeService(Service):
 
     def _store_row(self, row: dict[str, Any], outcome: Outcome, place: str) -> bool:
         """Store the case and the run of a row, both or neither; returns whether the case is new."""
-        case, run = _read(row, outcome, place)
+        case, run = _case_and_run(row, outcome, place)
         with self._store.transaction():
             added = self._store.cases.add(case) == "added"
             if run is not None:
@@ -164,7 +164,7 @@ def _miss_rate(sample: LakeSample, states: list[str]) -> MissRate:
     return MissRate(sample, len(states), decided, wrong, low, high)
 
 
-def _counts(lake: Any) -> dict[Outcome, int]:
+def _count_rows(lake: Any) -> dict[Outcome, int]:
     from pyarrow import dataset
 
     return {
@@ -172,13 +172,13 @@ def _counts(lake: Any) -> dict[Outcome, int]:
     }
 
 
-def _rows(lake: Any, outcome: Outcome) -> Iterator[dict[str, Any]]:
+def _lake_rows(lake: Any, outcome: Outcome) -> Iterator[dict[str, Any]]:
     columns = ["case_id", "case_json", "run_json", "error", "source", "source_row"]
-    for batch in _scanned(lake, outcome, columns, _BATCH):
+    for batch in _scan_lake(lake, outcome, columns, _BATCH):
         yield from batch.to_pylist()
 
 
-def _scanned(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> Iterator[Any]:
+def _scan_lake(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> Iterator[Any]:
     """Yield batches of one outcome; few are read ahead, for a run has tens of kilobytes."""
     from pyarrow import dataset
 
@@ -189,7 +189,7 @@ def _scanned(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> Iter
     return iter(scanner.to_batches())
 
 
-def _read(row: dict[str, Any], outcome: Outcome, place: str) -> tuple[Case, Run | None]:
+def _case_and_run(row: dict[str, Any], outcome: Outcome, place: str) -> tuple[Case, Run | None]:
     """Return the case and the run of a row. Raises InputError naming where the row came from."""
     try:
         case = Case.from_stored(row["case_json"] or "")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case, EarlierVersion
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services.access import Service
 from masis.services.cases import earlier_version, newer_version
 from masis.services.reviews import entry_on_case, name_of
@@ -31,7 +31,7 @@ LONGEST_TEXT = 200_000
 _DECIDED = ("approved", "overridden", "rejected")
 
 
-class Versions(NamedTuple):
+class CaseVersions(NamedTuple):
     """The ids of the cases before and behind one; None where there is none."""
 
     earlier: str | None
@@ -143,11 +143,11 @@ class VersionService(Service):
                 self._store.team.release(case_id, lease.reviewer)
         return newer
 
-    def around(self, case: Case) -> Versions:
+    def around(self, case: Case) -> CaseVersions:
         """Return which cases stand before and behind one; an earlier one that is not in this
         database is left out.
         """
-        return Versions(
+        return CaseVersions(
             earlier=earlier_version(self._store, case), newer=newer_version(self._store, case.id)
         )
 
@@ -168,7 +168,7 @@ class VersionService(Service):
         if state in _DECIDED or (
             work.policy is not None and work.decided_by and state != "escalated"
         ):
-            made = counted(max(1, len(work.decided_by)), "decision")
+            made = count_noun(max(1, len(work.decided_by)), "decision")
             raise StoreError(
                 f"case {case_id!r} has {made} already. Undo it first, or escalate the case: more"
                 " evidence is for a case that nobody has decided."

@@ -31,11 +31,11 @@ from urllib.parse import SplitResult, urlsplit
 from masis import version
 from masis.errors import SettingsError
 from masis.services.arrivals.ingestion import CaseStatus
-from masis.services.background import Repeated
+from masis.services.background import RepeatedTask
 from masis.services.workbench import Workbench
 from masis.settings import Settings, secret
 from masis.store import Store
-from masis.store.audits.inbox import Notice
+from masis.store.audits.inbox import WebhookNotice
 
 log = logging.getLogger("masis.webhook")
 
@@ -83,7 +83,9 @@ class Webhook:
     ) -> None:
         """Raise SettingsError where the address or the key can't be used."""
         self._store, self._private, self._wait = store, settings.webhook_private, wait
-        self._address = _checked(settings.webhook_address, private=settings.webhook_private)
+        self._address = _check_webhook_address(
+            settings.webhook_address, private=settings.webhook_private
+        )
         if len(key) < LEAST_SECRET:
             raise SettingsError(
                 f"{SECRET} has {len(key)} characters; a webhook needs at least {LEAST_SECRET}."
@@ -101,12 +103,12 @@ class Webhook:
             try:
                 self._call(notice)
             except Undelivered as error:
-                self._failed(notice, error)
+                self._record_failure(notice, error)
             else:
                 log.debug("notice %s was delivered", notice.id)
-                self._store.inbox.delivered(notice)
+                self._store.inbox.remove_notice(notice)
 
-    def _failed(self, notice: Notice, error: Undelivered) -> None:
+    def _record_failure(self, notice: WebhookNotice, error: Undelivered) -> None:
         if notice.tries + 1 >= TRIES:
             log.error(
                 "The webhook did not take notice %s (%s): given up after %d calls.",
@@ -114,7 +116,7 @@ class Webhook:
                 error,
                 TRIES,
             )
-            self._store.inbox.delivered(notice)
+            self._store.inbox.remove_notice(notice)
             return
         log.warning(
             "The webhook did not take notice %s (%s): it is called again later.", notice.id, error
@@ -122,7 +124,7 @@ class Webhook:
         wait = min(self._wait * 2 ** min(notice.tries, 20), LONGEST_WAIT)
         self._store.inbox.postpone(notice, wait)
 
-    def _call(self, notice: Notice) -> None:
+    def _call(self, notice: WebhookNotice) -> None:
         case = CaseStatus.of(self._store.cases.summary(notice.case_id)).model_dump(
             exclude={"headline"}
         )
@@ -164,7 +166,7 @@ class Webhook:
         if not self._private and not all(is_public(each) for each in found):
             raise Undelivered("the address is a private one: webhook_private allows that")
         context = ssl.create_default_context() if secure else None
-        plain = _connected(found, port)
+        plain = _connect_first(found, port)
         try:
             if context is None:
                 connection = http.client.HTTPConnection(host, port)
@@ -178,7 +180,7 @@ class Webhook:
         return connection
 
 
-def _connected(addresses: Sequence[str], port: int) -> socket.socket:
+def _connect_first(addresses: Sequence[str], port: int) -> socket.socket:
     """Return a connection to the first address that takes one. Raises OSError, that of the last."""
     for address in addresses[:-1]:
         with contextlib.suppress(OSError):
@@ -186,7 +188,7 @@ def _connected(addresses: Sequence[str], port: int) -> socket.socket:
     return socket.create_connection((addresses[-1], port), _TIMEOUT_S)
 
 
-def _checked(address: str, *, private: bool) -> SplitResult:
+def _check_webhook_address(address: str, *, private: bool) -> SplitResult:
     try:
         parts = urlsplit(address)
         # else only the call would say that a label is empty or too long
@@ -213,7 +215,7 @@ def _checked(address: str, *, private: bool) -> SplitResult:
     return parts
 
 
-def start(workbench: Workbench) -> Repeated | None:
+def start(workbench: Workbench) -> RepeatedTask | None:
     """Begin to deliver, as long as the program runs; None where no address is set. Raises
     SettingsError.
     """
@@ -226,6 +228,6 @@ def start(workbench: Workbench) -> Repeated | None:
         raise SettingsError(
             f"webhook_address is set: put a secret for its signature into the variable {SECRET}."
         )
-    return Repeated(
+    return RepeatedTask(
         Webhook(store, settings, key.get_secret_value()).deliver, _EVERY, "webhook"
     ).start()

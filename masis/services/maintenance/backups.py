@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from masis.errors import InputError, StoreError
 from masis.schema.actor import Actor
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services.access import Service
-from masis.services.background import Repeated
+from masis.services.background import RepeatedTask
 from masis.settings import Settings
 from masis.store.core import backup
 from masis.store.core.backup import BackupCheck
@@ -109,9 +109,9 @@ def verify(copy: Path) -> BackupCheck:
 def in_words(check: BackupCheck) -> str:
     """Return what a backup holds in one line."""
     return (
-        f"{check.path} ({file_size(check.bytes)}): {counted(check.cases, 'case')},"
-        f" {counted(check.runs, 'run')},"
-        f" {counted(check.length, 'entry of the decision log', 'entries of the decision log')},"
+        f"{check.path} ({file_size(check.bytes)}): {count_noun(check.cases, 'case')},"
+        f" {count_noun(check.runs, 'run')},"
+        f" {count_noun(check.length, 'entry of the decision log', 'entries of the decision log')},"
         f" head {check.head}"
     )
 
@@ -125,13 +125,13 @@ def _time_of(path: Path, stem: str) -> datetime | None:
 
 def start_automatic(
     backups: BackupService, settings: Settings, every: timedelta = LOOKED_EVERY
-) -> Repeated | None:
+) -> RepeatedTask | None:
     """Make a backup whenever the newest is older than the settings say, on a thread, if they name a
     folder for them.
     """
     if not settings.backup_folder:
         return None
-    return Repeated(lambda _: make_if_due(backups, settings), every, "backup").start()
+    return RepeatedTask(lambda _: make_if_due(backups, settings), every, "backup").start()
 
 
 def make_if_due(

@@ -11,7 +11,7 @@ from masis.store.core.connections import connect, explained_errors
 _KEY = "ended session "
 
 
-def read(path: Path) -> dict[str, float]:
+def read_sessions(path: Path) -> dict[str, float]:
     """Return the sessions and until when they would have lasted, in seconds since 1970; those over
     are forgotten.
     """

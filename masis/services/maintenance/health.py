@@ -18,7 +18,7 @@ from masis.audit import output_validation
 from masis.errors import MasisError, StepError, StoreError
 from masis.schema.case import Case
 from masis.schema.screening import Abstract
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.critic import screen_abstracts
 from masis.services.maintenance.backups import BackupService
 from masis.settings import OFFLINE, ROLES, Settings
@@ -77,7 +77,7 @@ _ALL_OFFLINE = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_valid
 _REINSTALL = "Reinstall the workbench, or report this as a bug."
 
 
-def _started(
+def _start_check(
     name: str, start: Callable[[], str], hint: str, hint_of_crash: str = _REINSTALL
 ) -> HealthItem:
     """Return what starting something says of it, or why it does not start."""
@@ -105,7 +105,7 @@ def role_health(settings: Settings) -> Iterator[HealthItem]:
             prompt = filled.prompts.get(role)
             return f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}"
 
-        item = _started(role, start, f"Choose another model for {role}, or fix this.")
+        item = _start_check(role, start, f"Choose another model for {role}, or fix this.")
         # what crashes says so in every role that uses it
         alone = item.ok or item.hint == _REINSTALL
         other = role if alone else first.setdefault(item.message.removeprefix(f"{role}: "), role)
@@ -120,11 +120,11 @@ def output_validator(settings: Settings) -> HealthItem:
     """Check the validator that a revision must pass (REQ-CRITIC-028)."""
 
     def start() -> str:
-        output_validation.chosen(settings.output_validator)
+        output_validation.validator_named(settings.output_validator)
         return f"starts: {settings.output_validator}"
 
     hint = "Fix its package, or set output_validator = pydantic."
-    return _started("output validator", start, hint, hint)
+    return _start_check("output validator", start, hint, hint)
 
 
 _ABSTRACT = Abstract(
@@ -145,7 +145,7 @@ def evidence_critic() -> HealthItem:
             raise StepError("graded nothing of a small abstract")
         return "graded a small abstract"
 
-    return _started("evidence critic", start, _REINSTALL)
+    return _start_check("evidence critic", start, _REINSTALL)
 
 
 def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
@@ -157,12 +157,12 @@ def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
     """
     for each in INTEGRATIONS:
         install = f"pip install '.[{each.extra}]'"
-        if not _installed(each.library) and each.extra == "otel" and settings.telemetry != "off":
+        if not _is_installed(each.library) and each.extra == "otel" and settings.telemetry != "off":
             asked_for = (
                 f"not installed, and the setting telemetry = {settings.telemetry} asks for it"
             )
             yield HealthItem(each.name, False, asked_for, f"{install}, or set telemetry = off.")
-        elif not _installed(each.library):
+        elif not _is_installed(each.library):
             yield HealthItem(
                 each.name,
                 True,
@@ -179,7 +179,7 @@ def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
             yield HealthItem(each.name, True, "installed, and imports")
 
 
-def _installed(library: str) -> bool:
+def _is_installed(library: str) -> bool:
     try:
         return importlib.util.find_spec(library) is not None
     except ModuleNotFoundError:  # not even what it is a part of
@@ -232,7 +232,7 @@ def of_store(store: Store) -> Iterator[HealthItem]:
     """Check the database, its guards, the decision log and the screening log."""
     check = store.check()
     contents = ", ".join(
-        counted(count, *_COUNTED.get(name, (name, name))) for name, count in check.counts.items()
+        count_noun(count, *_COUNTED.get(name, (name, name))) for name, count in check.counts.items()
     )
     path = str(check.path)
     message = f"{path} ({check.bytes / 1e6:.1f} MB): {contents}"
@@ -245,7 +245,7 @@ def of_store(store: Store) -> Iterator[HealthItem]:
     yield of_writing(store)
     for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
         message = (
-            f"{counted(log.length, 'entry', 'entries')}, head {log.head[:12]}"
+            f"{count_noun(log.length, 'entry', 'entries')}, head {log.head[:12]}"
             if log.intact
             else "; ".join(log.broken[:5])
         )
@@ -287,7 +287,7 @@ def of_auditor(settings: Settings) -> HealthItem:
             raise StepError("; ".join(warning.message for warning in run.warnings))
         return "a small case was audited from claims to scores"
 
-    return _started("auditor", start, "")
+    return _start_check("auditor", start, "")
 
 
 def report(
@@ -364,7 +364,7 @@ def models_asked(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[Heal
                 HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(filled)})")
             )
             continue
-        for full in dict.fromkeys(_resolved(string, role, settings) for role in filled):
+        for full in dict.fromkeys(_resolve_or_same(string, role, settings) for role in filled):
             ok, message, _ = probe_model(full, settings)
             hint = "" if ok else "Fix what it says, or name another model (docs/models.md)."
             first = full if ok else failed.setdefault(message.replace(full, ""), full)
@@ -374,7 +374,7 @@ def models_asked(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[Heal
     return tuple(items)
 
 
-def _resolved(string: str, role: str, settings: Settings) -> str:
+def _resolve_or_same(string: str, role: str, settings: Settings) -> str:
     try:
         return resolve_model(string, role, settings)
     except MasisError:

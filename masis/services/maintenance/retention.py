@@ -12,7 +12,7 @@ from typing import NamedTuple
 from masis.schema.actor import Actor
 from masis.schema.retention import Purge, RetentionRule, Shrunk, Trigger
 from masis.services.access import Service
-from masis.services.background import Repeated
+from masis.services.background import RepeatedTask
 from masis.settings import Settings
 
 log = logging.getLogger("masis.retention")
@@ -29,7 +29,7 @@ many), and nobody chose the moment. In a larger file the room is used again; `ma
 back."""
 
 
-class Purged(NamedTuple):
+class PurgeResult(NamedTuple):
     """The result of a purge: its record (None where nothing was to go), and whether the file gave
     the room back.
 
@@ -72,7 +72,7 @@ class RetentionService(Service):
         on_batch: Callable[[int], None] | None = None,
         stopped: Callable[[], bool] | None = None,
         shrink: bool = True,
-    ) -> Purged:
+    ) -> PurgeResult:
         """Remove what the rule says, record it under the actor's name, and give the room back to
         the disk.
 
@@ -84,18 +84,18 @@ class RetentionService(Service):
             rule, by=actor.name, how=how, on_batch=on_batch, stopped=stopped
         )
         if done is None:
-            return Purged(None, None)
+            return PurgeResult(None, None)
         log.info(
             "purge %d: %d runs and %d screenings removed", done.seq, done.runs, done.screenings
         )
         wanted = shrink and not (stopped is not None and stopped())
         shrunk = self._store.shrink(stopped, freed=done.bytes) if wanted else None
-        return Purged(done, shrunk, lingers=not self._store.settle())
+        return PurgeResult(done, shrunk, lingers=not self._store.settle())
 
 
 def start_automatic(
     retention: RetentionService, settings: Settings, every: timedelta = EVERY
-) -> Repeated | None:
+) -> RepeatedTask | None:
     """Remove what is past its time at once and then once a day, on a thread, if the settings ask
     for it.
     """
@@ -107,7 +107,7 @@ def start_automatic(
         rule = rule_of(settings.retention_days)
         retention.purge(AUTOMATIC, rule, how="automatic", stopped=stopped, shrink=small)
 
-    return Repeated(purge, every, "retention").start()
+    return RepeatedTask(purge, every, "retention").start()
 
 
 def automatic(settings: Settings) -> bool:

@@ -7,7 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from masis.audit.acceptance import RULE_VERSION, Assessment, coverable, drawn_for_spot_check, waive
+from masis.audit.acceptance import (
+    RULE_VERSION,
+    Acceptability,
+    coverable,
+    drawn_for_spot_check,
+    waive,
+)
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.trust import FaultScore, Guarantee
@@ -41,7 +47,7 @@ def review_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
     return {name: values.get(name) for name in REVIEW_SETTINGS}
 
 
-class Watch(NamedTuple):
+class GuaranteeWatch(NamedTuple):
     """A guarantee in force: since when, by whom, and what later spot checks say.
 
     ``lapsed`` says why it waives nothing any more; ``cases`` are the spot checks found faulty.
@@ -74,7 +80,9 @@ class Guarantees:
         """
         return self._store.team.in_force(FaultScore)
 
-    def lapsed(self, rule: str, review: dict[str, Any], score: int, *, now: dict[str, Any]) -> str:
+    def lapse_reason(
+        self, rule: str, review: dict[str, Any], score: int, *, now: dict[str, Any]
+    ) -> str:
         """Return why a test no longer holds under the review settings ``now``; "" if it does.
 
         Runs of another auditor are never covered, which is checked for each run.
@@ -94,7 +102,7 @@ class Guarantees:
             return "another score was fitted since"
         return ""
 
-    def watch(self, now: dict[str, Any]) -> Watch | None:
+    def watch(self, now: dict[str, Any]) -> GuaranteeWatch | None:
         """Return the guarantee in force with what spot checks since say of it; None where none is
         applied.
 
@@ -105,21 +113,21 @@ class Guarantees:
         if found is None:
             return None
         seq, at, by, applied = found
-        decided = machine.frame_of(self._store.trust.decided(after=seq, spot_checks=True))
+        decided = machine.frame_of(self._store.trust.decision_columns(after=seq, spot_checks=True))
         own = (decided["auditor"] == applied.auditor) & (decided["rule"] == applied.rule)
         since = decided[own & decided["settles"].astype(bool)]
         settled = zip(since["state"], since["reason_code"], strict=True)
         truth = [machine.truth_of(state, code) is not False for state, code in settled]
         evidence = tests_of.evidence_against(sum(truth), len(truth), applied.tolerance)
-        lapsed = self.lapsed(applied.rule, applied.review, applied.score.version, now=now)
+        lapsed = self.lapse_reason(applied.rule, applied.review, applied.score.version, now=now)
         if evidence >= tests_of.ALARM:
             lapsed = (
                 f"it no longer holds: {sum(truth)} of {len(truth)} spot checks since are faulty"
             )
         faulty = tuple(case for case, wrong in zip(since["case_id"], truth, strict=True) if wrong)
-        return Watch(applied, at, by, len(truth), sum(truth), evidence, lapsed, faulty)
+        return GuaranteeWatch(applied, at, by, len(truth), sum(truth), evidence, lapsed, faulty)
 
-    def scored(self, run: Run, case: Case) -> Run:
+    def score_run(self, run: Run, case: Case) -> Run:
         """Return a finished run with its probability of fault, and accepted where the guarantee in
         force covers it.
 
@@ -127,8 +135,8 @@ class Guarantees:
         passes like any other run, so the same share of it is drawn for a spot check: only these
         show when it no longer holds.
         """
-        assessed = Assessment(run.acceptance, run.review_reasons)
-        acceptance, reasons = self.assessed(assessed, run, case, review_settings(run.settings))
+        assessed = Acceptability(run.acceptance, run.review_reasons)
+        acceptance, reasons = self.reassess(assessed, run, case, review_settings(run.settings))
         found = {"acceptance": acceptance, "review_reasons": reasons}
         if acceptance.guarantee is not None:
             recorded = {
@@ -139,9 +147,9 @@ class Guarantees:
             )
         return run.model_copy(update=found | {"needs_review": run.needs_review and bool(reasons)})
 
-    def assessed(
-        self, assessed: Assessment, run: Run, case: Case, review: dict[str, Any]
-    ) -> Assessment:
+    def reassess(
+        self, assessed: Acceptability, run: Run, case: Case, review: dict[str, Any]
+    ) -> Acceptability:
         """Return an assessment with the fitted probability, without its reasons where the guarantee
         waives them.
 
@@ -157,7 +165,7 @@ class Guarantees:
         if watched is None or watched.lapsed:
             return assessed
         applied = watched.guarantee
-        covers = applied.covers(run.auditor, assessed.acceptance.rule, review)
+        covers = applied.is_about(run.auditor, assessed.acceptance.rule, review)
         if not covers or self._probability(run, applied.score) > applied.threshold:
             return assessed
         return waive(assessed, guarantee=applied.plan)

@@ -21,15 +21,23 @@ from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.cases import CaseService, machine_hidden
-from masis.services.reviews import name_of, signed
-from masis.services.trust.guarantees import Guarantees, Watch, review_settings
+from masis.services.reviews import name_of, sign_decision
+from masis.services.trust.guarantees import Guarantees, GuaranteeWatch, review_settings
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import RISK_OF_FITTED, TIER_RANK
 from masis.trust import guarantee as tests_of
 from masis.trust import machine
-from masis.trust.agreement import Agreement, Estimate, Pair, agreement, pairs, share, span_f1
-from masis.trust.guarantee import Outcome, Tested
+from masis.trust.agreement import (
+    AgreementEstimate,
+    Pair,
+    ReviewerAgreement,
+    agreement,
+    pairs,
+    share,
+    span_f1,
+)
+from masis.trust.guarantee import Outcome, ThresholdTest
 from masis.trust.score import FITTED_ON, LEAST_ORDERED, fit, probabilities, yield_curve
 from masis.views.numbers import duration
 
@@ -70,7 +78,7 @@ class TrustFilter(Record):
     until: str = ""
 
 
-class Left(NamedTuple):
+class Excluded(NamedTuple):
     """Answers that a comparison leaves out, by reason."""
 
     not_blind: int
@@ -83,10 +91,10 @@ class MachineReport(NamedTuple):
     blind.
     """
 
-    answers: machine.Comparison
-    seen: machine.Comparison | None
-    left: Left
-    by: dict[str, dict[str, machine.Comparison]]
+    answers: machine.MachineComparison
+    seen: machine.MachineComparison | None
+    left: Excluded
+    by: dict[str, dict[str, machine.MachineComparison]]
     rows: pd.DataFrame
     simulated: int
 
@@ -96,7 +104,7 @@ class PartReport(NamedTuple):
     case.
     """
 
-    comparison: machine.Comparison
+    comparison: machine.MachineComparison
     rows: pd.DataFrame
 
 
@@ -106,9 +114,9 @@ class PeopleReport(NamedTuple):
     ``constant``: who gave one verdict in all shared cases, which, and in how many.
     """
 
-    agreement: Agreement
+    agreement: ReviewerAgreement
     pairs: list[Pair]
-    spans: Estimate
+    spans: AgreementEstimate
     cases: tuple[str, ...]
     simulated: int
     constant: tuple[tuple[str, str, int], ...] = ()
@@ -120,9 +128,9 @@ class MissReport(NamedTuple):
     ``drawable``: of the auditor with most cases, as ``TrustService.drawable``.
     """
 
-    total: Estimate
-    months: dict[str, Estimate]
-    fields: dict[str, Estimate]
+    total: AgreementEstimate
+    months: dict[str, AgreementEstimate]
+    fields: dict[str, AgreementEstimate]
     open: tuple[str, ...]
     strata: tuple[machine.Stratum, ...]
     faulty: tuple[str, ...]
@@ -142,7 +150,7 @@ class YieldReport(NamedTuple):
     curves: dict[str, list[tuple[float, float]]]
 
 
-class Own(NamedTuple):
+class ReviewerStats(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all, by active day and by
     verdict, median seconds of a decision and of an adjudication (None: not recorded), shares;
     ``differ`` are the cases of several reviewers settled by another verdict; ``with_answer`` counts
@@ -156,8 +164,8 @@ class Own(NamedTuple):
     decisions: int
     a_day: float | None
     seconds: float | None
-    overrides: Estimate
-    agreed: Estimate
+    overrides: AgreementEstimate
+    agreed: AgreementEstimate
     differ: tuple[str, ...] = ()
     adjudications: int = 0
     escalations: int = 0
@@ -170,15 +178,15 @@ class Own(NamedTuple):
     @property
     def took(self) -> str:
         """The median time of a decision in words."""
-        return _in_words(self.seconds)
+        return _seconds_text(self.seconds)
 
     @property
     def adjudication_took(self) -> str:
         """The median time of an adjudication in words."""
-        return _in_words(self.adjudication_seconds)
+        return _seconds_text(self.adjudication_seconds)
 
 
-def _in_words(seconds: float | None) -> str:
+def _seconds_text(seconds: float | None) -> str:
     return "not recorded" if seconds is None else duration(1000 * round(seconds))
 
 
@@ -187,7 +195,7 @@ class PlanState(NamedTuple):
 
     plan: SamplePlan
     outcomes: dict[str, Outcome]
-    tested: list[Tested] | None
+    tested: list[ThresholdTest] | None
     lapsed: str
 
     @property
@@ -223,7 +231,7 @@ class TrustService:
 
     # reading
 
-    def watch(self) -> Watch | None:
+    def watch(self) -> GuaranteeWatch | None:
         """Return the guarantee in force, under the settings of this workbench; None where none is
         applied.
         """
@@ -249,10 +257,10 @@ class TrustService:
                 everything = everything[~everything["case_id"].isin(hidden)]
             unaudited = 0
         else:
-            decided = self._decided(settled=self._hides_open(actor))
+            decided = self._decision_frame(settled=self._hides_open(actor))
             everything = machine.answers(decided, score)
             unaudited = int((decided["settles"].astype(bool) & decided["auditor"].isna()).sum())
-        rows = _narrowed(everything, filters)
+        rows = _narrow_frame(everything, filters)
         blind, escalated = (
             rows["blind"].to_numpy(dtype=bool),
             rows["faulty"].isna().to_numpy(dtype=bool),
@@ -261,7 +269,7 @@ class TrustService:
         return MachineReport(
             machine.compare(kept),
             machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
-            Left(
+            Excluded(
                 int((~blind & ~escalated).sum()) if filters.blind_only else 0,
                 int(escalated.sum()),
                 unaudited,
@@ -278,7 +286,7 @@ class TrustService:
         hides = self._hides_open(actor)
         labelled = (
             each
-            for each in self._store.trust.labelled()
+            for each in self._store.trust.labelled_cases()
             if not hides or each.state in machine.SETTLED
         )
         found = machine.items(labelled)
@@ -296,7 +304,7 @@ class TrustService:
         if names and not self.shows_names():
             self._access.require(actor, "oversee")
         names = names or self.shows_names()
-        frame = self._decided(settled=self._hides_open(actor))
+        frame = self._decision_frame(settled=self._hides_open(actor))
         frame = frame[frame["kind"] == "decision"]
         shared = frame[frame.duplicated("case_id", keep=False)]
         cases, place = np.unique(shared["case_id"].to_numpy(dtype=str), return_inverse=True)
@@ -314,7 +322,7 @@ class TrustService:
         ]
         marked: dict[str, list[list[tuple[int, int]]]] = {}
         entries = shared["entry"][shared["marks"].astype(bool)]
-        labels = self._store.trust.marked([int(entry) for entry in entries])
+        labels = self._store.trust.decisions_of([int(entry) for entry in entries])
         for case in shared["case_id"][shared["marks"].astype(bool)].unique():
             for entry in shared["entry"][shared["case_id"] == case]:
                 spans = labels[int(entry)].labels if int(entry) in labels else ()
@@ -355,14 +363,14 @@ class TrustService:
         )
         return [self._answers.get(entry) for entry in entries]
 
-    def missed(self, actor: Actor) -> MissReport:
+    def miss_report(self, actor: Actor) -> MissReport:
         """Estimate how many faulty answers pass without a person, from decided spot checks,
         weighted by stratum.
         """
         checks = machine.frame_of(self._store.trust.spot_checks())
         if self._hides_open(actor):
             checks = checks[checks["state"].isin(machine.SETTLED)]
-        decided = self._decided(settled=self._hides_open(actor))
+        decided = self._decision_frame(settled=self._hides_open(actor))
         given = zip(decided["case_id"], decided["reason_code"], strict=True)
         reasons = {case: code for case, code in given if code}
         truth = [
@@ -405,13 +413,13 @@ class TrustService:
 
         months = known["at"].str.slice(0, 7)
         return MissReport(
-            machine.missed(rate(known)),
+            machine.miss_rate(rate(known)),
             {
-                month: machine.missed(rate(known[months == month]))
+                month: machine.miss_rate(rate(known[months == month]))
                 for month in sorted(months.unique())
             },
             {
-                field: machine.missed(rate(known[known["field"] == field], field))
+                field: machine.miss_rate(rate(known[known["field"] == field], field))
                 for field in sorted(known["field"].unique())
             },
             tuple(checks["case_id"][checks["faulty"].isna()]),
@@ -433,7 +441,7 @@ class TrustService:
         if CaseService(self._store, self._access).hides_figures_from(actor):
             return most
         hides = not actor.may("oversee") and self._store.decisions.several_decide()
-        known = {*self.score().case_ids, *self._drawn()}
+        known = {*self.score().case_ids, *self._drawn_ids()}
         found = self._store.trust.pool_ids(auditor, most + len(known), unsettled=hides)
         return min(most, sum(case not in known for case in found))
 
@@ -466,25 +474,28 @@ class TrustService:
             pass  # too few decisions to fit on: the page says so beside the score
         return YieldReport(len(truth), int(truth.sum()), curves)
 
-    def reviewers(self, actor: Actor, *, others: bool = False) -> list[Own]:
+    def reviewers(self, actor: Actor, *, others: bool = False) -> list[ReviewerStats]:
         """Return the actor's own figures, and with ``others`` everybody's, for a lead. Raises
         NotAllowed.
         """
         if others:
             self._access.require(actor, "oversee")
-        frame = self._decided(actor.name, settled=self._hides_open(actor))
+        frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         names = sorted(frame["reviewer"].unique()) if others else [actor.name]
         shared = frame[frame.duplicated("case_id", keep=False)]
         answers = dict(zip(shared["entry"], self._answers_of(shared), strict=True))
-        settled = _Settled.of(frame)
-        return [_work(name, frame[frame["reviewer"] == name], settled, answers) for name in names]
+        settled = _SettledCases.of(frame)
+        return [
+            _reviewer_stats(name, frame[frame["reviewer"] == name], settled, answers)
+            for name in names
+        ]
 
-    def together(self, actor: Actor) -> Own:
+    def together(self, actor: Actor) -> ReviewerStats:
         """Return the figures of all reviewers together, of the decisions that this person may
         count.
         """
-        frame = self._decided(actor.name, settled=self._hides_open(actor))
-        return _work("", frame, _Settled.of(frame), {})
+        frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
+        return _reviewer_stats("", frame, _SettledCases.of(frame), {})
 
     def today(self, actor: Actor) -> tuple[int, int, float | None]:
         """Return how many decisions of this person count of today (UTC), the escalations among
@@ -499,7 +510,7 @@ class TrustService:
         """Count the decisions, or adjudications, of each person that this one may count:
         ``together`` has their sum.
         """
-        frame = self._decided(actor.name, settled=self._hides_open(actor))
+        frame = self._decision_frame(actor.name, settled=self._hides_open(actor))
         return dict(Counter(frame["reviewer"][frame["kind"] == kind]))
 
     def counts_in_words(self, actor: Actor) -> str:
@@ -515,7 +526,7 @@ class TrustService:
         """
         return self._team.in_force(QueuePolicy).machine == "first"
 
-    def _decided(self, reviewer: str = "", *, settled: bool = False) -> pd.DataFrame:
+    def _decision_frame(self, reviewer: str = "", *, settled: bool = False) -> pd.DataFrame:
         """Return every decision that counts and all of the ``reviewer``'s; with ``settled`` others'
         on settled cases.
 
@@ -524,7 +535,10 @@ class TrustService:
         """
         length = self._store.decisions.head().length
         if self._read[0] != length:
-            self._read = (length, machine.frame_of(self._store.trust.decided(pending=True)))
+            self._read = (
+                length,
+                machine.frame_of(self._store.trust.decision_columns(pending=True)),
+            )
         frame = self._read[1]
         counts = ~frame["pending"].astype(bool)
         if settled:
@@ -544,8 +558,8 @@ class TrustService:
         seen. Raises NotAllowed, and InputError where there are too few decisions.
         """
         self._access.require(actor, "oversee")
-        rows = machine.answers(self._decided(), FaultScore())
-        rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn())]
+        rows = machine.answers(self._decision_frame(), FaultScore())
+        rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn_ids())]
         columns = {name: rows[name].to_numpy() for name in FITTED_ON}
         fitted = fit(columns, rows["faulty"].to_numpy(dtype=bool), rows["question"].tolist()).score
         mocked = int(rows["simulated"].astype(bool).sum())
@@ -555,13 +569,13 @@ class TrustService:
             "at": self._store.database.now(),
             "case_ids": tuple(rows["case_id"]),
         }
-        score = self._team.put(name_of(actor), fitted.model_copy(update=named))
-        undecided = self._store.trust.undecided()
+        score = self._team.put_in_force(name_of(actor), fitted.model_copy(update=named))
+        undecided = self._store.trust.undecided_runs()
         risks = RISK_OF_FITTED * probabilities(score, undecided)
         self._store.trust.reorder(dict(zip(undecided["seq"], risks.tolist(), strict=True)))
         return score
 
-    def _drawn(self) -> set[str]:
+    def _drawn_ids(self) -> set[str]:
         return {case for plan in self._plans() for case in plan.case_ids}
 
     # the sample
@@ -582,15 +596,15 @@ class TrustService:
         columns = self._store.trust.pool(auditor)
         frame = machine.frame_of(columns).assign(probability=probabilities(score, columns))
         frame.loc[frame["reasons"] == "[]", "probability"] = 0.0
-        return frame[~frame["case_id"].isin([*score.case_ids, *self._drawn()])]
+        return frame[~frame["case_id"].isin([*score.case_ids, *self._drawn_ids()])]
 
     def offer(self, auditor: str, *, tolerance: float = 0.02, certainty: float = 0.95) -> Offer:
         """Return what a plan for an auditor could rest on."""
         pool = self._pool(auditor)
         models = next((models for name, models, _ in self.auditors() if name == auditor), {})
-        spent = self._spent(auditor)
+        spent = self._error_spent(auditor)
         error = 1 - certainty - spent
-        decided = self._decided()
+        decided = self._decision_frame()
         return Offer(
             auditor,
             models,
@@ -610,7 +624,7 @@ class TrustService:
             spent,
         )
 
-    def _spent(self, auditor: str) -> float:
+    def _error_spent(self, auditor: str) -> float:
         return sum(
             plan.error
             for plan in self._plans()
@@ -646,7 +660,7 @@ class TrustService:
 
         """
         self._access.require(actor, "oversee")
-        spent = self._spent(auditor)
+        spent = self._error_spent(auditor)
         error = round(1 - certainty - spent, 9)
         if error <= 0:
             raise InputError(
@@ -693,14 +707,14 @@ class TrustService:
             case_ids=tuple(pool["case_id"].iloc[place]),
             probabilities=tuple(probability[place].tolist()),
         )
-        return self._team.put(name_of(actor), plan)
+        return self._team.put_in_force(name_of(actor), plan)
 
     def plan(self) -> PlanState | None:
         """Return the newest plan and what became of its draws; None where nothing was drawn."""
         plan = self._team.in_force(SamplePlan)
         if not plan.version:
             return None
-        decided = self._decided()
+        decided = self._decision_frame()
         rows = decided[decided["case_id"].isin(plan.case_ids)]
         blind = rows.groupby("case_id")["blind"].all()
         mocked = rows.groupby("case_id")["simulated"].any()
@@ -731,10 +745,10 @@ class TrustService:
             tested = tests_of.try_thresholds(
                 plan.thresholds, np.array(plan.probabilities), faulty, plan.tolerance, plan.error
             )
-        lapsed = self.guarantees.lapsed(plan.rule, plan.review, plan.score, now=self._review)
+        lapsed = self.guarantees.lapse_reason(plan.rule, plan.review, plan.score, now=self._review)
         return PlanState(plan, outcomes, tested, lapsed)
 
-    def proposed(self) -> Guarantee:
+    def propose_guarantee(self) -> Guarantee:
         """Return the guarantee that the newest plan supports. Raises InputError where it supports
         none.
         """
@@ -780,7 +794,7 @@ class TrustService:
         Raises NotAllowed, and InputError where the plan supports no guarantee.
         """
         self._access.require(actor, "oversee")
-        found = self.proposed()
+        found = self.propose_guarantee()
         self._enter(
             actor,
             found.model_dump(mode="json"),
@@ -808,7 +822,7 @@ class TrustService:
             reason=reason,
             extra={"guarantee": content},
         )
-        self._store.decisions.append(signed(actor, entry))
+        self._store.decisions.append(sign_decision(actor, entry))
 
 
 _RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items()}  # noqa: C416 (widens the keys)
@@ -823,7 +837,7 @@ def _in_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
     )
 
 
-def _narrowed(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
+def _narrow_frame(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
     for name in ("auditor", "dataset", "field"):
         if value := getattr(filters, name):
             frame = frame[frame[name] == value]
@@ -837,7 +851,7 @@ def _letters(number: int) -> str:
     return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
 
 
-class _Settled(NamedTuple):
+class _SettledCases(NamedTuple):
     """What stands on the cases that several people decided: the verdict and the entry that settles
     each, by case.
     """
@@ -846,7 +860,7 @@ class _Settled(NamedTuple):
     entries: dict[str, int]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> _Settled:
+    def of(cls, frame: pd.DataFrame) -> _SettledCases:
         """Read it of all decisions and adjudications; escalations settle nothing."""
         settling = frame[
             frame.duplicated("case_id", keep=False)
@@ -861,9 +875,9 @@ class _Settled(NamedTuple):
         )
 
 
-def _work(
-    name: str, mine: pd.DataFrame, settled: _Settled, answers: Mapping[int, str | None]
-) -> Own:
+def _reviewer_stats(
+    name: str, mine: pd.DataFrame, settled: _SettledCases, answers: Mapping[int, str | None]
+) -> ReviewerStats:
     """Measure the decisions and adjudications of a person (``mine``) beside what stands.
 
     ``answers`` tells by entry which answer a decision lets stand, where that is known.
@@ -882,8 +896,8 @@ def _work(
         None in (pair := {answers.get(entry), answers.get(stands[case])}) or len(pair) == 1
         for case, entry in zip(upheld["case_id"], upheld["entry"], strict=True)
     )
-    none = Estimate(None, why="no decision")
-    return Own(
+    none = AgreementEstimate(None, why="no decision")
+    return ReviewerStats(
         name,
         len(mine),
         len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from masis.schema.wording import counted
-from masis.services.trust.guarantees import Watch
+from masis.schema.wording import count_noun
+from masis.services.trust.guarantees import GuaranteeWatch
 from masis.services.trust.service import MachineReport, MissReport
-from masis.trust.agreement import Estimate
+from masis.trust.agreement import AgreementEstimate
 from masis.trust.guarantee import draws_needed
 from masis.trust.machine import FOUND
 from masis.views.numbers import percent
@@ -16,7 +16,7 @@ SIMULATED = (
 )
 
 
-def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
+def figure(found: AgreementEstimate, *, share: bool = True, brief: bool = False) -> str:
     """Return a figure with what it rests on and its interval: "50% (2 of 4; 95% interval 6.8% to
     93%)".
 
@@ -55,7 +55,7 @@ _STRENGTHS = (
 """Agreement beyond chance in words, each up to its bound: the scale of Landis and Koch (1977)."""
 
 
-def how_sure(found: Estimate) -> str:
+def interval_text(found: AgreementEstimate) -> str:
     """Say whether a share rests on enough to tell; "" where it does."""
     if (
         found.value is None
@@ -74,30 +74,34 @@ def _strength(value: float) -> str:
     return next(word for bound, word in _STRENGTHS if value <= bound)
 
 
-def in_words(found: Estimate) -> str:
+def in_words(found: AgreementEstimate) -> str:
     """Say how strong an agreement beyond chance is, where it rests on enough cases to tell."""
     if found.value is None:
         return f"agreement beyond chance {found.why}" if found.n else found.why or "undefined"
     if found.low is None or found.high is None:
-        return f"{counted(found.n, 'case')}: too few to tell how strong agreement beyond chance is"
+        return (
+            f"{count_noun(found.n, 'case')}: too few to tell how strong agreement beyond chance is"
+        )
     text = f"{_strength(found.value)} agreement beyond chance"
     low, high = _strength(found.low), _strength(found.high)
     return text if low == high else f"{text}; it may be {low} to {high}"
 
 
-def short_answers(report: MachineReport, missed: MissReport, watch: Watch | None) -> dict[str, str]:
+def short_answers(
+    report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None
+) -> dict[str, str]:
     """Return the questions that a stakeholder asks, each with its answer in a sentence or two."""
     return {
-        "May answers pass without a person?": _may(missed, watch),
-        "How far is the audit right?": how_far(report),
+        "May answers pass without a person?": _auto_accept_summary(missed, watch),
+        "How far is the audit right?": agreement_summary(report),
         "Since when, and by how many decisions?": _since(report, watch),
-        "What next?": _next(report, missed, watch),
+        "What next?": _next_step(report, missed, watch),
     }
 
 
-def _may(missed: MissReport, watch: Watch | None) -> str:
+def _auto_accept_summary(missed: MissReport, watch: GuaranteeWatch | None) -> str:
     passed = (
-        f"Of the answers that passed without a person, spot checks found {_of(missed.total)}"
+        f"Of the answers that passed without a person, spot checks found {_share_text(missed.total)}"
         " faulty."
     )
     if missed.total.value is None:
@@ -122,12 +126,12 @@ def _may(missed: MissReport, watch: Watch | None) -> str:
         f" Spot checks since: {watch.faulty} of {watch.checked} faulty." if watch.checked else ""
     )
     return (
-        f"Yes, within limits: {promise}. It rests on {counted(applied.decisions, 'blind decision')}"
+        f"Yes, within limits: {promise}. It rests on {count_noun(applied.decisions, 'blind decision')}"
         f" with {applied.faulty} faulty.{later}"
     )
 
 
-def _of(found: Estimate) -> str:
+def _share_text(found: AgreementEstimate) -> str:
     """Return a share in plain words: "2 of 4 (it could be anything from 7% to 93%)"."""
     if found.value is None:
         return found.why
@@ -140,7 +144,7 @@ def _of(found: Estimate) -> str:
     )
 
 
-def how_far(report: MachineReport) -> str:
+def agreement_summary(report: MachineReport) -> str:
     """Say how often the audit is right, by decisions made without its verdict in view."""
     found = report.answers
     who = "simulated reviewers" if report.simulated else "people"
@@ -151,7 +155,7 @@ def how_far(report: MachineReport) -> str:
         )
     if found.precision.value is None:
         return (
-            f"It accused none of the {found.n:,} answers that {who} judged; {_of(found.faulty)} are"
+            f"It accused none of the {found.n:,} answers that {who} judged; {_share_text(found.faulty)} are"
             " faulty."
         )
     worse = ""
@@ -167,7 +171,7 @@ def how_far(report: MachineReport) -> str:
         )
     right = (
         f"Of the answers of which it said that something is wrong, {who} found"
-        f" {_of(found.precision)} faulty."
+        f" {_share_text(found.precision)} faulty."
     )
     if found.recall.value is None:
         return (
@@ -176,14 +180,14 @@ def how_far(report: MachineReport) -> str:
         )
     faulty = {name: count for name, (count, _) in found.confusion.items()}
     accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
-    faults = counted(accused + unconfirmed + passed, "faulty answer")
+    faults = count_noun(accused + unconfirmed + passed, "faulty answer")
     return (
         f"{right} Of {faults} it accused {accused:,}, left {unconfirmed:,} unconfirmed for a"
         f" person, and found nothing in {passed:,}.{worse}"
     )
 
 
-def _since(report: MachineReport, watch: Watch | None) -> str:
+def _since(report: MachineReport, watch: GuaranteeWatch | None) -> str:
     parts = []
     if watch is not None:
         parts.append(f"The guarantee was applied by {watch.by} on {watch.at[:10]}.")
@@ -198,22 +202,20 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
             else "labels"
         )
         parts.append(
-            f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}."
+            f"These figures rest on {count_noun(report.answers.n, 'answer')} settled by {by} {when}."
         )
     elif report.seen is not None and report.seen.n:
         parts.append(
-            f"By none yet: {counted(report.seen.n, 'answer')} so far, decided with the verdict in"
+            f"By none yet: {count_noun(report.seen.n, 'answer')} so far, decided with the verdict in"
             " view."
         )
     return " ".join(parts) or "There is no decision to date it by."
 
 
-def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str:
+def _next_step(report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None) -> str:
     """Return the step that would tell most, of those that are open."""
     if missed.open:
-        return (
-            f"Decide the {counted(len(missed.open), 'spot check')} that wait (What passes unseen)."
-        )
+        return f"Decide the {count_noun(len(missed.open), 'spot check')} that wait (What passes unseen)."
     if watch is not None and not watch.lapsed:
         return "Decide spot checks as they are drawn: they watch the guarantee."
     needed = draws_needed(0.02, 0.05)

@@ -13,9 +13,9 @@ from masis.errors import CaseConflict, InputError, RecordDamaged, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import QUERY_SHOWN, Queue, match
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert
-from masis.store.records import Added, Found
+from masis.store.records import AddResult, FoundCases
 from masis.store.reviews.team import in_force
 
 BATCH = 500
@@ -45,16 +45,16 @@ def in_batches(items: Iterable[T], size: int, store: Callable[[list[T]], None]) 
             store(waiting)
 
 
-class _Prepared(NamedTuple):
+class _PreparedCase(NamedTuple):
     case: Case
     payload: str
     digest: str
 
 
-def _prepared(case: Case) -> _Prepared:
+def _prepare_case(case: Case) -> _PreparedCase:
     try:
         payload = json.dumps(case.to_json_dict(), ensure_ascii=False)
-        return _Prepared(case, payload, case.digest())
+        return _PreparedCase(case, payload, case.digest())
     except PydanticSerializationError as error:
         raise InputError(
             f"case {case.id!r} holds what JSON can't ({error})",
@@ -67,9 +67,9 @@ class Cases(Queue):
 
     def add(self, case: Case) -> Literal["added", "unchanged"]:
         """Store a case. Raises CaseConflict where the id belongs to a case with other content."""
-        prepared = _prepared(case)
+        prepared = _prepare_case(case)
         with self._database.transaction(durable=False) as connection:
-            return _insert(connection, prepared, self._database.now())
+            return _insert_case(connection, prepared, self._database.now())
 
     def add_many(
         self,
@@ -77,7 +77,7 @@ class Cases(Queue):
         *,
         batch: int = BATCH,
         on_batch: Callable[[int], None] | None = None,
-    ) -> Added:
+    ) -> AddResult:
         """Store many cases, in memory one batch at a time; a conflict leaves the others in.
 
         ``on_batch`` hears how many cases have been dealt with. What was read before the iterable
@@ -86,13 +86,13 @@ class Cases(Queue):
         added = unchanged = 0
         conflicts: list[CaseConflict] = []
 
-        def keep(prepared: list[_Prepared]) -> None:
+        def keep(prepared: list[_PreparedCase]) -> None:
             nonlocal added, unchanged
             with self._database.transaction(durable=False) as connection:
                 at = self._database.now()
                 for each in prepared:
                     try:
-                        if _insert(connection, each, at) == "added":
+                        if _insert_case(connection, each, at) == "added":
                             added += 1
                         else:
                             unchanged += 1
@@ -102,8 +102,8 @@ class Cases(Queue):
             if on_batch is not None:
                 on_batch(len(prepared))
 
-        in_batches(map(_prepared, cases), batch, keep)
-        return Added(added, unchanged, tuple(conflicts))
+        in_batches(map(_prepare_case, cases), batch, keep)
+        return AddResult(added, unchanged, tuple(conflicts))
 
     def get(self, case_id: str) -> Case:
         """The case, equal to what came in. Raises UnknownRecord."""
@@ -148,8 +148,8 @@ def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
     )
 
 
-def _insert(
-    connection: sqlite3.Connection, prepared: _Prepared, at: str
+def _insert_case(
+    connection: sqlite3.Connection, prepared: _PreparedCase, at: str
 ) -> Literal["added", "unchanged"]:
     case = prepared.case
     found = connection.execute("SELECT digest FROM cases WHERE id = ?", [case.id]).fetchone()
@@ -168,9 +168,9 @@ def _insert(
         "imported_at": at,
         "updated_at": at,
         "query_start": case.query[: QUERY_SHOWN + 1],
-        "field": _word(case.metadata.get("field")),
-        "dataset": _word(case.metadata.get("dataset")),
-        "wanted": in_force(connection, QueuePolicy).wanted(case.id),
+        "field": _metadata_word(case.metadata.get("field")),
+        "dataset": _metadata_word(case.metadata.get("dataset")),
+        "wanted": in_force(connection, QueuePolicy).decisions_needed(case.id),
     }
     seq = insert(connection, "cases", row)
     connection.execute("INSERT INTO case_payloads VALUES (?, ?)", [seq, prepared.payload])
@@ -182,7 +182,7 @@ def index_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
     """Put the words of a case into the index under its number."""
     connection.execute(
         "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)",
-        [seq, *_words(case)],
+        [seq, *_indexed_words(case)],
     )
 
 
@@ -193,15 +193,15 @@ def unindex_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
     connection.execute(
         "INSERT INTO case_words (case_words, rowid, id, query, answer, evidence) VALUES ('delete',"
         " ?, ?, ?, ?, ?)",
-        [seq, *_words(case)],
+        [seq, *_indexed_words(case)],
     )
 
 
-def _words(case: Case) -> tuple[str, str, str, str]:
+def _indexed_words(case: Case) -> tuple[str, str, str, str]:
     return case.id, case.query, case.answer or "", "\n".join(chunk.text for chunk in case.evidence)
 
 
-def _word(value: object) -> str | None:
+def _metadata_word(value: object) -> str | None:
     """A value of the metadata to filter by; what isn't short text is none."""
     return value.strip()[:100] or None if isinstance(value, str) else None
 
@@ -212,10 +212,10 @@ than parsing.
 """
 
 
-class EvidenceOfCases(Part):
+class EvidenceOfCases(StorePart):
     """The evidence of the cases of a store."""
 
-    def cases_with(self, evidence_ids: Collection[str], limit: int = 10) -> dict[str, Found]:
+    def cases_with(self, evidence_ids: Collection[str], limit: int = 10) -> dict[str, FoundCases]:
         """For each id the cases that hold a chunk of exactly this id, oldest first. Looks through
         every case, once.
         """
@@ -241,12 +241,12 @@ class EvidenceOfCases(Part):
             """,  # noqa: S608 (only marks for values)
             [*quoted, json.dumps(wanted), limit],
         )
-        found = dict.fromkeys(wanted, Found((), 0))
+        found = dict.fromkeys(wanted, FoundCases((), 0))
         for chunk, total, case_id in rows:
-            found[chunk] = Found((*found[chunk].ids, case_id), total)
+            found[chunk] = FoundCases((*found[chunk].ids, case_id), total)
         return found
 
-    def with_words(self, text: str, *, limit: int, offset: int = 0) -> Found:
+    def with_words(self, text: str, *, limit: int, offset: int = 0) -> FoundCases:
         """The cases whose evidence holds all words of a text, the one that says most about them
         first.
         """
@@ -265,14 +265,14 @@ class EvidenceOfCases(Part):
                 """,
                 [query, limit, offset],
             ).fetchall()
-        return Found(tuple(row[0] for row in rows), total)
+        return FoundCases(tuple(row[0] for row in rows), total)
 
     def newest_ids(self, table: Literal["cases", "runs"]) -> tuple[str, ...]:
         """Ids of the 2,000 that came last, to find the one that a wrong id may have meant."""
         rows = self._database.execute(f"SELECT id FROM {table} ORDER BY seq DESC LIMIT 2000")  # noqa: S608
         return tuple(row[0] for row in rows)
 
-    def ids_beginning(self, table: Literal["cases", "runs"], text: str, limit: int) -> Found:
+    def ids_beginning(self, table: Literal["cases", "runs"], text: str, limit: int) -> FoundCases:
         """Ids of cases or runs that begin with a text, the newest first, and how many there are in
         all.
         """
@@ -282,4 +282,4 @@ class EvidenceOfCases(Part):
             rows = connection.execute(
                 f"SELECT id {begins} ORDER BY seq DESC LIMIT ?2", [text, limit]
             ).fetchall()
-        return Found(tuple(row[0] for row in rows), total)
+        return FoundCases(tuple(row[0] for row in rows), total)

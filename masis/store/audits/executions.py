@@ -16,11 +16,11 @@ from masis.audit.control import routing
 from masis.schema.base import Page
 from masis.schema.retention import Execution
 from masis.schema.run import Iteration, Run
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
 
 
-class Executions(Part):
+class Executions(StorePart):
     """The log of executions of a store."""
 
     def page(self, number: int = 1, size: int = 50) -> Page[Execution]:
@@ -42,7 +42,7 @@ class Executions(Part):
 
 def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:
     """Log that a run was finished, by whatever reason its loop ended."""
-    _write(
+    _write_execution(
         connection,
         Execution(
             at=run.finished_at,
@@ -71,7 +71,7 @@ def log_cut_short(
     """Log that a run was cut short, with what it had come to until then."""
     best = routing.best_index(iterations)
     final = None if best is None else iterations[best].quality_score
-    _write(
+    _write_execution(
         connection,
         Execution(
             at=at,
@@ -92,7 +92,7 @@ def log_cut_short(
     )
 
 
-def _write(connection: sqlite3.Connection, execution: Execution) -> None:
+def _write_execution(connection: sqlite3.Connection, execution: Execution) -> None:
     models = json.dumps(execution.models, ensure_ascii=False)
     append(connection, "executions", execution.model_dump() | {"models": models})
 

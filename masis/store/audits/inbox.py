@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from masis.schema.base import Record, later
 from masis.schema.case import Case
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert, record_of
 
 Form = Literal["json", "ndjson", "cases"]
@@ -26,7 +26,7 @@ format, whatever format the source sends.
 """
 
 
-class Received(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request, unchanged; ``digest`` tells two bodies apart, ``key`` is the sender's idempotency
     key.
     """
@@ -39,7 +39,7 @@ class Received(NamedTuple):
     body: bytes
 
 
-class Acknowledged(NamedTuple):
+class Acknowledgement(NamedTuple):
     """The batch that a request is: a new one, or the one that the same key made before.
 
     ``conflict`` says that the same key came with another body, which is not stored.
@@ -50,7 +50,7 @@ class Acknowledged(NamedTuple):
     conflict: bool = False
 
 
-class Batch(Record):
+class InboxBatch(Record):
     """One request and what became of it; ``result`` is None while it waits."""
 
     id: str
@@ -60,7 +60,7 @@ class Batch(Record):
     result: dict[str, Any] | None
 
 
-class Notice(NamedTuple):
+class WebhookNotice(NamedTuple):
     """What the webhook is to report: ``id`` is the same at every try, ``at`` when the case came to
     stand so.
     """
@@ -74,23 +74,26 @@ class Notice(NamedTuple):
     sources: tuple[str, ...]
 
 
-class Inbox(Part):
+class Inbox(StorePart):
     """The inbox of a store."""
 
-    def put(self, requests: Sequence[Received]) -> list[Acknowledged]:
+    def store(self, requests: Sequence[ReceivedRequest]) -> list[Acknowledgement]:
         """Store requests, all in one transaction that waits for the disk; returns what each is, in
         order.
         """
         with self._database.transaction() as connection:
             at = self._database.now()
-            return [_put(connection, each, at) for each in requests]
+            return [_store_request(connection, each, at) for each in requests]
 
-    def waiting(self, limit: int) -> list[tuple[int, Received]]:
+    def waiting(self, limit: int) -> list[tuple[int, ReceivedRequest]]:
         """Return the oldest requests that nobody has read, with their numbers."""
         rows = self._database.execute(
             "SELECT * FROM inbox WHERE done_at IS NULL ORDER BY seq LIMIT ?", [limit]
         )
-        return [(row["seq"], Received(*(row[name] for name in Received._fields))) for row in rows]
+        return [
+            (row["seq"], ReceivedRequest(*(row[name] for name in ReceivedRequest._fields)))
+            for row in rows
+        ]
 
     def finish(self, results: Sequence[tuple[int, dict[str, Any]]]) -> None:
         """Note what became of requests; their bodies are removed, since the cases hold
@@ -103,7 +106,7 @@ class Inbox(Part):
                 [(at, json.dumps(result, ensure_ascii=False), seq) for seq, result in results],
             )
 
-    def arrived(self, cases: Iterable[Case], source: str) -> None:
+    def record_arrivals(self, cases: Iterable[Case], source: str) -> None:
         """Note that a source has sent these cases, those that are stored with this very content."""
         with self._database.transaction(durable=False) as connection:
             connection.executemany(
@@ -119,7 +122,7 @@ class Inbox(Part):
         )
         return self._database.row(found, [case_id, source]) is not None
 
-    def unaudited(self, after: int) -> tuple[int, str] | None:
+    def next_unaudited(self, after: int) -> tuple[int, str] | None:
         """Return the next case that came in and has no finished audit: the number of its arrival,
         and its id.
         """
@@ -130,7 +133,7 @@ class Inbox(Part):
         )
         return (row["seq"], row["id"]) if row else None
 
-    def spent(self, asked_by: str, since: str) -> float:
+    def cost_since(self, asked_by: str, since: str) -> float:
         """Return what the audits that somebody asked for have cost since a time, in US dollars, as
         far as known.
         """
@@ -153,7 +156,7 @@ class Inbox(Part):
                 connection.execute("DELETE FROM store_info WHERE key = 'webhook'")
                 connection.execute("DELETE FROM notices")
 
-    def due(self, limit: int) -> list[Notice]:
+    def due(self, limit: int) -> list[WebhookNotice]:
         """Return the notices that may be delivered now, the oldest first."""
         rows = self._database.execute(
             """SELECT notices.seq, notices.id, event, at, tries, cases.id AS case_id,
@@ -163,15 +166,16 @@ class Inbox(Part):
             [self._database.now(), limit],
         )
         return [
-            Notice(**{**dict(row), "sources": tuple(json.loads(row["sources"]))}) for row in rows
+            WebhookNotice(**{**dict(row), "sources": tuple(json.loads(row["sources"]))})
+            for row in rows
         ]
 
-    def delivered(self, notice: Notice) -> None:
+    def remove_notice(self, notice: WebhookNotice) -> None:
         """Remove a notice: it was delivered, or is given up."""
         with self._database.transaction(durable=False) as connection:
             connection.execute("DELETE FROM notices WHERE seq = ?", [notice.seq])
 
-    def postpone(self, notice: Notice, wait: timedelta) -> None:
+    def postpone(self, notice: WebhookNotice, wait: timedelta) -> None:
         """Count a try that failed; the next is made after ``wait``."""
         until = later(self._database.now(), wait)
         with self._database.transaction(durable=False) as connection:
@@ -180,18 +184,20 @@ class Inbox(Part):
                 [until, notice.seq],
             )
 
-    def batch(self, batch_id: str, source: str) -> Batch | None:
+    def batch(self, batch_id: str, source: str) -> InboxBatch | None:
         """Return a request of a source; None where it has sent none of that id."""
         row = self._database.row(
             "SELECT * FROM inbox WHERE id = ? AND source = ?", [batch_id, source]
         )
-        return record_of(Batch, row, parsed=("result",)) if row else None
+        return record_of(InboxBatch, row, parsed=("result",)) if row else None
 
 
-def _put(connection: sqlite3.Connection, request: Received, at: str) -> Acknowledged:
+def _store_request(
+    connection: sqlite3.Connection, request: ReceivedRequest, at: str
+) -> Acknowledgement:
     # without a key nothing is equal to it
     same = "SELECT id, digest FROM inbox WHERE source = ? AND key = ?"
     if first := connection.execute(same, [request.source, request.key]).fetchone():
-        return Acknowledged(first["id"], new=False, conflict=first["digest"] != request.digest)
+        return Acknowledgement(first["id"], new=False, conflict=first["digest"] != request.digest)
     insert(connection, "inbox", request._asdict() | {"received_at": at})
-    return Acknowledged(request.id, new=True)
+    return Acknowledgement(request.id, new=True)

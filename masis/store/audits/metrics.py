@@ -30,8 +30,15 @@ from masis.audit.measures.metrics import (
 from masis.schema.base import Page, Record
 from masis.schema.run import Run
 from masis.settings import ROLES, Role
-from masis.store.core.connections import Part
-from masis.store.core.sql import Condition, any_of, compared, insert, joined, record_of
+from masis.store.core.connections import StorePart
+from masis.store.core.sql import (
+    Condition,
+    any_of,
+    compare_column,
+    insert,
+    join_conditions,
+    record_of,
+)
 
 COLUMNS: dict[Measure, tuple[Literal["run", "iteration"], str]] = {
     "critic_ms": ("iteration", "critic_ms"),
@@ -139,7 +146,7 @@ now.
 """
 
 
-class Measures(Part):
+class Measures(StorePart):
     """The figures of the runs of a store."""
 
     def newest(self) -> int:
@@ -153,11 +160,11 @@ class Measures(Part):
         last = self._database.value("SELECT max(finished_at) FROM run_measures")
         return None if first is None else (first, last)
 
-    def names(self, column: str) -> dict[str, int]:
+    def count_names(self, column: str) -> dict[str, int]:
         """The models of a role, or the data sets, with how many runs each has, the most first."""
         assert column in (*ROLES, "dataset")
         sql = f"SELECT {column}, count(*) FROM run_measures WHERE {column} <> '' GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
-        return dict(self._database.cached(sql))
+        return dict(self._database.cached_rows(sql))
 
     def pace(self, models: Mapping[str, str], runs: int = 50) -> tuple[float, int] | None:
         """Mean milliseconds of the newest audits by these models (by role), and of how many; None
@@ -194,7 +201,7 @@ class Measures(Part):
         """The runs that match, read once: added up in SQL by day and model, then to whatever is
         asked for.
         """
-        where, values = _where(measure_filter)
+        where, values = _measure_condition(measure_filter)
         summed = ", ".join(
             f"total({_ENDED.get(column, column)}) AS {column}, count({_ENDED.get(column, column)})"
             f" AS {column}_known"
@@ -202,7 +209,7 @@ class Measures(Part):
         )
         sql = f"""SELECT substr(finished_at, 1, 10), {measure_filter.role}, count(*) AS runs, {summed}
                   FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
-        rows = self._database.cached(sql, values)
+        rows = self._database.cached_rows(sql, values)
         names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
         return add_up(
             {(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period
@@ -232,7 +239,7 @@ class Measures(Part):
         newest: int | None,
     ) -> dict[Measure, NDArray[np.float64]]:
         """The values of figures of one table that are known, ascending."""
-        where, bound = _where(measure_filter)
+        where, bound = _measure_condition(measure_filter)
         source = "run_measures"
         if newest is not None:
             source = f"(SELECT * FROM run_measures WHERE {where} ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"  # noqa: S608
@@ -259,19 +266,19 @@ class Measures(Part):
 
     def same_runs(self, measure_filter: MeasureFilter, one: Rate, other: Rate) -> bool:
         """Return whether two rates hold of the same runs."""
-        where, values = _where(measure_filter)
+        where, values = _measure_condition(measure_filter)
         differ = f"coalesce({_OF_RATE[one]}, 0) <> coalesce({_OF_RATE[other]}, 0)"
         sql = f"SELECT NOT EXISTS (SELECT 1 FROM run_measures WHERE {where} AND {differ})"  # noqa: S608
         return bool(self._database.value(sql, values))
 
-    def runs(
+    def find_runs(
         self, measure_filter: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20
     ) -> Page[MeasuredRun]:
         """The runs behind a figure, newest first; one whose case is gone has no case and no
         question.
         """
-        conditions, value = _picked(pick)
-        where, values = joined([_where(measure_filter), *conditions])
+        conditions, value = _picked_condition(pick)
+        where, values = join_conditions([_measure_condition(measure_filter), *conditions])
         with self._database.reading() as connection:
             total = connection.execute(
                 f"SELECT count(*) FROM run_measures WHERE {where}",  # noqa: S608
@@ -330,27 +337,31 @@ def write(connection: sqlite3.Connection, run: Run) -> None:
         insert(connection, "iteration_measures", {"measures_seq": seq, **each._asdict()})
 
 
-def _where(measure_filter: MeasureFilter) -> tuple[str, list[Any]]:
-    return joined(
+def _measure_condition(measure_filter: MeasureFilter) -> tuple[str, list[Any]]:
+    return join_conditions(
         [
-            *compared("finished_at", ">=", measure_filter.since or None),
-            *compared("finished_at", "<", measure_filter.until or None),
+            *compare_column("finished_at", ">=", measure_filter.since or None),
+            *compare_column("finished_at", "<", measure_filter.until or None),
             *any_of(measure_filter.role, measure_filter.models),
             *any_of("dataset", measure_filter.datasets),
         ]
     )
 
 
-def _picked(pick: Pick) -> tuple[list[Condition], str]:
+def _picked_condition(pick: Pick) -> tuple[list[Condition], str]:
     """What of the runs is meant, and the figure to show beside each."""
-    conditions, shown = compared("termination", "=", pick.termination), "NULL"
+    conditions, shown = compare_column("termination", "=", pick.termination), "NULL"
     if pick.rate is not None:
-        conditions += compared(_OF_RATE[pick.rate], "=", int(pick.yes))
+        conditions += compare_column(_OF_RATE[pick.rate], "=", int(pick.yes))
     if pick.measure is not None:
         table, column = COLUMNS[pick.measure]
         known: Condition = (f"{column} IS NOT NULL", ())
-        asked, bounds = joined(
-            [known, *compared(column, ">", pick.above), *compared(column, "<=", pick.most)]
+        asked, bounds = join_conditions(
+            [
+                known,
+                *compare_column(column, ">", pick.above),
+                *compare_column(column, "<=", pick.most),
+            ]
         )
         if table == "iteration":
             asked = f"seq IN (SELECT measures_seq FROM iteration_measures WHERE {asked})"  # noqa: S608

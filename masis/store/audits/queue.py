@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, get_args
 
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
-from masis.store.audits.run_records import reworded
-from masis.store.core.connections import Database, Part
-from masis.store.core.sql import Condition, any_of, compared, joined, record_of
+from masis.store.audits.run_records import reword_headlines
+from masis.store.core.connections import Database, StorePart
+from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
 from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummary, Facets, risk_of
 from masis.views.headline import wording_version
 
@@ -130,7 +130,7 @@ _HEADLINES_KEPT = 10_000
 """Headlines that were worded again, in memory: about 2 MB."""
 
 
-class Queue(Part):
+class Queue(StorePart):
     """The cases of a store, found, ordered and counted."""
 
     def __init__(self, database: Database) -> None:
@@ -141,7 +141,7 @@ class Queue(Part):
         """One page of the cases that match, and how many match."""
         with self._database.reading() as connection:
             found, order = matching(connection, case_filter), _order(connection, case_filter)
-            total = self._counted(case_filter, found)
+            total = self._count(case_filter, found)
             numbers = [
                 row[0]
                 for row in connection.execute(
@@ -156,32 +156,34 @@ class Queue(Part):
                 )
             ]
             among = ("seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])
-            rows = {row["seq"]: row for row in _rows(connection, among, case_filter.viewer)}
-            headlines = self._reworded(connection, rows.values())
-        return CasePage(rows=tuple(_summary(rows[seq], headlines) for seq in numbers), total=total)
+            rows = {row["seq"]: row for row in _queue_rows(connection, among, case_filter.viewer)}
+            headlines = self._reword_headlines(connection, rows.values())
+        return CasePage(
+            rows=tuple(_case_summary(rows[seq], headlines) for seq in numbers), total=total
+        )
 
     def count_matching(self, case_filter: CaseFilter) -> int:
         """How many cases match; page and order don't matter."""
         with self._database.reading() as connection:
-            return self._counted(case_filter, matching(connection, case_filter))
+            return self._count(case_filter, matching(connection, case_filter))
 
-    def _counted(self, case_filter: CaseFilter, found: Matching) -> int:
+    def _count(self, case_filter: CaseFilter, found: Matching) -> int:
         source = "case_words" if found.words_only else found.source
         sql = f"SELECT count(*) FROM {source} WHERE {found.where}"  # noqa: S608
         if case_filter.open_to is not None:  # a lease ends without anybody writing
             return int(self._database.value(sql, found.values))
-        return int(self._database.cached(sql, found.values)[0][0])
+        return int(self._database.cached_rows(sql, found.values)[0][0])
 
     def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
         """One case as lists show it to a reviewer: state, figures, version. Raises
         UnknownRecord.
         """
         with self._database.reading() as connection:
-            [row] = _rows(connection, ("seq = ?", [case_seq(connection, case_id)]), viewer)
-            headlines = self._reworded(connection, [row])
-        return _summary(row, headlines)
+            [row] = _queue_rows(connection, ("seq = ?", [case_seq(connection, case_id)]), viewer)
+            headlines = self._reword_headlines(connection, [row])
+        return _case_summary(row, headlines)
 
-    def _reworded(
+    def _reword_headlines(
         self, connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]
     ) -> dict[int, str]:
         """Return the headlines, by run, that an earlier version of the product has worded in
@@ -201,7 +203,7 @@ class Queue(Part):
             if len(self._headlines) > _HEADLINES_KEPT:
                 self._headlines.clear()
             self._headlines |= {
-                stale[seq]: line for seq, line in reworded(connection, missing).items()
+                stale[seq]: line for seq, line in reword_headlines(connection, missing).items()
             }
         return {seq: self._headlines[key] for seq, key in stale.items() if key in self._headlines}
 
@@ -218,12 +220,12 @@ class Queue(Part):
             beyond = _order(connection, case_filter).beyond(
                 connection, case_seq(connection, case_id), forward=forward
             )
-            return _first(connection, case_filter, without, forward=forward, beyond=beyond)
+            return _first_matching(connection, case_filter, without, forward=forward, beyond=beyond)
 
     def first(self, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
         """The first case of a queue that is none of ``without``."""
         with self._database.reading() as connection:
-            return _first(connection, case_filter, without)
+            return _first_matching(connection, case_filter, without)
 
     def following(
         self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()
@@ -235,7 +237,7 @@ class Queue(Part):
         """
         with self._database.reading() as connection:
             found = self.beside(case_id, case_filter, forward=True, without=without)
-            return found or _first(connection, case_filter, without)
+            return found or _first_matching(connection, case_filter, without)
 
     def facets(self, viewer: str | None = None) -> Facets:
         """Which values occur in the whole store, and how often; standings as they are for a
@@ -245,7 +247,7 @@ class Queue(Part):
             words = {
                 f"{column}s": self._values(column) for column in ("standing", "state", "reviewer")
             }
-            [(lesser,)] = self._database.cached(
+            [(lesser,)] = self._database.cached_rows(
                 "SELECT count(*) FROM cases INDEXED BY cases_severity "
                 "WHERE severity > '' AND standing = 'nothing_found'"
             )
@@ -276,11 +278,11 @@ class Queue(Part):
                     SELECT who, count(*) FROM case_work
                     WHERE kind = ? AND case_seq IN (SELECT cases.seq FROM {source} WHERE {found.where}) GROUP BY who
                 """  # noqa: S608
-                return dict(self._database.cached(sql, (kind, *found.values)))
+                return dict(self._database.cached_rows(sql, (kind, *found.values)))
             sql = f"SELECT {_COLUMNS[field]} AS value, count(*) FROM {source} WHERE {found.where} GROUP BY value"  # noqa: S608
             counts = {
                 value: cases
-                for value, cases in self._database.cached(sql, found.values)
+                for value, cases in self._database.cached_rows(sql, found.values)
                 if value is not None
             }
         return _each_of(counts) if field in _LISTS else counts
@@ -297,7 +299,7 @@ class Queue(Part):
                 SELECT CASE WHEN {_OWN_PENDING} THEN 'waits' ELSE standing END, count(*), count(severity)
                 FROM {found.source} WHERE {found.where} GROUP BY 1
             """  # noqa: S608
-            counts = self._database.cached(sql, (case_filter.viewer, *found.values))
+            counts = self._database.cached_rows(sql, (case_filter.viewer, *found.values))
         lesser = sum(with_issues for name, _, with_issues in counts if name == "nothing_found")
         return {name: cases for name, cases, _ in counts}, lesser
 
@@ -319,7 +321,7 @@ class Queue(Part):
             )
             SELECT value, (SELECT count(*) FROM cases WHERE {column} = value) FROM each WHERE value IS NOT NULL
         """  # noqa: S608
-        return dict(self._database.cached(sql))
+        return dict(self._database.cached_rows(sql))
 
 
 def _each_of(lists: Mapping[str, int]) -> dict[str, int]:
@@ -338,7 +340,7 @@ def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
     return int(row[0])
 
 
-def _first(
+def _first_matching(
     connection: sqlite3.Connection,
     case_filter: CaseFilter,
     without: Collection[str],
@@ -372,10 +374,10 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *_any_in("flags", case_filter.flags),
         *_any_in("reasons", case_filter.reasons),
         *_any_in("models", case_filter.models),
-        *compared("+quality", ">=", case_filter.quality_from),
-        *compared("+quality", "<=", case_filter.quality_to),
-        *compared("+confidence", ">=", case_filter.confidence_from),
-        *compared("+confidence", "<=", case_filter.confidence_to),
+        *compare_column("+quality", ">=", case_filter.quality_from),
+        *compare_column("+quality", "<=", case_filter.quality_to),
+        *compare_column("+confidence", ">=", case_filter.confidence_from),
+        *compare_column("+confidence", "<=", case_filter.confidence_to),
         *_worked_on(_WORK["assignees"], case_filter.assignees),
         *_worked_on(_WORK["tags"], case_filter.tags),
     ]
@@ -387,12 +389,12 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
     parts += [
-        *_standing("+standing" if narrowed else "standing", case_filter),
+        *_standing_conditions("+standing" if narrowed else "standing", case_filter),
         *_open_to(case_filter),
     ]
     if not case_filter.states and not standings and _any_planted(connection):
         parts.append(("+standing <> 'planted'", ()))
-    where, bound = joined(parts)
+    where, bound = join_conditions(parts)
     values = tuple(bound)
     if not case_filter.text.strip():
         return Matching("cases", where, values, narrowed)
@@ -427,7 +429,7 @@ _OWN_PENDING = """cases.seq IN (SELECT case_seq FROM case_work JOIN cases AS sha
 """
 
 
-def _standing(column: str, case_filter: CaseFilter) -> list[Condition]:
+def _standing_conditions(column: str, case_filter: CaseFilter) -> list[Condition]:
     standings = case_filter.standings
     if not standings or standings == NOT_DECIDED:  # in the words of the index cases_open
         return [(f"{column} NOT IN ('decided', 'planted')", ())] if standings else []
@@ -502,7 +504,7 @@ def match(text: str, *, beginning: bool = False) -> str:
     )
 
 
-def _rows(
+def _queue_rows(
     connection: sqlite3.Connection, wanted: Condition, viewer: str | None
 ) -> list[sqlite3.Row]:
     """The rows of the cases that a condition names, as they stand for a reviewer."""
@@ -528,7 +530,7 @@ work on them.
 """
 
 
-def _summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary:
+def _case_summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary:
     """Return a row as lists show it; ``headlines`` are by run, where the stored one is worded in
     another way.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from masis.llm.recordings import Asked, RecordedReply
+from masis.llm.recordings import RecordedReply, RequestKey
 from masis.schema.calls import ReplySource
 from masis.store.core.connections import Database
 from masis.store.jobs import pack, unpack
@@ -21,7 +21,7 @@ class CachedReplies:
     def __init__(self, database: Database, case_id: str) -> None:
         self._database, self._case_id = database, case_id
 
-    def find(self, asked: Asked) -> RecordedReply | None:
+    def find(self, asked: RequestKey) -> RecordedReply | None:
         """Return the reply to exactly this; None where none is kept."""
         sql = (
             "SELECT payload FROM replies JOIN cases ON cases.seq = case_seq WHERE cases.id = ? AND"

@@ -26,7 +26,7 @@ def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
     return run.model_copy(update={"iterations": iterations})
 
 
-def reworded(connection: sqlite3.Connection, run_seqs: Iterable[int]) -> dict[int, str]:
+def reword_headlines(connection: sqlite3.Connection, run_seqs: Iterable[int]) -> dict[int, str]:
     """Return the headlines of those runs whose stored one was worded by another version, as it is
     worded now.
 

@@ -13,7 +13,15 @@ from typing import Any
 from masis.audit.acceptance import coverable, disagreement, fault_probability
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import Acceptance, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
+from masis.schema.run import (
+    AcceptanceRecord,
+    Event,
+    Iteration,
+    ReviewReason,
+    ReviewTier,
+    Run,
+    StepsDone,
+)
 from masis.store.audits import executions, metrics
 from masis.store.audits.queue import case_seq
 from masis.store.audits.run_records import read_run
@@ -31,7 +39,14 @@ from masis.store.jobs import (
     save_part,
     update_job,
 )
-from masis.store.records import RISK_OF_FITTED, Assessed, RunProgress, RunState, RunSummary, risk_of
+from masis.store.records import (
+    RISK_OF_FITTED,
+    AssessedCase,
+    RunProgress,
+    RunState,
+    RunSummary,
+    risk_of,
+)
 from masis.store.reviews.states import refresh
 from masis.views.headline import list_line, wording_version, worst_severity
 
@@ -227,30 +242,30 @@ class Runs(StoredJobs[Event, RunProgress]):
         other content).
         """
         with self._database.transaction(durable=False) as connection:
-            columns = _columns(connection, run_id, case_id, case_digest, models, settings)
+            columns = _run_columns(connection, run_id, case_id, case_digest, models, settings)
             self.begin(connection, run_id, columns | {"asked_by": asked_by}, started_at, owner)
 
     def save_draft(self, run_id: str, draft: Draft) -> None:
         """Store the answer that was drafted for a case without one."""
         with self._database.transaction(durable=False) as connection:
-            run = self.unfinished(connection, run_id)
+            run = self.unfinished_row(connection, run_id)
             connection.execute(
                 "UPDATE jobs SET draft = ? WHERE seq = ?", [draft.model_dump_json(), run["seq"]]
             )
-            self.seen(connection, run["seq"])
+            self.record_sign_of_life(connection, run["seq"])
 
     def save_steps(self, run_id: str, steps: StepsDone) -> None:
         """Store what an iteration under way has finished besides what it had before; earlier ones
         are dropped.
         """
         with self._database.transaction(durable=False) as connection:
-            seq = self.unfinished(connection, run_id)["seq"]
+            seq = self.unfinished_row(connection, run_id)["seq"]
             first, last = steps.iteration_number * _STEPS_EACH, last_part(connection, seq, "step")
             if last < first:
                 drop_parts(connection, seq, "step")
             packed = pack(steps.model_dump_json(exclude_defaults=True), 1)
             save_part(connection, seq, "step", max(first, last + 1), packed)
-            self.seen(connection, seq)
+            self.record_sign_of_life(connection, seq)
 
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
         """Store an iteration as it is now; the same number again replaces it while the run is under
@@ -258,11 +273,11 @@ class Runs(StoredJobs[Event, RunProgress]):
         """
         with self._database.transaction(durable=False) as connection:
             seq, packed = (
-                self.unfinished(connection, run_id)["seq"],
+                self.unfinished_row(connection, run_id)["seq"],
                 pack(iteration.model_dump_json()),
             )
             save_part(connection, seq, "iteration", iteration.iteration_number, packed)
-            self.seen(connection, seq)
+            self.record_sign_of_life(connection, seq)
 
     def finish(self, run: Run, kept: Collection[int] = ()) -> None:
         """Store the result of a run, started here or computed elsewhere; the case's state follows
@@ -275,7 +290,7 @@ class Runs(StoredJobs[Event, RunProgress]):
         with self._database.transaction(durable=False) as connection:
             row = connection.execute("SELECT * FROM runs WHERE id = ?", [run.id]).fetchone()
             if row is None:
-                columns = _columns(
+                columns = _run_columns(
                     connection, run.id, run.case_id, run.case_digest, run.models, run.settings
                 )
                 self.begin(connection, run.id, columns, run.started_at)
@@ -299,7 +314,7 @@ class Runs(StoredJobs[Event, RunProgress]):
         """Return how many cases ``to_assess`` gives in all."""
         return int(self._database.value(f"SELECT count(*) {_TO_ASSESS}", [rule]))
 
-    def to_assess(self, rule: str | None, *, after: int, limit: int) -> tuple[Assessed, ...]:
+    def to_assess(self, rule: str | None, *, after: int, limit: int) -> tuple[AssessedCase, ...]:
         """Cases from number ``after`` on, in order, that stand by a run judged by another rule (any
         rule for None).
         """
@@ -310,14 +325,14 @@ class Runs(StoredJobs[Event, RunProgress]):
             [rule, after, limit],
         )
         return tuple(
-            Assessed(seq, case, run, version, bool(accepted), entry, bool(touched))
+            AssessedCase(seq, case, run, version, bool(accepted), entry, bool(touched))
             for seq, case, run, version, accepted, entry, touched in map(tuple, rows)
         )
 
     def note_assessment(
         self,
         run_id: str,
-        acceptance: Acceptance,
+        acceptance: AcceptanceRecord,
         reasons: Sequence[ReviewReason],
         *,
         drawn: bool = False,
@@ -346,7 +361,7 @@ class Runs(StoredJobs[Event, RunProgress]):
         finished.
         """
         with self._database.reading() as connection:
-            return read_run(connection, self.finished(connection, run_id))
+            return read_run(connection, self.finished_row(connection, run_id))
 
     def progress(self, run_id: str) -> RunProgress:
         """Return how far a run has come: its settings, its draft, the iterations finished so far.
@@ -421,7 +436,7 @@ class Runs(StoredJobs[Event, RunProgress]):
         return row[0] if row else None
 
 
-def _columns(
+def _run_columns(
     connection: sqlite3.Connection,
     run_id: str,
     case_id: str,

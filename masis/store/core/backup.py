@@ -54,7 +54,7 @@ def back_up(database: Database, target: Path) -> BackupCheck:
     """
     if target.exists():
         raise InputError(f"{target}: is there already", hint="Name another file, or a folder.")
-    part = _part(target)
+    part = _partial_file(target)
     try:
         _copy(database.path, part)
         found = verify(part)
@@ -63,7 +63,7 @@ def back_up(database: Database, target: Path) -> BackupCheck:
                 f"{database.path}: no backup was made, since the copy is not in order: "
                 f"{'; '.join(found.problems[:5])}. `masis health` says more."
             )
-        _keep(part, target)
+        _make_durable(part, target)
     except OSError as error:
         raise StoreError(
             f"{target}: can't be written ({error.strerror}). Name another place, or make room."
@@ -81,7 +81,10 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
     another version.
     """
     try:
-        with _migrated(path, known) as file, contextlib.closing(Database(file, size=1)) as database:
+        with (
+            _migrated_copy(path, known) as file,
+            contextlib.closing(Database(file, size=1)) as database,
+        ):
             found = check(database)
             with database.reading() as connection:
                 deep = [
@@ -143,7 +146,7 @@ def restore(
         raise StoreError(
             f"{backup}: is not in order, nothing was restored: {'; '.join(found.problems[:5])}."
         )
-    part = _part(database)
+    part = _partial_file(database)
     aside: Path | None = None
     try:
         database.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +155,7 @@ def restore(
             aside = _set_aside(database, stamp)
         for suffix in BESIDE:  # of a database that is gone: SQLite would read them as this one's
             database.with_name(database.name + suffix).unlink(missing_ok=True)
-        _keep(part, database)
+        _make_durable(part, database)
     except OSError as error:
         raise StoreError(
             f"{database}: can't be written ({error.strerror}). Make room, or name another file."
@@ -184,7 +187,7 @@ def _copy(source_file: Path, part: Path) -> None:
             raise
 
 
-def _part(target: Path) -> Path:
+def _partial_file(target: Path) -> Path:
     part = target.with_name(target.name + PART)
     remove(part)
     return part
@@ -196,7 +199,7 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _keep(part: Path, target: Path) -> None:
+def _make_durable(part: Path, target: Path) -> None:
     """Have the content on the disk before it gets its name, and the name before it is reported."""
     _sync(part)
     os.replace(part, target)
@@ -212,7 +215,7 @@ def _sync(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _migrated(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
+def _migrated_copy(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
     """The backup itself or, where an earlier version made it, a migrated copy: opening it would
     migrate it as well.
     """
@@ -220,7 +223,7 @@ def _migrated(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
         if connection.execute("PRAGMA application_id").fetchone()[0] != migrations.APPLICATION_ID:
             raise NotADatabase(f"{path}: is no database of the workbench.")
         assert_readable(connection, path, known)
-        complete = migrations.applied(connection) == migrations.names(known)
+        complete = migrations.applied_migrations(connection) == migrations.migration_names(known)
     if complete:
         yield path
         return

@@ -23,8 +23,8 @@ from masis.schema.base import Page
 from masis.schema.review import ChainedEntry, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
-from masis.store.core.connections import Connection, Part
-from masis.store.core.sql import Condition, insert, joined
+from masis.store.core.connections import Connection, StorePart
+from masis.store.core.sql import Condition, insert, join_conditions
 from masis.store.records import LogFilter, LogHead
 from masis.store.retention.shrinking import settle
 
@@ -136,7 +136,7 @@ class ChainedLog(Generic[D, E]):
             raise UnknownRecord(f"there is no entry {entry_id!r} in the {self.name}.")
         return found[0]
 
-    def read(self, row: sqlite3.Row) -> E:
+    def entry_of(self, row: sqlite3.Row) -> E:
         """Return an entry from its row. Raises StoreError where it can't be read."""
         try:
             decision = (
@@ -171,7 +171,7 @@ class ChainedLog(Generic[D, E]):
         ``joins`` are those that the conditions need.
         """
         values: list[Any]
-        where, values = joined(conditions)
+        where, values = join_conditions(conditions)
         matching = f"FROM {self.table} AS log {joins} WHERE {where}"
         total = self.head(connection).length
         if conditions:
@@ -187,7 +187,7 @@ class ChainedLog(Generic[D, E]):
             [*values, log_filter.size, (log_filter.page - 1) * log_filter.size],
         )
         more = bool(conditions) and upto is not None and total > upto
-        return Page(rows=tuple(map(self.read, rows)), total=total - more, more=more)
+        return Page(rows=tuple(map(self.entry_of, rows)), total=total - more, more=more)
 
     def with_token(
         self, connection: sqlite3.Connection, decision: D, same: tuple[str, ...]
@@ -205,7 +205,7 @@ class ChainedLog(Generic[D, E]):
                     f"the token of this submit belongs to entry {row['id']}, which is about"
                     " something else."
                 )
-            return self.read(row)
+            return self.entry_of(row)
         return None
 
     def payload_of(self, decision: D) -> str:
@@ -363,7 +363,7 @@ class ChainedLog(Generic[D, E]):
             )
 
 
-class StoredLog(Part, Generic[D, E]):
+class StoredLog(StorePart, Generic[D, E]):
     """One log of a store: what both logs give to read, and how an entry is redacted."""
 
     log: ChainedLog[D, E]
@@ -383,7 +383,7 @@ class StoredLog(Part, Generic[D, E]):
             )
             self.on_redacted(connection, row)
         # until then the write-ahead log still holds pages with the old text
-        self._database.once_committed(lambda: settle(self._database))
+        self._database.on_commit(lambda: settle(self._database))
         return entry
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
@@ -393,7 +393,7 @@ class StoredLog(Part, Generic[D, E]):
     def iterate(self) -> Iterator[E]:
         """Yield the whole log from its beginning, a hundred entries in memory at a time."""
         return map(
-            self.log.read,
+            self.log.entry_of,
             self._database.walk(f"{self.log.select} WHERE log.seq > ? ORDER BY log.seq"),
         )
 

@@ -102,7 +102,7 @@ class _Pool:
                 f" {BUSY_TIMEOUT_S:.0f} s. Try again."
             )
         try:
-            file, era = _file(self.path), self.era
+            file, era = _file_identity(self.path), self.era
             with contextlib.suppress(IndexError):
                 if (idle := self._idle.pop()).file == file:
                     return idle
@@ -191,9 +191,9 @@ class Database:
         """Run one statement, inside the caller's transaction if there is one, and
         return its rows.
         """
-        if (connection := self._held) is not None:
+        if (connection := self._own_connection) is not None:
             return connection.execute(sql, values).fetchall()
-        with self._borrowed() as connection:
+        with self._lend_connection() as connection:
             return connection.execute(sql, values).fetchall()
 
     def row(self, sql: str, values: Values = ()) -> sqlite3.Row | None:
@@ -226,9 +226,9 @@ class Database:
         transactions, never a part of one. Raises RuntimeError inside ``reading()``, whose state may
         be old by now, and where it is durable inside one that is not.
         """
-        connection = self._held
+        connection = self._own_connection
         if connection is None:
-            with self._begun(writes=True, durable=durable) as connection:
+            with self._lend_transaction(writes=True, durable=durable) as connection:
                 yield connection
             return
         if not connection.writes:
@@ -245,13 +245,13 @@ class Database:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
         """Several reads of one and the same state, whatever others write meanwhile."""
-        if (connection := self._held) is not None:
+        if (connection := self._own_connection) is not None:
             yield connection
             return
-        with self._begun(writes=False) as connection:
+        with self._lend_transaction(writes=False) as connection:
             yield connection
 
-    def cached(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    def cached_rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return the rows of a statement, from memory unless the database was written to since, by
         anybody.
 
@@ -273,11 +273,11 @@ class Database:
                 known[asked] = connection.execute(sql, values).fetchall()
             return known[asked]
 
-    def once_committed(self, action: Callable[[], object]) -> None:
+    def on_commit(self, action: Callable[[], object]) -> None:
         """Call something when the transaction of this thread is committed, at once where there is
         none.
         """
-        if (connection := self._held) is None:
+        if (connection := self._own_connection) is None:
             action()
         else:
             connection.once_committed.append(action)
@@ -287,13 +287,13 @@ class Database:
         self._pool.close()
 
     @property
-    def _held(self) -> Connection | None:
+    def _own_connection(self) -> Connection | None:
         """The connection in whose transaction this thread is."""
         connection: Connection | None = getattr(self._local, "connection", None)
         return connection
 
     @contextlib.contextmanager
-    def _borrowed(self) -> Iterator[Connection]:
+    def _lend_connection(self) -> Iterator[Connection]:
         with explained_errors(self.path):
             connection = self._pool.take()
             try:
@@ -302,12 +302,12 @@ class Database:
                 self._pool.give_back(connection)
 
     @contextlib.contextmanager
-    def _begun(self, *, writes: bool, durable: bool = False) -> Iterator[Connection]:
+    def _lend_transaction(self, *, writes: bool, durable: bool = False) -> Iterator[Connection]:
         """Lend a connection to this thread for one transaction, which is committed or undone at its
         end.
         """
         actions: list[Callable[[], object]] = []
-        with self._borrowed() as connection:
+        with self._lend_connection() as connection:
             # SQLite can't change it inside a transaction
             if writes and connection.durable != durable:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -328,7 +328,7 @@ class Database:
             action()
 
 
-class Part:
+class StorePart:
     """A part of a store: what it reads and writes of one subject."""
 
     def __init__(self, database: Database) -> None:
@@ -379,11 +379,11 @@ def connect(path: Path, *, create: bool = True) -> Connection:
         "secure_delete = ON",  # what is redacted is overwritten, not merely unlinked
     ):
         connection.execute(f"PRAGMA {pragma}")
-    connection.file = _file(path)
+    connection.file = _file_identity(path)
     return connection
 
 
-def _file(path: Path) -> tuple[int, int] | None:
+def _file_identity(path: Path) -> tuple[int, int] | None:
     try:
         found = path.stat()
     except OSError:
@@ -423,7 +423,7 @@ def open_database(
     return Database(path, now, log_key=log_key)
 
 
-class _Trouble(NamedTuple):
+class _FailureKind(NamedTuple):
     """What an error of SQLite means for a person: the error to raise, what happened, what to do."""
 
     raises: type[StoreError]
@@ -440,18 +440,18 @@ RESTORE = (
     " database."
 )
 _ELSEWHERE = "Name another file with --db or MASIS_DB."
-_BUSY = _Trouble(
+_BUSY = _FailureKind(
     DatabaseBusy,
     "is held by another program",
     "If one holds it open, close that, or try again later.",
 )
-_DAMAGED = _Trouble(DatabaseDamaged, "is damaged", RESTORE)
-_READONLY = _Trouble(
+_DAMAGED = _FailureKind(DatabaseDamaged, "is damaged", RESTORE)
+_READONLY = _FailureKind(
     DatabaseReadOnly,
     "can't be written",
     "Make file and folder writable, or name another file with --db or MASIS_DB.",
 )
-_GONE = _Trouble(
+_GONE = _FailureKind(
     DatabaseMissing,
     "can't be opened: it was moved, removed or replaced",
     "Put it back, and start again.",
@@ -461,7 +461,7 @@ _TROUBLE = {
     "SQLITE_LOCKED": _BUSY,
     "SQLITE_CORRUPT": _DAMAGED,
     "SQLITE_NOTADB": _DAMAGED,
-    "SQLITE_FULL": _Trouble(
+    "SQLITE_FULL": _FailureKind(
         DatabaseFull,
         "its disk has no room left",
         "Free some space there and do it again; what was stored before is kept.",
@@ -469,12 +469,12 @@ _TROUBLE = {
     "SQLITE_READONLY": _READONLY,
     "SQLITE_PERM": _READONLY,
     "SQLITE_CANTOPEN": _GONE,
-    "SQLITE_IOERR": _Trouble(DiskFailed, "its disk fails", RESTORE),
+    "SQLITE_IOERR": _FailureKind(DiskFailed, "its disk fails", RESTORE),
 }
 """By the primary name of SQLite's error; ``SQLITE_IOERR_WRITE`` and the like are more exact names
 of the same.
 """
-_LIMITED = _Trouble(
+_LIMITED = _FailureKind(
     DatabaseFull,
     "can't grow: this process may write no larger file",
     "Raise the limit on the size of files (ulimit -f, LimitFSIZE) and start again; what was stored"
@@ -490,7 +490,7 @@ def _size_is_limited() -> bool:
     return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 
 
-def _trouble(error: sqlite3.Error) -> _Trouble | None:
+def _failure_kind(error: sqlite3.Error) -> _FailureKind | None:
     """What is wrong with the file; None where the statement is, not the file."""
     name = getattr(error, "sqlite_errorname", None) or ""
     # another file, without our tables, is in its place
@@ -512,19 +512,19 @@ def explained_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if (trouble := _trouble(error)) is None:
+        if (trouble := _failure_kind(error)) is None:
             raise
         raise trouble.error(path, error) from error
 
 
 def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
-    trouble = _trouble(error)
+    trouble = _failure_kind(error)
     if trouble is _DAMAGED:
         return NotADatabase(
             f"{path}: is not a database of the workbench, or a damaged one ({error}). {_ELSEWHERE}"
         )
     if trouble is _BUSY:
-        trouble = _Trouble(
+        trouble = _FailureKind(
             DatabaseBusy,
             "is held by another program, which may be bringing it up to date",
             "Try again later.",
@@ -593,7 +593,9 @@ def assert_readable(
             " MASIS_DB."
         )
     unknown = [
-        name for name in migrations.applied(connection) if name not in migrations.names(known)
+        name
+        for name in migrations.applied_migrations(connection)
+        if name not in migrations.migration_names(known)
     ]
     if unknown:
         raise NewerDatabase(

@@ -40,7 +40,7 @@ def _only_grows(table: str, name: str, once: str = "", changed: str = "1") -> di
     }
 
 
-def _chained(log: str, payloads: str, name: str) -> dict[str, str]:
+def _chain_triggers(log: str, payloads: str, name: str) -> dict[str, str]:
     """The triggers of a log with a chain, and of the table beside it that holds what its entries
     say.
     """
@@ -69,8 +69,8 @@ def _chained(log: str, payloads: str, name: str) -> dict[str, str]:
 
 
 GUARDS: dict[str, dict[str, str]] = {
-    "decision_log": _chained("decision_log", "decision_payloads", "decision log"),
-    "screening_log": _chained("screening_log", "screening_log_payloads", "screening log"),
+    "decision_log": _chain_triggers("decision_log", "decision_payloads", "decision log"),
+    "screening_log": _chain_triggers("screening_log", "screening_log_payloads", "screening log"),
     "executions": _only_grows(
         "executions", "the log of executions", "run_id = NEW.run_id AND start = NEW.start"
     ),

@@ -21,14 +21,14 @@ written.
 """
 
 
-class Tried(NamedTuple):
+class WriteTrial(NamedTuple):
     """What came of trying to write."""
 
     ok: bool
     message: str
 
 
-def try_writing(database: Database) -> Tried:
+def try_writing(database: Database) -> WriteTrial:
     """Write the time into the database and commit it: a disk that is full refuses no earlier."""
     connection = connections.connect(database.path)
     try:
@@ -38,11 +38,11 @@ def try_writing(database: Database) -> Tried:
         )
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return Tried(True, "another program writes to it just now")
-        return Tried(False, f"can't be written ({error})")
+            return WriteTrial(True, "another program writes to it just now")
+        return WriteTrial(False, f"can't be written ({error})")
     finally:
         connection.close()
-    return Tried(True, "a write was made")
+    return WriteTrial(True, "a write was made")
 
 
 _COUNTED = {
@@ -65,20 +65,20 @@ def check(database: Database) -> StoreCheck:
             path=str(database.path),
             bytes=database.path.stat().st_size,
             app_version=version[0] if version else "",
-            schema_version=migrations.applied(connection)[-1],
+            schema_version=migrations.applied_migrations(connection)[-1],
             sqlite_version=sqlite3.sqlite_version,
-            counts={name: _count(connection, rows) for name, rows in _COUNTED.items()},
+            counts={name: _count_table(connection, rows) for name, rows in _COUNTED.items()},
             log=Decisions(database).verify(),
             screening_log=ScreeningLog(database).verify(),
-            problems=tuple(_problems(connection)),
+            problems=tuple(_database_problems(connection)),
         )
 
 
-def _count(connection: sqlite3.Connection, table: str) -> int:
+def _count_table(connection: sqlite3.Connection, table: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 (names of ours)
 
 
-def _problems(connection: sqlite3.Connection) -> Iterator[str]:
+def _database_problems(connection: sqlite3.Connection) -> Iterator[str]:
     """What is wrong with the file, the states kept, the logs, corpora, and content that a purge
     says it removed.
     """
@@ -87,13 +87,13 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(10):
         yield f"row {row} of {table} refers to a row of {parent} that is gone"
     yield from states.problems(connection)
-    if unread := [f"run {name!r}" for name in _damaged(connection)]:
+    if unread := [f"run {name!r}" for name in _damaged_runs(connection)]:
         yield f"{', '.join(unread[:10])} can't be read ({len(unread)} in all)"
     ended_unlogged = """jobs NOT INDEXED WHERE kind = 'run' AND state != 'running'
         AND (id, starts) NOT IN (SELECT run_id, start FROM executions)"""
-    if unlogged := _count(connection, ended_unlogged):
+    if unlogged := _count_table(connection, ended_unlogged):
         yield f"{unlogged} runs are not in the log of executions"
-    if left := _count(
+    if left := _count_table(
         connection, "job_parts JOIN jobs ON jobs.seq = job_seq WHERE removed_by IS NOT NULL"
     ):
         yield f"{left} parts are left of runs and screenings that retention removed"
@@ -106,7 +106,7 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
     yield from corpus_search.problems(connection)
 
 
-def _damaged(connection: sqlite3.Connection) -> list[str]:
+def _damaged_runs(connection: sqlite3.Connection) -> list[str]:
     """The ids of runs of which something that is stored can't be unpacked."""
     found: dict[str, None] = {}
     for name, packed in connection.execute("""SELECT id, payload FROM runs WHERE payload IS NOT NULL

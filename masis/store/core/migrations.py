@@ -56,12 +56,12 @@ def schema_digest() -> str:
     return hashlib.sha256(" ".join(without_comments.split()).encode()).hexdigest()
 
 
-def names(migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
+def migration_names(migrations: Sequence[Migration] = MIGRATIONS) -> tuple[str, ...]:
     """The names of migrations, in order."""
     return tuple(migration.__name__ for migration in migrations)
 
 
-def applied(connection: sqlite3.Connection) -> tuple[str, ...]:
+def applied_migrations(connection: sqlite3.Connection) -> tuple[str, ...]:
     """The names of the migrations that this database has run, in the order it ran them."""
     known = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
     if connection.execute(known).fetchone() is None:
@@ -74,7 +74,7 @@ def applied(connection: sqlite3.Connection) -> tuple[str, ...]:
 
 def made_with_this_schema(connection: sqlite3.Connection) -> bool:
     """Whether a database of the workbench began with the ``schema.sql`` of this version."""
-    if applied(connection)[:1] != names()[:1]:
+    if applied_migrations(connection)[:1] != migration_names()[:1]:
         return False
     row = connection.execute("SELECT value FROM store_info WHERE key = 'schema'").fetchone()
     return row is not None and row[0] == schema_digest()
@@ -90,10 +90,12 @@ def migrate(
     at once don't both create it. The guards of the log are armed again in the same transaction.
     """
     done: list[str] = []
-    while pending := [each for each in migrations if each.__name__ not in applied(connection)]:
+    while pending := [
+        each for each in migrations if each.__name__ not in applied_migrations(connection)
+    ]:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if pending[0].__name__ not in applied(connection):
+            if pending[0].__name__ not in applied_migrations(connection):
                 _apply(connection, pending[0])
                 guards.arm(connection)
                 connection.execute(

@@ -21,7 +21,7 @@ from masis.schema.review import SignatureCheck
 LOGS = ("decision_log", "screening_log")
 
 
-class Signed(NamedTuple):
+class SigningResult(NamedTuple):
     """How many entries got a signature, and how many had one."""
 
     new: int
@@ -41,7 +41,7 @@ def sign(connection: sqlite3.Connection, key: bytes, log: str, seq: int, digest:
     )
 
 
-def sign_unsigned(connection: sqlite3.Connection, key: bytes) -> Signed:
+def sign_unsigned(connection: sqlite3.Connection, key: bytes) -> SigningResult:
     """Sign every entry that has no signature. What somebody forged before is signed with it: verify
     first.
     """
@@ -55,7 +55,7 @@ def sign_unsigned(connection: sqlite3.Connection, key: bytes) -> Signed:
         ).fetchall():
             sign(connection, key, log, row["seq"], row["digest"])
             new += 1
-    return Signed(new, before)
+    return SigningResult(new, before)
 
 
 def check(connection: sqlite3.Connection, key: bytes) -> SignatureCheck:
@@ -78,11 +78,11 @@ def check(connection: sqlite3.Connection, key: bytes) -> SignatureCheck:
                 signed += 1
             else:
                 broken.append(
-                    f"entry {row['seq']} ({row['id']}) of the {_name(log)}: its signature doesn't"
+                    f"entry {row['seq']} ({row['id']}) of the {_log_title(log)}: its signature doesn't"
                     " fit this key: the entry, its time or one before it was replaced, or another"
                     " key signed it"
                 )
-        broken += _unsigned(log, unsigned)
+        broken += _unsigned_entries(log, unsigned)
         over = connection.execute(
             "SELECT count(*), min(seq) FROM log_signatures WHERE log = ? AND seq NOT IN (SELECT"  # noqa: S608
             f" seq FROM {log})",
@@ -90,22 +90,22 @@ def check(connection: sqlite3.Connection, key: bytes) -> SignatureCheck:
         ).fetchone()
         if over[0]:
             broken.append(
-                f"the {_name(log)} lacks {over[0]} signed entries from number {over[1]} on: they"
+                f"the {_log_title(log)} lacks {over[0]} signed entries from number {over[1]} on: they"
                 " were removed"
             )
     return SignatureCheck(signed=signed, broken=tuple(broken))
 
 
-def _name(log: str) -> str:
+def _log_title(log: str) -> str:
     return log.replace("_", " ")
 
 
-def _unsigned(log: str, numbers: Sequence[int]) -> Iterator[str]:
+def _unsigned_entries(log: str, numbers: Sequence[int]) -> Iterator[str]:
     """Name the entries that nobody signed, those that follow each other as one."""
     for _, following in groupby(enumerate(numbers), key=lambda placed: placed[1] - placed[0]):
         run = [seq for _, seq in following]
         entries = f"entry {run[0]}" if len(run) == 1 else f"entries {run[0]} to {run[-1]}"
         yield (
-            f"{entries} of the {_name(log)}: not signed, so made without the key. If the workbench"
+            f"{entries} of the {_log_title(log)}: not signed, so made without the key. If the workbench"
             " made them before it had the key, `masis verify-log --key FILE --sign` signs them"
         )

@@ -22,12 +22,12 @@ def any_of(column: str, values: Sequence[Any]) -> list[Condition]:
     return [(f"{column} IN ({', '.join('?' * len(values))})", values)] if values else []
 
 
-def compared(column: str, operator: str, value: Any) -> list[Condition]:
+def compare_column(column: str, operator: str, value: Any) -> list[Condition]:
     """Return the condition that a column compares so with a value; none where the value is None."""
     return [] if value is None else [(f"{column} {operator} ?", (value,))]
 
 
-def joined(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
+def join_conditions(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
     """Return all conditions as one, and the values it binds; ``1`` where there is none."""
     found = list(conditions)
     return " AND ".join(sql for sql, _ in found) or "1", [

@@ -23,7 +23,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.screening import ScreeningEntry
 from masis.store.audits.cases import index_words, unindex_words
 from masis.store.audits.replies import remove_replies
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.retention.removal import begin_purge, empty_runs
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.decisions import LOG, Decisions
@@ -46,7 +46,7 @@ class CaseRedaction(Record):
     drafts: int
 
 
-class Redactions(Part):
+class Redactions(StorePart):
     """Redaction in a store."""
 
     def redact_case(self, case_id: str, *, by: str, reason: str) -> CaseRedaction:
@@ -57,10 +57,10 @@ class Redactions(Part):
         InputError where one of them is empty, UnknownRecord, and StoreError where the case is
         redacted already or being audited just now.
         """
-        _check(by, reason)
+        _check_request(by, reason)
         with self._database.transaction() as connection:
             at = self._database.now()
-            row = _unredacted(connection, case_id)
+            row = _unredacted_case(connection, case_id)
             case = Case.from_stored(row["payload"])
             redacted = _redact_entries(connection, row["seq"], by=by, reason=reason, at=at)
             left = "SELECT seq FROM runs WHERE case_seq = ? AND removed_by IS NULL"
@@ -98,7 +98,7 @@ class Redactions(Part):
             unindex_words(connection, row["seq"], case)
             _replace_content(connection, row["seq"], case, entry.seq)
             refresh(connection, row["seq"])
-        self._database.once_committed(self._overwrite)
+        self._database.on_commit(self._overwrite)
         return CaseRedaction(entry=entry, entries=redacted, runs=len(runs), drafts=drafts)
 
     def redact_entry(self, entry_id: str, *, by: str, reason: str) -> LogEntry | ScreeningEntry:
@@ -109,7 +109,7 @@ class Redactions(Part):
         ``reason`` is empty, UnknownRecord, and StoreError where the entry is redacted already or is
         a redaction itself.
         """
-        _check(by, reason)
+        _check_request(by, reason)
         for log in (Decisions(self._database), ScreeningLog(self._database)):
             with contextlib.suppress(UnknownRecord):
                 return log.redact(entry_id, by=by, reason=reason)
@@ -136,7 +136,7 @@ class Redactions(Part):
         settle(self._database)
 
 
-def _check(by: str, reason: str) -> None:
+def _check_request(by: str, reason: str) -> None:
     if not by.strip():
         raise InputError(
             "the name of who redacts is missing", hint="Name who asked for it.", field="by"
@@ -145,7 +145,7 @@ def _check(by: str, reason: str) -> None:
         raise InputError("the reason is missing", hint="Say why it must go.", field="reason")
 
 
-def _unredacted(connection: sqlite3.Connection, case_id: str) -> sqlite3.Row:
+def _unredacted_case(connection: sqlite3.Connection, case_id: str) -> sqlite3.Row:
     row: sqlite3.Row | None = connection.execute(
         """SELECT cases.*, payload,
                EXISTS (SELECT 1 FROM runs WHERE runs.case_seq = cases.seq AND runs.state = 'running') AS audited

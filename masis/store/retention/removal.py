@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from masis import version
 from masis.schema.retention import (
     Candidate,
-    Parts,
+    PartCounts,
     Purge,
     PurgePlan,
     Removal,
@@ -28,20 +28,20 @@ from masis.schema.retention import (
     Trigger,
 )
 from masis.store.audits.replies import remove_replies
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
 from masis.store.jobs import unpack, update_job
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.states import refresh
 
 
-class Purges(Part):
+class Purges(StorePart):
     """The purges of a store."""
 
     def history(self) -> tuple[Purge, ...]:
         """Every purge, newest first, with how much went."""
         sums = ", ".join(
-            f"coalesce(sum(parts ->> '$.{name}'), 0) AS {name}" for name in Parts.model_fields
+            f"coalesce(sum(parts ->> '$.{name}'), 0) AS {name}" for name in PartCounts.model_fields
         )
         rows = self._database.execute(
             f"""SELECT purges.*, coalesce(sum(kind = 'run'), 0) AS runs,
@@ -49,7 +49,8 @@ class Purges(Part):
                 FROM purges LEFT JOIN purged ON purge_seq = purges.seq GROUP BY purges.seq ORDER BY purges.seq DESC"""  # noqa: S608 (names of our own fields)
         )
         return tuple(
-            record_of(Purge, row, parsed=("rule",), parts=record_of(Parts, row)) for row in rows
+            record_of(Purge, row, parsed=("rule",), parts=record_of(PartCounts, row))
+            for row in rows
         )
 
     def removals(self, purge: int) -> Iterator[Removal]:
@@ -89,15 +90,17 @@ _AMONG = "seq IN (SELECT value FROM json_each(:among))"
 _OLD_GRADES = "remembered_grades WHERE julianday(at) < julianday(?)"
 
 
-class Retention(Part):
+class Retention(StorePart):
     """What retention does in a store."""
 
     def plan(self, rule: RetentionRule) -> PurgePlan:
         """What a purge by this rule would do now; changes nothing."""
         with self._database.reading() as connection:
             old = _old(connection, rule)
-            goes = _candidates(connection, [each for each in old if each["kept_for"] is None])
-            goes += _grades(connection, rule)
+            goes = _removal_candidates(
+                connection, [each for each in old if each["kept_for"] is None]
+            )
+            goes += _old_grades(connection, rule)
             kinds = Counter(each.kind for each in goes)
             return PurgePlan(
                 rule=rule,
@@ -105,10 +108,10 @@ class Retention(Part):
                 runs=kinds["run"],
                 screenings=kinds["screening"],
                 bytes=sum(each.bytes for each in goes),
-                parts=Parts(
+                parts=PartCounts(
                     **{
                         name: sum(getattr(each.parts, name) for each in goes)
-                        for name in Parts.model_fields
+                        for name in PartCounts.model_fields
                     }
                 ),
                 kept=Counter(each["kept_for"] for each in old if each["kept_for"] is not None),
@@ -149,18 +152,20 @@ class Retention(Part):
                 again = _old(connection, rule, found[start : start + BATCH])
                 if batch := [each for each in again if each["kept_for"] is None]:
                     seq = seq or begin_purge(connection, rule, by, how, self._database.now())
-                    _remove(connection, seq, batch)
+                    _remove_content(connection, seq, batch)
             time.sleep((time.monotonic() - held_from) * BREATH)
             if on_batch is not None:
                 on_batch(min(start + BATCH, len(found)))
         with self._database.transaction(durable=False) as connection:
-            for grades in _grades(connection, rule):
+            for grades in _old_grades(connection, rule):
                 seq = seq or begin_purge(connection, rule, by, how, self._database.now())
                 rows = connection.execute(
                     f"SELECT grade FROM {_OLD_GRADES} ORDER BY key",  # noqa: S608
                     [rule.cutoff],
                 )
-                _record(connection, seq, grades, map(_unpacked, (row[0] for row in rows)))
+                _record_removal(
+                    connection, seq, grades, map(_unpack_or_hex, (row[0] for row in rows))
+                )
                 connection.execute(f"DELETE FROM {_OLD_GRADES}", [rule.cutoff])  # noqa: S608
         settle(self._database)
         return next((each for each in Purges(self._database).history() if each.seq == seq), None)
@@ -184,7 +189,9 @@ def _old(
     ).fetchall()
 
 
-def _candidates(connection: sqlite3.Connection, jobs: Sequence[sqlite3.Row]) -> list[Candidate]:
+def _removal_candidates(
+    connection: sqlite3.Connection, jobs: Sequence[sqlite3.Row]
+) -> list[Candidate]:
     """Runs and screenings with their parts counted."""
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     sizes: Counter[int] = Counter()
@@ -201,18 +208,18 @@ def _candidates(connection: sqlite3.Connection, jobs: Sequence[sqlite3.Row]) -> 
         sizes[seq] += int(size)
     found = []
     for job in jobs:
-        parts = Parts(**counts[job["seq"]], drafts=job["drafts"])
+        parts = PartCounts(**counts[job["seq"]], drafts=job["drafts"])
         found.append(record_of(Candidate, job, bytes=job["bytes"] + sizes[job["seq"]], parts=parts))
     return found
 
 
-def _grades(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator[Candidate]:
+def _old_grades(connection: sqlite3.Connection, rule: RetentionRule) -> Iterator[Candidate]:
     """The remembered grades that are old enough, all as one."""
     sql = f"""SELECT 'remembered_grades' AS kind, '' AS id, '' AS about, 'finished' AS state, min(at) AS ended_at,
         sum(length(grade)) AS bytes, 0 AS waits, count(*) AS grades FROM {_OLD_GRADES}"""  # noqa: S608
     row = connection.execute(sql, [rule.cutoff]).fetchone()
     if row["grades"]:
-        yield record_of(Candidate, row, parts=Parts(grades=row["grades"]))
+        yield record_of(Candidate, row, parts=PartCounts(grades=row["grades"]))
 
 
 def begin_purge(
@@ -223,7 +230,7 @@ def begin_purge(
     return append(connection, "purges", row)
 
 
-def _record(
+def _record_removal(
     connection: sqlite3.Connection, purge: int, removed: Candidate, texts: Iterable[str]
 ) -> None:
     """Write what a purge removes, with the SHA-256 over its texts, a line break between
@@ -242,13 +249,15 @@ def _record(
     append(connection, "purged", row | {"purge_seq": purge, "parts": parts})
 
 
-def _remove(connection: sqlite3.Connection, purge: int, jobs: Sequence[sqlite3.Row]) -> None:
+def _remove_content(
+    connection: sqlite3.Connection, purge: int, jobs: Sequence[sqlite3.Row]
+) -> None:
     """Leave of runs and screenings the row that the rest of the store refers to, and
     its figures.
     """
-    for job, candidate in zip(jobs, _candidates(connection, jobs), strict=True):
+    for job, candidate in zip(jobs, _removal_candidates(connection, jobs), strict=True):
         seq, is_run = job["seq"], job["kind"] == "run"
-        _record(
+        _record_removal(
             connection,
             purge,
             candidate,
@@ -276,7 +285,9 @@ def empty_runs(connection: sqlite3.Connection, purge: int, runs: Sequence[int]) 
     part of a purge.
     """
     sql = f"SELECT * FROM ({_FACTS}) WHERE {_AMONG} ORDER BY seq"  # noqa: S608 (text of ours)
-    _remove(connection, purge, connection.execute(sql, {"among": json.dumps(runs)}).fetchall())
+    _remove_content(
+        connection, purge, connection.execute(sql, {"among": json.dumps(runs)}).fetchall()
+    )
 
 
 def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
@@ -290,13 +301,15 @@ def run_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
         "SELECT payload FROM job_parts WHERE job_seq = ? AND kind = 'iteration' ORDER BY number",
         [seq],
     )
-    iterations = [_unpacked(row[0]) for row in rows]
+    iterations = [_unpack_or_hex(row[0]) for row in rows]
     if payload is None:
         return [*([draft] if draft else []), *iterations]
     # the result is kept with an empty list where the iterations belong; in no text do quotes stand
     # without a backslash
     return [
-        _unpacked(payload).replace('"iterations":[]', f'"iterations":[{",".join(iterations)}]', 1)
+        _unpack_or_hex(payload).replace(
+            '"iterations":[]', f'"iterations":[{",".join(iterations)}]', 1
+        )
     ]
 
 
@@ -311,10 +324,10 @@ def _screening_texts(connection: sqlite3.Connection, seq: int) -> list[str]:
            ) WHERE payload IS NOT NULL ORDER BY part, number""",
         [seq],
     )
-    return [_unpacked(row[0]) for row in rows]
+    return [_unpack_or_hex(row[0]) for row in rows]
 
 
-def _unpacked(packed: bytes) -> str:
+def _unpack_or_hex(packed: bytes) -> str:
     """A text as it was packed; where it is damaged, which must be removable too, its bytes in
     hexadecimal digits.
     """

@@ -54,7 +54,7 @@ def shrink(
             connection.set_progress_handler(stopped, _ASKED_EVERY)
             connection.execute("VACUUM")
     except sqlite3.OperationalError as error:
-        return Shrunk(before=before, after=path.stat().st_size, why_not=_in_words(error))
+        return Shrunk(before=before, after=path.stat().st_size, why_not=_shrink_error_text(error))
     why = (
         ""
         if settle(database)
@@ -85,7 +85,7 @@ def _lacking_room(path: Path, needed: int) -> str:
     return ""
 
 
-def _in_words(error: sqlite3.OperationalError) -> str:
+def _shrink_error_text(error: sqlite3.OperationalError) -> str:
     name = error.sqlite_errorname
     if name == "SQLITE_INTERRUPT":
         return "it was stopped"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from masis.errors import StoreError, UnknownRecord
 from masis.store.core.chained_log import canonical_json
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert, record_of
 from masis.store.records import DatasetVersion, LostFromDataset
 from masis.store.reviews.decisions import LOG
@@ -44,7 +44,7 @@ class Member(NamedTuple):
         return cls(outcome.seq, outcome.state, side, pins)
 
 
-class Difference(NamedTuple):
+class VersionDifference(NamedTuple):
     """A case that two versions keep differently; None where one of them has no row of it.
 
     ``relabelled``: what reviewers decided or marked is not the same.
@@ -56,7 +56,7 @@ class Difference(NamedTuple):
     relabelled: bool
 
 
-class Datasets(Part):
+class Datasets(StorePart):
     """The dataset versions of a store."""
 
     def add(self, version: DatasetVersion, members: Iterable[Member]) -> None:
@@ -81,7 +81,7 @@ class Datasets(Part):
     def remove(self, name: str) -> None:
         """Remove a version; cases and decisions stay. Raises UnknownRecord."""
         with self._database.transaction() as connection:
-            seq = _row(connection, name)["seq"]
+            seq = _version_row(connection, name)["seq"]
             connection.execute("DELETE FROM dataset_members WHERE dataset_seq = ?", [seq])
             connection.execute("DELETE FROM dataset_versions WHERE seq = ?", [seq])
 
@@ -89,19 +89,20 @@ class Datasets(Part):
         """All versions, the newest first."""
         return tuple(
             map(
-                _version, self._database.execute("SELECT * FROM dataset_versions ORDER BY seq DESC")
+                _version_record,
+                self._database.execute("SELECT * FROM dataset_versions ORDER BY seq DESC"),
             )
         )
 
     def get(self, name: str) -> DatasetVersion:
         """One version. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            return _version(_row(connection, name))
+            return _version_record(_version_row(connection, name))
 
-    def lost(self, name: str) -> LostFromDataset:
+    def count_lost(self, name: str) -> LostFromDataset:
         """How many cases of a version can't be read any more as they were. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            version = _row(connection, name)
+            version = _version_row(connection, name)
             redacted, removed = connection.execute(
                 """
                 SELECT sum(redacted), sum(removed AND NOT redacted) FROM (
@@ -126,7 +127,7 @@ class Datasets(Part):
             rows = connection.execute(
                 "SELECT case_seq, state, side, judgements FROM dataset_members WHERE dataset_seq ="
                 " ? ORDER BY case_seq",
-                [_row(connection, name)["seq"]],
+                [_version_row(connection, name)["seq"]],
             )
             while some := {row["case_seq"]: _member(row) for row in islice(rows, AT_ONCE)}:
                 for outcome in outcomes_of(
@@ -134,12 +135,12 @@ class Datasets(Part):
                 ):
                     yield outcome._replace(state=some[outcome.seq].state), some[outcome.seq].side
 
-    def differences(self, first: str, second: str) -> Iterator[Difference]:
+    def differences(self, first: str, second: str) -> Iterator[VersionDifference]:
         """Yield the cases that two versions keep differently, in the order of import. Raises
         UnknownRecord.
         """
         with self._database.reading() as connection:
-            seqs = [_row(connection, name)["seq"] for name in (first, second)]
+            seqs = [_version_row(connection, name)["seq"] for name in (first, second)]
             for case_id, *rows in connection.execute(
                 """
                 SELECT id, max(iif(dataset_seq = ?1, found, NULL)) AS one,
@@ -154,19 +155,19 @@ class Datasets(Part):
                 relabelled = (
                     one is not None
                     and two is not None
-                    and _labels(connection, one) != _labels(connection, two)
+                    and _decision_labels(connection, one) != _decision_labels(connection, two)
                 )
-                yield Difference(case_id, one, two, relabelled)
+                yield VersionDifference(case_id, one, two, relabelled)
 
 
-def _labels(connection: sqlite3.Connection, member: Member) -> list[tuple[bool, str]]:
+def _decision_labels(connection: sqlite3.Connection, member: Member) -> list[tuple[bool, str]]:
     """What people decided on a case, without when, why and by which click."""
     entries = {pin.entry: pin.in_force for pin in member.pins if pin.entry is not None}
     found = []
     for row in LOG.rows(
         connection, "log.seq IN (SELECT value FROM json_each(?))", [json.dumps(list(entries))]
     ):
-        decision = LOG.read(row).decision
+        decision = LOG.entry_of(row).decision
         decided: dict[str, Any] = {"redacted": row["seq"]}
         if decision is not None:
             fields = {"reviewer", "kind", "verdict", "corrected_answer", "labels"}
@@ -183,7 +184,7 @@ def _member(row: sqlite3.Row | Sequence[Any]) -> Member:
     return Member(case_seq, state, side, tuple(Pin(*each) for each in pins))
 
 
-def _row(connection: sqlite3.Connection, name: str) -> sqlite3.Row:
+def _version_row(connection: sqlite3.Connection, name: str) -> sqlite3.Row:
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM dataset_versions WHERE name = ?", [name]
     ).fetchone()
@@ -194,5 +195,5 @@ def _row(connection: sqlite3.Connection, name: str) -> sqlite3.Row:
     return row
 
 
-def _version(row: sqlite3.Row) -> DatasetVersion:
+def _version_record(row: sqlite3.Row) -> DatasetVersion:
     return record_of(DatasetVersion, row, parsed=_JSON)

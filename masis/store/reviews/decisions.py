@@ -11,7 +11,7 @@ from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
-from masis.store.core.sql import Condition, any_of, compared
+from masis.store.core.sql import Condition, any_of, compare_column
 from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
@@ -87,7 +87,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
             refresh(connection, case)
             return entry
 
-    def submitted(self, token: str | None) -> bool:
+    def has_token(self, token: str | None) -> bool:
         """Whether a submit with this token made an entry already."""
         return token is not None and bool(
             self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token])
@@ -102,7 +102,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
         )
         with self._database.reading() as connection:
             return tuple(
-                map(LOG.read, LOG.rows(connection, decided, [case_seq(connection, case_id)]))
+                map(LOG.entry_of, LOG.rows(connection, decided, [case_seq(connection, case_id)]))
             )
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
@@ -112,14 +112,15 @@ class Decisions(StoredLog[Decision, LogEntry]):
     def get(self, entry_id: str) -> LogEntry:
         """One entry. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            return LOG.read(LOG.row(connection, entry_id))
+            return LOG.entry_of(LOG.row(connection, entry_id))
 
     def current(self, case_id: str) -> LogEntry | None:
         """The entry that decides a case now; None while nothing does. Raises UnknownRecord."""
         deciding = "log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)"
         with self._database.reading() as connection:
             return next(
-                map(LOG.read, LOG.rows(connection, deciding, [case_seq(connection, case_id)])), None
+                map(LOG.entry_of, LOG.rows(connection, deciding, [case_seq(connection, case_id)])),
+                None,
             )
 
     def entries(
@@ -153,9 +154,9 @@ class Decisions(StoredLog[Decision, LogEntry]):
             SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
             WHERE pending > 0 AND log.kind IN ('decision', 'undo', 'comment')))
             GROUP BY reviewer ORDER BY reviewer"""
-        return dict(self._database.cached(sql, [viewer]))
+        return dict(self._database.cached_rows(sql, [viewer]))
 
-    def simulated(self) -> int:
+    def count_simulated(self) -> int:
         """How many entries the demo simulated: none in a database of people."""
         return int(self._database.value("SELECT count(*) FROM decision_payloads WHERE simulated"))
 
@@ -332,10 +333,10 @@ def _undone_seq(
 
 def _conditions(log_filter: DecisionFilter) -> list[Condition]:
     parts = [
-        *compared("cases.id", "=", log_filter.case_id),
-        *compared("runs.id", "=", log_filter.run_id),
-        *compared("log.at", ">=", log_filter.since),
-        *compared("log.at", "<", log_filter.until),
+        *compare_column("cases.id", "=", log_filter.case_id),
+        *compare_column("runs.id", "=", log_filter.run_id),
+        *compare_column("log.at", ">=", log_filter.since),
+        *compare_column("log.at", "<", log_filter.until),
         *any_of("written.reviewer", log_filter.reviewers),
         *any_of("log.kind", log_filter.kinds),
         *any_of("log.source", log_filter.sources),

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping
 from pydantic import JsonValue
 
 from masis.schema.base import Record
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 
 NOBODY_YET = ""
 """The name under which a person drafts who has not said who they are."""
 
 
-class Draft(Record):
+class ReviewDraft(Record):
     """The fields of one draft; ``saved_at`` is when the last of them was saved, None where there is
     none.
     """
@@ -29,7 +29,7 @@ class Draft(Record):
     saved_at: str | None
 
 
-class Drafts(Part):
+class Drafts(StorePart):
     """The drafts of a store."""
 
     def save(self, reviewer: str, subject: str, values: Mapping[str, JsonValue]) -> None:
@@ -52,14 +52,14 @@ class Drafts(Part):
                 [(reviewer, subject, field, value, at) for field, value in dumped.items()],
             )
 
-    def get(self, reviewer: str, subject: str) -> Draft:
+    def get(self, reviewer: str, subject: str) -> ReviewDraft:
         """One draft with the time it was last saved."""
         rows = self._database.execute(
             "SELECT field, value, saved_at FROM drafts WHERE reviewer = ? AND subject = ? ORDER BY"
             " field",
             [reviewer, subject],
         )
-        return Draft(
+        return ReviewDraft(
             values={row["field"]: json.loads(row["value"]) for row in rows},
             saved_at=max((row["saved_at"] for row in rows), default=None),
         )

@@ -17,7 +17,7 @@ from masis.schema.review import LogEntry
 from masis.schema.run import Iteration, Run
 from masis.store.audits import queue
 from masis.store.audits.cases import damaged_case
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.jobs import readable
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
@@ -78,7 +78,7 @@ class CaseOutcome(NamedTuple):
         return next((each for each in self.judgements if each.in_force), None)
 
 
-class Outcomes(Part):
+class Outcomes(StorePart):
     """Reads what was decided about the cases of a store."""
 
     def iterate(self, case_filter: CaseFilter) -> Iterator[CaseOutcome]:
@@ -175,7 +175,7 @@ def outcomes_of(
         [pin.entry for pinned in pins.values() for pin in pinned if pin.entry is not None]
     )
     rows = LOG.rows(connection, "log.seq IN (SELECT value FROM json_each(?))", [seqs])
-    entries = {row["seq"]: LOG.read(row) for row in rows}
+    entries = {row["seq"]: LOG.entry_of(row) for row in rows}
     cases = connection.execute(
         """SELECT cases.seq, state, redaction_seq, payload FROM json_each(?) CROSS JOIN cases ON cases.seq = value
            JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq""",

@@ -20,7 +20,7 @@ from masis.schema.review import CaseState, Decision
 from masis.store.audits import queue
 from masis.store.audits.cases import Cases
 from masis.store.audits.queue import case_seq
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.team import Team
@@ -76,7 +76,7 @@ _COPIES = """
 """
 
 
-class PlantedFaults(Part):
+class PlantedFaults(StorePart):
     """The copies with a planted fault in a store."""
 
     def add(self, case: Case, fault: PlantedFault, source_id: str, by: str) -> None:
@@ -116,7 +116,9 @@ class PlantedFaults(Part):
         """Record an act of a lead in the chain of what the team has set, which every later decision
         vouches for.
         """
-        Team(self._database).put(by, PlantingRecord(act=act, seed=seed, case_ids=tuple(case_ids)))
+        Team(self._database).put_in_force(
+            by, PlantingRecord(act=act, seed=seed, case_ids=tuple(case_ids))
+        )
 
     def copies(self, case_id: str | None = None) -> list[PlantedCopy]:
         """Return all copies in the order they were planted, or the one that a case is."""
@@ -129,7 +131,7 @@ class PlantedFaults(Part):
             for row in rows
         ]
 
-    def revealed(self, case_id: str) -> PlantedCopy | None:
+    def find_revealed(self, case_id: str) -> PlantedCopy | None:
         """Return the copy that a case is, once it is no secret; None before, and for every other
         case.
         """
@@ -179,7 +181,7 @@ class PlantedFaults(Part):
         """
         found: list[PlantedDecision] = []
         with self._database.reading() as connection:
-            for entry in map(LOG.read, LOG.rows(connection, made, [])):
+            for entry in map(LOG.entry_of, LOG.rows(connection, made, [])):
                 decision = entry.decision
                 if decision is None:
                     continue

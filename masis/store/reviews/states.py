@@ -147,7 +147,7 @@ def _current_entry(
         return adjudications[-1]
     decisions = [entry for entry in standing if entry.kind == "decision"]
     if policy is not None and decisions:
-        return _agreed(decisions, policy)
+        return _agreed_decision(decisions, policy)
     accepted = [
         entry
         for entry in standing
@@ -156,7 +156,7 @@ def _current_entry(
     return next(reversed(decisions or accepted), None)
 
 
-def _agreed(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | None:
+def _agreed_decision(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | None:
     """The decision that stands by the policy; None while one is missing, or where too few agree."""
     if len(decisions) < policy.reviewers:
         return None
@@ -164,7 +164,9 @@ def _agreed(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | N
         return decisions[0]
     groups: list[list[EntryFact]] = []
     for decision in decisions:
-        group = next((each for each in groups if all(_same(one, decision) for one in each)), None)
+        group = next(
+            (each for each in groups if all(_same_verdict(one, decision) for one in each)), None
+        )
         if group is None:
             groups.append([decision])
         else:
@@ -174,7 +176,7 @@ def _agreed(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | N
     return enough[0][-1] if len(enough) == 1 else None
 
 
-def _same(one: EntryFact, other: EntryFact) -> bool:
+def _same_verdict(one: EntryFact, other: EntryFact) -> bool:
     """Whether two decisions say the same about the same answer; an unknown answer is taken for the
     same.
     """
@@ -221,7 +223,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     The version counts the changes of what people decide about: one reviewer's decision on a case of
     several is none until it is settled, so that it neither turns the others away nor shows.
     """
-    [derived] = _derived(connection, ("= ?", [case_seq]))
+    [derived] = _derive_cases(connection, ("= ?", [case_seq]))
     case, now, entries = derived.case, derived.state, derived.entries
     shown = ("state", "run_seq", "decision_seq", "reviewer")
     changed = tuple(case[name] for name in shown) != (*now, derived.reviewer)
@@ -237,7 +239,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} WHERE seq = ?",  # noqa: S608 (names of ours)
         [
             *(*now, derived.reviewer, case["version"] + changed, derived.pending, max(times)),
-            *(*_figures(connection, now.run_seq), case_seq),
+            *(*_run_figures(connection, now.run_seq), case_seq),
         ],
     )
     if now.state == "planted":
@@ -253,7 +255,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         )
 
 
-class _Derived(NamedTuple):
+class _DerivedState(NamedTuple):
     """A case with its runs and entries, and what follows from them; ``work``: which entry gives
     kind and name.
     """
@@ -267,7 +269,7 @@ class _Derived(NamedTuple):
     work: dict[tuple[str, str], int]
 
 
-def _derived(connection: sqlite3.Connection, numbers: Condition) -> Iterator[_Derived]:
+def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterator[_DerivedState]:
     """Yield the cases whose ``numbers`` a condition names."""
     which, values = numbers
     runs, entries = (
@@ -287,10 +289,12 @@ def _derived(connection: sqlite3.Connection, numbers: Condition) -> Iterator[_De
     ):
         entries[entry["case_seq"]].append(entry)
     for case in connection.execute(f"SELECT * FROM cases WHERE seq {which}", values).fetchall():  # noqa: S608
-        yield _follows(case, runs[case["seq"]], entries[case["seq"]])
+        yield _derive_state_of(case, runs[case["seq"]], entries[case["seq"]])
 
 
-def _follows(case: sqlite3.Row, runs: list[sqlite3.Row], entries: list[sqlite3.Row]) -> _Derived:
+def _derive_state_of(
+    case: sqlite3.Row, runs: list[sqlite3.Row], entries: list[sqlite3.Row]
+) -> _DerivedState:
     policy = policy_of(case["policy"])
     facts = [_fact(entry, policy) for entry in entries]
     now = derive_state(
@@ -301,15 +305,21 @@ def _follows(case: sqlite3.Row, runs: list[sqlite3.Row], entries: list[sqlite3.R
         planted=bool(case["planted"]),
     )
     if now.state == "planted":
-        return _Derived(case, runs, entries, now, None, 0, {})
+        return _DerivedState(case, runs, entries, now, None, 0, {})
     decided = next((entry for entry in entries if entry["seq"] == now.entry_seq), None)
     reviewer = (
         decided["reviewer"]
         if decided is not None and decided["kind"] in ("decision", "adjudication")
         else None
     )
-    return _Derived(
-        case, runs, entries, now, reviewer, _pending(facts, policy), _work(entries, now, policy)
+    return _DerivedState(
+        case,
+        runs,
+        entries,
+        now,
+        reviewer,
+        _pending(facts, policy),
+        _work_of_case(entries, now, policy),
     )
 
 
@@ -334,7 +344,7 @@ def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
     return max(0, policy.reviewers - standing.count("decision"))
 
 
-def _work(
+def _work_of_case(
     entries: Sequence[sqlite3.Row], now: DerivedState, policy: CasePolicy | None
 ) -> dict[tuple[str, str], int]:
     """Return who has decided, is assigned and has skipped, and the tags. A decision ends its
@@ -367,7 +377,7 @@ def _work(
     return found
 
 
-def _figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object]:
+def _run_figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object]:
     row = connection.execute(
         f"SELECT models, {', '.join(_FIGURES)} FROM runs WHERE seq = ?",  # noqa: S608 (names of our own columns)
         [run_seq],
@@ -391,15 +401,15 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
             numbers[1],
         ):
             work[seq][kind, who] = entry
-        for derived in _derived(connection, numbers):
-            yield from _mistaken(derived, work[derived.case["seq"]])
+        for derived in _derive_cases(connection, numbers):
+            yield from _state_mistakes(derived, work[derived.case["seq"]])
     differ = " OR ".join(f"cases.{name} IS NOT runs.{name}" for name in _FIGURES)
     sql = f"SELECT cases.id FROM cases JOIN runs ON runs.seq = cases.run_seq WHERE {differ}"  # noqa: S608
     for (case_id,) in connection.execute(sql):
         yield f"case {case_id!r}: its figures differ from those of its run"
 
 
-def _mistaken(derived: _Derived, work: dict[tuple[str, str], int]) -> Iterator[str]:
+def _state_mistakes(derived: _DerivedState, work: dict[tuple[str, str], int]) -> Iterator[str]:
     case, now = derived.case, derived.state
     if DerivedState(case["state"], case["run_seq"], case["decision_seq"]) != now:
         yield (

@@ -79,7 +79,7 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
             )
         if row["redaction_seq"] is not None:
             return problems or REDACTED_CASE
-        problems += _problems(connection, row, decision)
+        problems += _subject_problems(connection, row, decision)
         removed = row["removed_by"] is not None and decision.about.run is not None
         return REMOVED_RUN if removed and not problems else problems
 
@@ -88,7 +88,7 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
     return found.model_copy(update={"broken": (*found.broken, *gone, *altered, *changed, *derived)})
 
 
-def _problems(
+def _subject_problems(
     connection: sqlite3.Connection, row: sqlite3.Row, decision: Decision
 ) -> Iterator[str]:
     about = decision.about

@@ -26,7 +26,7 @@ from masis.schema.team import (
 )
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
 from masis.store.reviews.states import policy_of
 
@@ -59,7 +59,7 @@ def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
     return sql, values
 
 
-class Team(Part):
+class Team(StorePart):
     """Leases, policies, rubrics, views and the work on cases, in a store."""
 
     # leases
@@ -145,7 +145,7 @@ class Team(Part):
                 skipped_by=tuple(who.get("skipped", ())),
             )
 
-    def counted(self, kind: str, *, undecided: bool = False) -> dict[str, int]:
+    def count_cases(self, kind: str, *, undecided: bool = False) -> dict[str, int]:
         """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or
         ``tagged``.
 
@@ -154,7 +154,7 @@ class Team(Part):
         """
         sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
             WHERE kind = ? AND (kind <> 'decided' OR pending = 0) AND (NOT ? OR standing <> 'decided') GROUP BY who"""
-        return dict(self._database.cached(sql, [kind, undecided]))
+        return dict(self._database.cached_rows(sql, [kind, undecided]))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
         """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides
@@ -211,7 +211,7 @@ class Team(Part):
         rows = self._database.execute(sql, [kind.kind])
         return [(at, by, kind.model_validate_json(payload)) for at, by, payload in rows]
 
-    def put(self, by: str, record: T) -> T:
+    def put_in_force(self, by: str, record: T) -> T:
         """Set a policy, a rubric or label types from now on; decisions made before keep those they
         were made under.
         """
@@ -283,7 +283,7 @@ class Team(Part):
     ) -> None:
         payload = record.model_dump_json()
         row = {"at": self._database.now(), "by": by, "kind": kind, "name": name, "payload": payload}
-        digest = None if kind == VIEW else _digest(last_digest(connection), [*row.values()])
+        digest = None if kind == VIEW else _team_digest(last_digest(connection), [*row.values()])
         append(connection, "team_records", row | {"digest": digest})
 
 
@@ -291,7 +291,7 @@ VIEW = "view"
 """The kind of record that is nobody's rule."""
 
 
-def _digest(before: str, row: Iterable[object]) -> str:
+def _team_digest(before: str, row: Iterable[object]) -> str:
     return sha256(f"{before}\n{canonical_json(list(row))}")
 
 
@@ -311,7 +311,7 @@ def digests(connection: sqlite3.Connection) -> tuple[set[str], list[str]]:
         "SELECT at, by, kind, name, payload, digest FROM team_records WHERE kind <> ? ORDER BY seq"
     )
     for *row, stored in connection.execute(sql, [VIEW]):
-        last = _digest(last, row)
+        last = _team_digest(last, row)
         known.add(last)
         if stored != last:
             altered.append(
@@ -328,7 +328,9 @@ def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
         "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"
     )
     changed = [
-        (now, seq) for seq, case_id, before in rows if (now := policy.wanted(case_id)) != before
+        (now, seq)
+        for seq, case_id, before in rows
+        if (now := policy.decisions_needed(case_id)) != before
     ]
     connection.executemany("UPDATE cases SET wanted = ? WHERE seq = ?", changed)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from masis.schema.review import Decision
 from masis.schema.trust import Guarantee
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.outcomes import CaseOutcome, outcomes_of, pins_of
 from masis.store.reviews.states import answer_decided
@@ -66,12 +66,12 @@ _UNTOUCHED = """
 """
 
 
-class TrustReads(Part):
+class TrustReads(StorePart):
     """Reads decisions with the audits they are about, and keeps the order of the queue by a fitted
     score.
     """
 
-    def decided(
+    def decision_columns(
         self, *, after: int = 0, spot_checks: bool = False, pending: bool = False
     ) -> dict[str, list[Any]]:
         """Return every decision that counts, by column, in the order of the log.
@@ -120,7 +120,7 @@ class TrustReads(Part):
                  WHERE runs.auditor IS NOT NULL GROUP BY runs.auditor ORDER BY count(*) DESC"""
         return [
             (str(row[0]), dict(json.loads(row[1])), int(row[2]))
-            for row in self._database.cached(sql)
+            for row in self._database.cached_rows(sql)
         ]
 
     def newest_run_of(self, auditor: str) -> str | None:
@@ -163,7 +163,7 @@ class TrustReads(Part):
                   ORDER BY cases.seq"""  # noqa: S608
         return self._columns(sql)
 
-    def labelled(self) -> Iterator[CaseOutcome]:
+    def labelled_cases(self) -> Iterator[CaseOutcome]:
         """Yield the cases that carry gold or imported labels, or whose decisions label parts of the
         answer.
         """
@@ -176,7 +176,7 @@ class TrustReads(Part):
             ).fetchall()
             yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 
-    def marked(self, entries: Sequence[int]) -> dict[int, Decision]:
+    def decisions_of(self, entries: Sequence[int]) -> dict[int, Decision]:
         """Return the decisions of these entries, by the entry's number; redacted ones
         are left out.
         """
@@ -186,7 +186,7 @@ class TrustReads(Part):
                 "log.seq IN (SELECT value FROM json_each(?))",
                 [json.dumps(list(entries))],
             )
-        found = {entry.seq: entry.decision for entry in map(LOG.read, rows)}
+        found = {entry.seq: entry.decision for entry in map(LOG.entry_of, rows)}
         return {seq: decision for seq, decision in found.items() if decision is not None}
 
     def answers(self, entries: Sequence[int]) -> dict[int, str | None]:
@@ -215,7 +215,7 @@ class TrustReads(Part):
         seq, at, reviewer, content = tuple(rows[0])
         return int(seq), str(at), str(reviewer), Guarantee.model_validate_json(content)
 
-    def undecided(self) -> dict[str, list[Any]]:
+    def undecided_runs(self) -> dict[str, list[Any]]:
         """Return the run that each undecided case stands by: ``seq`` and its columns."""
         sql = f"""SELECT runs.seq, {_RUN} FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
                   WHERE cases.state IN ('needs_review', 'accepted') AND runs.removed_by IS NULL"""  # noqa: S608

@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from masis.errors import UnknownRecord
-from masis.schema.screening import Acceptance, Grade, ScreeningDecision, ScreeningEntry
-from masis.store.core.connections import Part
+from masis.schema.screening import AcceptedStudy, Grade, ScreeningDecision, ScreeningEntry
+from masis.store.core.connections import StorePart
 from masis.store.jobs import job_row, pack, unpack
 from masis.store.screening.log import append_entry
 
 
-class Acceptances(Part):
+class Acceptances(StorePart):
     """The acceptance memory of a store: fills the protocol ``screening.memory.Memory``."""
 
-    def accepted(self) -> tuple[Acceptance, ...]:
+    def entries(self) -> tuple[AcceptedStudy, ...]:
         """All entries since the last reset, oldest first."""
-        return self._read("WHERE forgotten_by IS NULL")
+        return self._read_entries("WHERE forgotten_by IS NULL")
 
-    def history(self) -> tuple[Acceptance, ...]:
+    def history(self) -> tuple[AcceptedStudy, ...]:
         """All entries, forgotten ones too, oldest first."""
-        return self._read("")
+        return self._read_entries("")
 
-    def replace(self, screening_id: str, acceptances: Iterable[Acceptance]) -> None:
+    def replace(self, screening_id: str, acceptances: Iterable[AcceptedStudy]) -> None:
         """Store what one screening leaves to remember, none included, in place of what it left
         before.
 
@@ -69,12 +69,12 @@ class Acceptances(Part):
             )
         return entry
 
-    def _read(self, where: str) -> tuple[Acceptance, ...]:
+    def _read_entries(self, where: str) -> tuple[AcceptedStudy, ...]:
         rows = self._database.execute(f"SELECT payload FROM acceptances {where} ORDER BY seq")  # noqa: S608
-        return tuple(Acceptance.model_validate_json(row[0]) for row in rows)
+        return tuple(AcceptedStudy.model_validate_json(row[0]) for row in rows)
 
 
-class RememberedGrades(Part):
+class RememberedGrades(StorePart):
     """What graders said before: fills the protocol ``screening.grading.grader.GradeCache``."""
 
     def get(self, key: str) -> Grade | None:
@@ -82,7 +82,7 @@ class RememberedGrades(Part):
         row = self._database.row("SELECT grade FROM remembered_grades WHERE key = ?", [key])
         return Grade.model_validate_json(unpack(row[0])) if row else None
 
-    def put(self, key: str, grade: Grade) -> None:
+    def store(self, key: str, grade: Grade) -> None:
         """Store a grade under a key, in place of the one that was there."""
         with self._database.transaction(durable=False) as connection:
             connection.execute(

@@ -17,18 +17,23 @@ from pydantic_core import PydanticSerializationError
 from masis.errors import InputError, RetrievalFailed, StoreError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, PublicationStatus
-from masis.screening.sources.publication import Notice, joined, marked, notice_of
+from masis.screening.sources.publication import (
+    PublicationNotice,
+    apply_notice,
+    merge_notices,
+    notice_of,
+)
 from masis.screening.sources.records import RecordKeys, record_keys, same_record
 from masis.screening.sources.retrievers import search_terms
 from masis.store.audits.cases import BATCH, in_batches
-from masis.store.core.connections import Part
+from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert, record_of
 from masis.store.screening import corpus_search
 
 # Putting abstracts into a corpus: each study once, each id once.
 
 
-class _Prepared(NamedTuple):
+class _PreparedAbstract(NamedTuple):
     """An abstract ready to be put in: as JSON, and what it is known by."""
 
     abstract: Abstract
@@ -36,7 +41,7 @@ class _Prepared(NamedTuple):
     marks: RecordKeys
 
 
-def _prepared(abstract: Abstract) -> _Prepared | InputError:
+def _prepare_abstract(abstract: Abstract) -> _PreparedAbstract | InputError:
     """Make an abstract ready, outside a transaction."""
     try:
         payload = _payload_of(abstract)
@@ -45,25 +50,25 @@ def _prepared(abstract: Abstract) -> _Prepared | InputError:
             f"abstract {abstract.id!r} holds what JSON can't ({error})",
             hint="Use text, numbers, lists and objects.",
         )
-    return _Prepared(abstract, payload, record_keys(abstract))
+    return _PreparedAbstract(abstract, payload, record_keys(abstract))
 
 
 def _payload_of(abstract: Abstract) -> str:
     return json.dumps(abstract.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
 
 
-def _insert(
-    connection: sqlite3.Connection, corpus: int, new: _Prepared
+def _insert_abstract(
+    connection: sqlite3.Connection, corpus: int, new: _PreparedAbstract
 ) -> Literal["added", "duplicate"] | InputError:
     """Put an abstract into a corpus unless the study is there; an InputError where another one has
     its id.
     """
-    if (same := _same(connection, corpus, new.marks)) is not None:
-        _rewrite(connection, same, lambda stored: joined(stored, new.abstract))
+    if (same := _find_same_study(connection, corpus, new.marks)) is not None:
+        _rewrite(connection, same, lambda stored: merge_notices(stored, new.abstract))
         return "duplicate"
     notice = notice_of(new.abstract)
     if notice is not None and (study := _study_of(connection, corpus, notice)) is not None:
-        _rewrite(connection, study, lambda stored: marked(stored, notice.status))
+        _rewrite(connection, study, lambda stored: apply_notice(stored, notice.status))
         return "duplicate"
     taken = connection.execute(
         "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?",
@@ -84,7 +89,7 @@ def _insert(
     if notice is not None:
         known = known._replace(title=notice.title)  # by which the study finds it that comes later
     elif earlier := _notice_about(connection, corpus, known):
-        payload = _payload_of(marked(new.abstract, earlier))
+        payload = _payload_of(apply_notice(new.abstract, earlier))
         new = new._replace(payload=payload)
     marks = {"doi": known.doi, "pmid": known.pmid, "title_key": known.title, "year": known.year}
     row = {"corpus_seq": corpus, "id": new.abstract.id, **marks, "payload": new.payload}
@@ -104,7 +109,7 @@ def _known_by(
             yield from connection.execute(sql, [corpus, value])
 
 
-def _same(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int | None:
+def _find_same_study(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int | None:
     """Return the row of the record that another one repeats; None where it is new."""
     for row in _known_by(
         connection, corpus, (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title))
@@ -114,7 +119,7 @@ def _same(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int |
     return None
 
 
-def _study_of(connection: sqlite3.Connection, corpus: int, notice: Notice) -> int | None:
+def _study_of(connection: sqlite3.Connection, corpus: int, notice: PublicationNotice) -> int | None:
     """Return the row of the study that a notice is about; None where the corpus doesn't hold it."""
     named = [*(("doi", each) for each in notice.dois), *(("pmid", each) for each in notice.pmids)]
     found = _known_by(connection, corpus, (*named, ("title_key", notice.title or None)))
@@ -175,7 +180,7 @@ class CorpusImport(Record):
     faulty: int
 
 
-class Corpora(Part):
+class Corpora(StorePart):
     """The corpora of a store."""
 
     def add_many(
@@ -210,13 +215,13 @@ class Corpora(Part):
     def list_all(self) -> tuple[CorpusSummary, ...]:
         """Every corpus, by name."""
         with self._database.reading() as connection:
-            return _summaries(connection)
+            return _corpus_summaries(connection)
 
     def summary(self, corpus: str) -> CorpusSummary:
         """One corpus. Raises UnknownRecord."""
         found = [each for each in self.list_all() if each.name == corpus]
         if not found:
-            raise _unknown(corpus)
+            raise _unknown_corpus(corpus)
         return found[0]
 
     def imports(self, corpus: str) -> tuple[CorpusImport, ...]:
@@ -291,7 +296,9 @@ class Corpora(Part):
 
     def _keep(self, import_seq: int, found: Iterable[Abstract | InputError]) -> list[InputError]:
         """Store a batch and count it, in one transaction; returns what could not be stored."""
-        ready = [each if isinstance(each, InputError) else _prepared(each) for each in found]
+        ready = [
+            each if isinstance(each, InputError) else _prepare_abstract(each) for each in found
+        ]
         faults: list[InputError] = []
         added = 0
         with self._database.transaction(durable=False) as connection:
@@ -305,7 +312,9 @@ class Corpora(Part):
                 )
             for each in ready:
                 outcome = (
-                    each if isinstance(each, InputError) else _insert(connection, row[0], each)
+                    each
+                    if isinstance(each, InputError)
+                    else _insert_abstract(connection, row[0], each)
                 )
                 if isinstance(outcome, InputError):
                     faults.append(outcome)
@@ -362,11 +371,11 @@ def _checked_name(name: str) -> str:
 def _seq(connection: sqlite3.Connection, corpus: str) -> int:
     row = connection.execute("SELECT seq FROM corpora WHERE name = ?", [corpus]).fetchone()
     if row is None:
-        raise _unknown(corpus)
+        raise _unknown_corpus(corpus)
     return int(row[0])
 
 
-def _unknown(corpus: str) -> UnknownRecord:
+def _unknown_corpus(corpus: str) -> UnknownRecord:
     return UnknownRecord(f"there is no corpus {corpus!r}. Import abstracts into it first.")
 
 
@@ -378,7 +387,7 @@ def _payload(connection: sqlite3.Connection, seq: int) -> str:
     )
 
 
-def _summaries(connection: sqlite3.Connection) -> tuple[CorpusSummary, ...]:
+def _corpus_summaries(connection: sqlite3.Connection) -> tuple[CorpusSummary, ...]:
     rows = connection.execute(
         """SELECT name, made_at, coalesce(sum(added), 0) AS abstracts, coalesce(sum(identified), 0) AS identified,
                coalesce(sum(duplicates), 0) AS duplicates, coalesce(sum(faulty), 0) AS faulty,

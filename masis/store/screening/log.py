@@ -12,14 +12,14 @@ from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Page
 from masis.schema.review import SubjectCheck
 from masis.schema.screening import (
-    Agreement,
+    GradeAgreement,
     Override,
     ScreeningDecision,
     ScreeningEntry,
     ScreeningEntryKind,
 )
 from masis.store.core.chained_log import ChainedLog, StoredLog
-from masis.store.core.sql import any_of, compared
+from masis.store.core.sql import any_of, compare_column
 from masis.store.jobs import job_row
 from masis.store.records import ScreeningLogFilter
 from masis.store.screening import subjects
@@ -75,7 +75,9 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
                 agreement = decision.agreement.model_copy(update={"at": at, "id": None})
                 decision = decision.model_copy(update={"agreement": agreement})
             screening = (
-                None if decision.screening_id is None else _open(connection, decision, seen_version)
+                None
+                if decision.screening_id is None
+                else _require_open(connection, decision, seen_version)
             )
             if screening is not None:
                 about = subjects.digests(connection, screening, decision.abstract_id)
@@ -84,7 +86,7 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
         """Bring the version of its screening up to date."""
-        _changed(connection, row["screening_seq"])
+        _raise_version(connection, row["screening_seq"])
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
         """What people said about the grades of a screening, oldest first, with the id of each
@@ -92,17 +94,17 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
         """
         return tuple(
             decision.override.model_copy(update={"id": entry_id})
-            for entry_id, decision in self._said(screening_id, "override")
+            for entry_id, decision in self._standing_entries(screening_id, "override")
             if decision.override is not None
         )
 
-    def agreements(self, screening_id: str) -> tuple[Agreement, ...]:
+    def agreements(self, screening_id: str) -> tuple[GradeAgreement, ...]:
         """Who agrees with which grade of a screening, oldest first, with the id of each entry.
 
         One that was taken back, by whoever had said it, is left out; repeated, it is there once.
         """
-        found: dict[tuple[str, str], Agreement] = {}
-        for entry_id, decision in self._said(screening_id, "agreement"):
+        found: dict[tuple[str, str], GradeAgreement] = {}
+        for entry_id, decision in self._standing_entries(screening_id, "agreement"):
             if (agreement := decision.agreement) is None:
                 continue
             key = (agreement.abstract_id, agreement.reviewer)
@@ -112,7 +114,7 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
                 found[key] = agreement.model_copy(update={"id": entry_id})
         return tuple(found.values())
 
-    def _said(
+    def _standing_entries(
         self, screening_id: str, kind: ScreeningEntryKind
     ) -> list[tuple[str, ScreeningDecision]]:
         """What is left of the entries of a kind about a screening, oldest first, each
@@ -121,7 +123,7 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
         with self._database.reading() as connection:
             seq = job_row(connection, "screening", screening_id)["seq"]
             entries = map(
-                LOG.read,
+                LOG.entry_of,
                 LOG.rows(connection, "log.screening_seq = ? AND log.kind = ?", [seq, kind]),
             )
             return [(each.id, each.decision) for each in entries if each.decision is not None]
@@ -130,8 +132,8 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
         """One page of the log."""
         log_filter = log_filter or ScreeningLogFilter()
         conditions = [
-            *compared("screenings.id", "=", log_filter.screening_id),
-            *compared("log.abstract_id", "=", log_filter.abstract_id),
+            *compare_column("screenings.id", "=", log_filter.screening_id),
+            *compare_column("log.abstract_id", "=", log_filter.abstract_id),
             *any_of("log.kind", log_filter.kinds),
             *any_of("written.reviewer", log_filter.reviewers),
         ]
@@ -151,16 +153,16 @@ def append_entry(
 ) -> ScreeningEntry:
     """Append an entry; the screening's version follows. Inside a durable transaction."""
     entry = LOG.append(connection, decision, at, {"screening_seq": screening})
-    _changed(connection, screening)
+    _raise_version(connection, screening)
     return entry
 
 
-def _changed(connection: sqlite3.Connection, screening: int | None) -> None:
+def _raise_version(connection: sqlite3.Connection, screening: int | None) -> None:
     if screening is not None:
         connection.execute("UPDATE jobs SET version = version + 1 WHERE seq = ?", [screening])
 
 
-def _open(
+def _require_open(
     connection: sqlite3.Connection, decision: ScreeningDecision, seen_version: int | None
 ) -> int:
     """The number of the screening that an entry is about, if it may be about it."""

@@ -143,7 +143,7 @@ def _write_result(
     )
 
 
-def _abstracts(connection: sqlite3.Connection, seq: int) -> list[tuple[int, Abstract]]:
+def _abstracts_by_round(connection: sqlite3.Connection, seq: int) -> list[tuple[int, Abstract]]:
     """Return the abstracts of a screening, in the order they came, each with the round that brought
     it.
     """
@@ -155,7 +155,7 @@ def _abstracts(connection: sqlite3.Connection, seq: int) -> list[tuple[int, Abst
         ]
 
 
-def _grades(connection: sqlite3.Connection, seq: int) -> dict[str, Grade]:
+def _stored_grades(connection: sqlite3.Connection, seq: int) -> dict[str, Grade]:
     sql = (
         "SELECT grade FROM screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL ORDER"
         " BY seq"
@@ -171,7 +171,7 @@ def _read_result(connection: sqlite3.Connection, row: sqlite3.Row) -> Screening:
     """Return the complete result of a finished screening."""
     with readable(connection, "screening", row["seq"]):
         order, _, bare = unpack(row["payload"]).partition("\n")
-    grades = _grades(connection, row["seq"])
+    grades = _stored_grades(connection, row["seq"])
     return Screening.model_validate_json(bare).model_copy(
         update={
             "rounds": read_parts(connection, "screening", row["seq"], "round", Round),
@@ -202,7 +202,7 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
         Raises StoreError where the id is taken.
         """
         with self._database.transaction(durable=False) as connection:
-            columns = _columns(question, sources, settings, thresholds)
+            columns = _screening_columns(question, sources, settings, thresholds)
             self.begin(connection, screening_id, columns, started_at, owner)
 
     def keep(self, screening_id: str, finished: FinishedRound) -> None:
@@ -210,7 +210,7 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
         again replaces it.
         """
         with self._database.transaction(durable=False) as connection:
-            seq = self.unfinished(connection, screening_id)["seq"]
+            seq = self.unfinished_row(connection, screening_id)["seq"]
             number = finished.round.number
             save_part(connection, seq, "round", number, pack(finished.round.model_dump_json()))
             _store(
@@ -229,7 +229,7 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
                 "SELECT * FROM screenings WHERE id = ?", [screening.id]
             ).fetchone()
             if row is None:
-                columns = _columns(
+                columns = _screening_columns(
                     screening.question,
                     screening.retrievers,
                     screening.settings,
@@ -251,7 +251,7 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
         StoreError.
         """
         with self._database.reading() as connection:
-            return _read_result(connection, self.finished(connection, screening_id))
+            return _read_result(connection, self.finished_row(connection, screening_id))
 
     def abstracts(self, screening_id: str) -> dict[str, Abstract]:
         """Return the abstracts of a screening by id, as they were when they were graded, in the
@@ -259,7 +259,9 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
         """
         with self._database.reading() as connection:
             row = self.row(connection, screening_id)
-            return {abstract.id: abstract for _, abstract in _abstracts(connection, row["seq"])}
+            return {
+                abstract.id: abstract for _, abstract in _abstracts_by_round(connection, row["seq"])
+            }
 
     def progress(self, screening_id: str) -> ScreeningProgress:
         """Return how far a screening has come: its settings, the rounds finished so far."""
@@ -269,7 +271,10 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
         with self._database.reading() as connection:
             row = self.row(connection, screening_id)
             assert_not_removed(connection, row)
-            abstracts, grades = _abstracts(connection, row["seq"]), _grades(connection, row["seq"])
+            abstracts, grades = (
+                _abstracts_by_round(connection, row["seq"]),
+                _stored_grades(connection, row["seq"]),
+            )
             finished = tuple(
                 FinishedRound(
                     each,
@@ -296,17 +301,17 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
     def summary(self, screening_id: str) -> ScreeningSummary:
         """Return one screening as lists show it. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            return _summaries(
+            return _screening_summaries(
                 connection, "seq = ?", [self.row(connection, screening_id)["seq"]], 1
             )[0]
 
     def newest(self, limit: int = 50) -> tuple[ScreeningSummary, ...]:
         """Return the newest screenings, whatever their state, newest first."""
         with self._database.reading() as connection:
-            return _summaries(connection, "1", [], limit)
+            return _screening_summaries(connection, "1", [], limit)
 
 
-def _columns(
+def _screening_columns(
     question: str, sources: Sequence[str], settings: dict[str, Any], thresholds: Thresholds | None
 ) -> dict[str, Any]:
     """Return the columns of a screening that begins."""
@@ -318,7 +323,7 @@ def _columns(
     }
 
 
-def _summaries(
+def _screening_summaries(
     connection: sqlite3.Connection, where: str, values: Sequence[Any], limit: int
 ) -> tuple[ScreeningSummary, ...]:
     rows = connection.execute(

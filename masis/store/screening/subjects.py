@@ -53,9 +53,9 @@ def digests(
         [screening_seq, abstract_id],
     ).fetchone()
     return ScreeningSubjectDigests(
-        screening=_digest(Screening, _result(row[0])) if row and row[0] else "",
-        abstract=_digest(Abstract, abstract[0]) if abstract else None,
-        grade=_digest(Grade, abstract[1]) if abstract and abstract[1] else None,
+        screening=_subject_digest(Screening, _result_content(row[0])) if row and row[0] else "",
+        abstract=_subject_digest(Abstract, abstract[0]) if abstract else None,
+        grade=_subject_digest(Grade, abstract[1]) if abstract and abstract[1] else None,
     )
 
 
@@ -69,14 +69,14 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
     def compare(row: sqlite3.Row, decision: ScreeningDecision) -> str | list[str]:
         if row["removed_by"] is not None:
             return REMOVED_SCREENING
-        return list(_problems(connection, row["screening_seq"], decision))
+        return list(_screening_problems(connection, row["screening_seq"], decision))
 
     return check_subjects(
         connection.execute(_ENTRIES), ScreeningDecision, "screening entry", compare
     )
 
 
-def _problems(
+def _screening_problems(
     connection: sqlite3.Connection, screening_seq: int, decision: ScreeningDecision
 ) -> Iterator[str]:
     about = decision.about
@@ -96,7 +96,7 @@ def _problems(
         )
 
 
-def _digest(kind: type[BaseModel], packed: bytes | str) -> str | None:
+def _subject_digest(kind: type[BaseModel], packed: bytes | str) -> str | None:
     """The digest of what a record says; None where it can't be read."""
     try:
         text = packed if isinstance(packed, str) else unpack(packed)
@@ -109,7 +109,7 @@ def _digest(kind: type[BaseModel], packed: bytes | str) -> str | None:
         return None
 
 
-def _result(packed: bytes) -> str | bytes:
+def _result_content(packed: bytes) -> str | bytes:
     """The result without the order of its grades; what can't be unpacked as it stands."""
     try:
         return unpack(packed).partition("\n")[2]

@@ -39,11 +39,11 @@ def show_exam(workbench: Workbench) -> None:
     )
     left, right = st.columns(2, gap="large")
     with left:
-        model = _choose(workbench)
+        model = _choose_examinee(workbench)
     under_way = workbench.exams.latest()
     if under_way is not None and not under_way.over:
         with left:
-            _draw_progress()
+            _draw_exam_progress()
         return
     if model is None:
         return
@@ -62,7 +62,7 @@ def show_exam(workbench: Workbench) -> None:
             st.text(f"{under_way.name}: {under_way.failed}")
         elif under_way is not None and under_way.result is None:
             st.text("The exam was stopped, and nothing was stored.")
-        st.text(f"{_name(workbench, model)} {exam_line(standing)}.")
+        st.text(f"{_model_name(workbench, model)} {exam_line(standing)}.")
         st.caption(exam_costs(*expected))
         label = "Take the exam again" if standing.result else "Start the exam"
         action(
@@ -74,10 +74,10 @@ def show_exam(workbench: Workbench) -> None:
             type="primary",
         )
     with right:
-        _show_result(standing)
+        _draw_exam_result(standing)
 
 
-def _choose(workbench: Workbench) -> str | None:
+def _choose_examinee(workbench: Workbench) -> str | None:
     """Let a person choose who takes the exam; "" stands for the models in use, None for a name not
     typed yet.
     """
@@ -96,11 +96,11 @@ def _choose(workbench: Workbench) -> str | None:
     return "" if chosen == IN_USE else str(chosen)
 
 
-def _name(workbench: Workbench, model: str) -> str:
+def _model_name(workbench: Workbench, model: str) -> str:
     return model or joined_name({role: getattr(workbench.settings, role) for role in JUDGING_ROLES})
 
 
-def _draw_progress() -> None:
+def _draw_exam_progress() -> None:
     show_live(_draw_step)
 
 
@@ -115,7 +115,7 @@ def _draw_step() -> bool:
     )
 
 
-def _show_result(standing: ExamStanding) -> None:
+def _draw_exam_result(standing: ExamStanding) -> None:
     result = standing.result or standing.earlier
     if result is None:
         return
@@ -123,19 +123,21 @@ def _show_result(standing: ExamStanding) -> None:
         st.caption("The last result of these models, which doesn't count here:")
     if not result.passed:
         st.caption("Every answer that they judge waits for a person. Another model may pass.")
-    st.table(_figures(result), border="horizontal", alt="Result of the exam")
+    st.table(_figure_table(result), border="horizontal", alt="Result of the exam")
     with st.expander("By kind of answer, and what the result holds for"):
-        st.table(_kinds(result), border="horizontal", alt="Result of the exam by kind of answer")
+        st.table(
+            _kind_table(result), border="horizontal", alt="Result of the exam by kind of answer"
+        )
         st.text("\n".join((exam_effort(result), *exam_conditions(result))))
 
 
-def _figures(result: ExamResult) -> pd.DataFrame:
+def _figure_table(result: ExamResult) -> pd.DataFrame:
     return pd.DataFrame(
         [(figure.title, figure.counted, figure.interval) for figure in exam_figures(result)],
         columns=["Exam", "Answers", "95% interval"],
     )
 
 
-def _kinds(result: ExamResult) -> pd.DataFrame:
+def _kind_table(result: ExamResult) -> pd.DataFrame:
     columns = ["Kind", "Faulty, flagged", "Faulty, accepted", "Sound, flagged"]
     return pd.DataFrame(exam_kinds(result), columns=columns)

@@ -12,17 +12,17 @@ import pandas as pd
 import streamlit as st
 
 from masis.audit.acceptance import RULE_VERSION
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import HealthItem, Workbench
 from masis.services.maintenance import health
 from masis.services.maintenance.health import of_disk
 from masis.services.reassessment import Reassessment, in_words
 from masis.settings import ROLES
-from masis.ui.admin.health_reports import REPORTS, Checked
+from masis.ui.admin.health_reports import REPORTS, TimedReport
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.words import REASON
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -44,7 +44,7 @@ _TESTED = "models-tested"
 def show_health(workbench: Workbench) -> None:
     """Draw the page of health."""
     st.title("Health")
-    checked = _checked(workbench)
+    checked = _report_to_show(workbench)
     if checked is None:
         return
     hidden = workbench.team.hides_counts_from(actor())
@@ -60,13 +60,13 @@ def show_health(workbench: Workbench) -> None:
             else "not every model can be used"
         )
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Check again", icon=":material/refresh:", on_click=_look)
+        st.button("Check again", icon=":material/refresh:", on_click=_check_again)
         action("Test the models", "test-models", "bolt", _ask, workbench, why=_ASKING)
         st.caption(f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {asked}.")
     if all(item.ok for item in found):
         st.markdown(":green[**All checks passed.**]")
     else:
-        st.markdown(f":red[**{counted(sum(not item.ok for item in found), 'check')} failed.**]")
+        st.markdown(f":red[**{count_noun(sum(not item.ok for item in found), 'check')} failed.**]")
     st.table(health_frame(found), border="horizontal", alt="Checks")
     show_reassessment(workbench)
     st.caption(
@@ -84,7 +84,7 @@ LARGE_BYTES = 100_000_000
 """Size of the file from which on a check, which reads all of it, waits until somebody asks."""
 
 
-def _checked(workbench: Workbench) -> Checked | None:
+def _report_to_show(workbench: Workbench) -> TimedReport | None:
     """Return the report to show: a new one, or for a large file the last one; None where nobody has
     asked yet.
     """
@@ -97,7 +97,7 @@ def _checked(workbench: Workbench) -> Checked | None:
         "The database is checked once an hour, and no check has ended yet. A check reads the whole"
         " file, which takes minutes where it is large."
     )
-    st.button("Check now", icon=":material/health_and_safety:", on_click=_look)
+    st.button("Check now", icon=":material/health_and_safety:", on_click=_check_again)
     return None
 
 
@@ -136,7 +136,8 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
                 if item.ok
                 else ":red[✗ failed]"
             ),
-            escaped(item.message) + (f" **{escaped(item.hint)}**" if item.hint else ""),
+            escape_markdown(item.message)
+            + (f" **{escape_markdown(item.hint)}**" if item.hint else ""),
         ]
         for item in sorted(found, key=place)
     ]
@@ -145,7 +146,7 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
     return frame
 
 
-def _look() -> None:
+def _check_again() -> None:
     REPORTS.current(renew=True)
     st.session_state.pop(_TESTED, None)
 
@@ -201,7 +202,7 @@ def show_reassessment(workbench: Workbench) -> None:
         return
     if waiting:
         st.markdown(
-            f"An earlier acceptance rule judged {counted(waiting, 'audit')}. Their decisions stand."
+            f"An earlier acceptance rule judged {count_noun(waiting, 'audit')}. Their decisions stand."
             f" Reassessing applies rule {RULE_VERSION} to the stored iterations; nothing is audited"
             " again, and what people decided stays."
         )
@@ -215,7 +216,7 @@ def show_reassessment(workbench: Workbench) -> None:
                 f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common()
             )
             lines.append(f"Reasons for review: {named}.")
-        st.markdown("\n".join(f"- {escaped(line)}" for line in lines))
+        st.markdown("\n".join(f"- {escape_markdown(line)}" for line in lines))
     if not waiting:
         return
     unnamed = not actor().name.strip()
@@ -227,7 +228,7 @@ def show_reassessment(workbench: Workbench) -> None:
                 "disabled": unnamed,
                 "why": "Each change is an entry of the decision log, with your name.",
             }
-            label = f"Reassess {counted(waiting, 'audit')}"
+            label = f"Reassess {count_noun(waiting, 'audit')}"
             action(label, "reassess-do", "", _reassess, workbench, True, type="primary", **shown)
             if unnamed:
                 st.caption("Type your name first: each change is an entry of the decision log.")

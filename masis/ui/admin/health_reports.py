@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from masis.errors import DatabaseMissing, SettingsError, StoreError
 from masis.schema.base import utc_now
 from masis.services import HealthItem, HealthReport, Workbench
-from masis.services.background import Repeated
+from masis.services.background import RepeatedTask
 from masis.services.maintenance.health import without_database
 from masis.settings import load
 from masis.ui.shell.served_database import served_database, was_moved
@@ -32,13 +32,13 @@ it at most.
 WATCHED_EVERY_S = 3600.0
 
 
-class Checked(NamedTuple):
+class TimedReport(NamedTuple):
     """A report and when it was made."""
 
     report: HealthReport
     at: str
 
-    def without_counts(self) -> Checked:
+    def without_counts(self) -> TimedReport:
         """Return the report without the size of the database and of the log, which says whether
         others have decided.
         """
@@ -64,17 +64,17 @@ class HealthReports:
     ) -> None:
         self._look, self._of, self._clock = look, of, clock
         self._looking = threading.Lock()
-        self._last: tuple[Path, Checked] | None = None
+        self._last: tuple[Path, TimedReport] | None = None
         self._until = 0.0
 
-    def latest(self) -> Checked | None:
+    def latest(self) -> TimedReport | None:
         """Return the last report on the served database, however old; None where none
         was made yet.
         """
         last = self._last
         return last[1] if last is not None and last[0] == self._of() else None
 
-    def current(self, *, renew: bool = False) -> Checked:
+    def current(self, *, renew: bool = False) -> TimedReport:
         """Return a report that is young enough, else a new one; concurrent callers wait for the
         same one.
         """
@@ -82,7 +82,7 @@ class HealthReports:
             last = self.latest()
             if last is None or renew or self._clock() >= self._until:
                 begun, of = self._clock(), self._of()
-                last = Checked(self._look(of), utc_now())
+                last = TimedReport(self._look(of), utc_now())
                 self._last, ended = (of, last), self._clock()
                 self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - begun))
             return last
@@ -91,7 +91,7 @@ class HealthReports:
         """Look now and every hour, on a thread that ends with the process, so that the frame can
         say what is wrong.
         """
-        Repeated(lambda _: self.current(), timedelta(seconds=every_s), "health check").start()
+        RepeatedTask(lambda _: self.current(), timedelta(seconds=every_s), "health check").start()
 
 
 def look_at(database: Path) -> HealthReport:

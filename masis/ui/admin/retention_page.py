@@ -12,17 +12,17 @@ import streamlit as st
 
 from masis.errors import StoreError
 from masis.schema.retention import Candidate, Execution, Purge, PurgePlan, RetentionRule
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Actor, Workbench
-from masis.services.maintenance.retention import Purged, rule_of
-from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
+from masis.services.maintenance.retention import PurgeResult, rule_of
+from masis.ui.components.linked_table import LinkedRow, TableCell, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import command_markdown
 from masis.views.comparison import models_words
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import day, file_size, moment, score_text
 from masis.views.words import MACHINE_HIDDEN, STOPPED
 
@@ -48,7 +48,7 @@ def show_retention(workbench: Workbench) -> None:
     """Draw the page of retention."""
     st.title("Retention")
     days = workbench.settings.retention_days
-    held = f"for {counted(days, 'day')}" if days else "without a limit"
+    held = f"for {count_noun(days, 'day')}" if days else "without a limit"
     own = (
         " They are removed automatically once a day."
         if workbench.settings.retention_auto and days
@@ -59,14 +59,14 @@ def show_retention(workbench: Workbench) -> None:
         " decided on are never removed unless you choose so here. Cases, decisions, the metrics of"
         " every audit and the execution log always stay."
     )
-    rule = _asked(days)
+    rule = _draw_rule_controls(days)
     st.header("Past the retention period")
-    if (plan := _looked(workbench, rule)) is not None:
+    if (plan := _plan_purge(workbench, rule)) is not None:
         _show_plan(plan)
     with st.container():
         if plan is not None and plan.goes:
             _removal(workbench, plan)
-    _show_result()
+    _draw_purge_result()
     st.header("What was removed")
     if purges := workbench.store.purges.history():
         st.table(removals_frame(purges), border="horizontal", alt="Removals")
@@ -77,7 +77,7 @@ def show_retention(workbench: Workbench) -> None:
     _executions(workbench)
 
 
-def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
+def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
     """Return what the rule would remove now; the answer is reused for a moment instead of computed
     at every key.
 
@@ -89,7 +89,11 @@ def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
     held: tuple[float, PurgePlan] | None = st.session_state.get(_LOOKED)
     audits = workbench.metrics.newest()
     fresh_s = LOOKED_FOR_S if audits <= LOOKED_AT_ONCE else ASKED_FOR_S
-    if held is not None and time.monotonic() - held[0] < fresh_s and _alike(held[1].rule, rule):
+    if (
+        held is not None
+        and time.monotonic() - held[0] < fresh_s
+        and _is_same_rule(held[1].rule, rule)
+    ):
         return held[1]
     if audits > LOOKED_AT_ONCE:
         st.markdown(
@@ -105,12 +109,12 @@ def _looked(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
     return plan
 
 
-def _alike(one: RetentionRule, other: RetentionRule) -> bool:
+def _is_same_rule(one: RetentionRule, other: RetentionRule) -> bool:
     """Whether two rules are the same but for the moment they were made at."""
     return one.model_copy(update={"cutoff": other.cutoff}) == other
 
 
-def _asked(days: int) -> RetentionRule:
+def _draw_rule_controls(days: int) -> RetentionRule:
     """Draw the controls and return the rule they describe; ages and boxes are stored in the
     address.
     """
@@ -120,11 +124,13 @@ def _asked(days: int) -> RetentionRule:
     def box(name: str, plain: bool, title: str, about: str) -> bool:
         shown = {"yes": True, "no": False}.get(address.value(name), plain)
         return st.checkbox(
-            title, help=about, **address.kept(name, plain, shows=shown, key=f"retention-{name}")
+            title,
+            help=about,
+            **address.bind_query_param(name, plain, shows=shown, key=f"retention-{name}"),
         )
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        kept = address.kept("days", default, key="retention-days")
+        kept = address.bind_query_param("days", default, key="retention-days")
         older = st.number_input("Ended more than this many days ago", 1, 36_500, width=280, **kept)
         title, about = (
             "Include audits that people decided on",
@@ -161,7 +167,7 @@ def _show_plan(plan: PurgePlan) -> None:
             st.metric(label, value, delta, delta_color="off", delta_arrow="off", width="content")
     if not plan.goes:
         return
-    waiting = f"{counted(plan.waiting, 'audit')} that needs review, " if plan.waiting else ""
+    waiting = f"{count_noun(plan.waiting, 'audit')} that needs review, " if plan.waiting else ""
     st.caption(f"Of {in_all}. Removed with them: {waiting}{parts_words(plan)}.")
     with st.expander(f"What would be removed ({len(plan.goes):,})"):
         rows = [plan_row(each) for each in plan.goes[:LISTED]]
@@ -179,9 +185,9 @@ PLAN_COLUMNS = [
 ]
 
 
-def plan_row(each: Candidate) -> Row:
+def plan_row(each: Candidate) -> LinkedRow:
     """Return one record that would be removed; a run leads to its case."""
-    about: Cell = {"text": each.about[:200] or "–"}
+    about: TableCell = {"text": each.about[:200] or "–"}
     if each.kind == "run":
         about |= {"href": address.link("review", case=each.about)}
     kind = each.kind.replace("_", " ")
@@ -197,16 +203,16 @@ def plan_row(each: Candidate) -> Row:
 
 def _both(runs: int, screenings: int) -> str:
     return (
-        f"{counted(runs, 'audit')} and {counted(screenings, 'screening')}"
+        f"{count_noun(runs, 'audit')} and {count_noun(screenings, 'screening')}"
         if screenings
-        else counted(runs, "audit")
+        else count_noun(runs, "audit")
     )
 
 
 def parts_words(removed: PurgePlan | Purge) -> str:
     """Say what is removed with the records, part by part."""
     return ", ".join(
-        counted(count, name[:-1]) for name, count in removed.parts.model_dump().items() if count
+        count_noun(count, name[:-1]) for name, count in removed.parts.model_dump().items() if count
     )
 
 
@@ -227,7 +233,7 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
             icon=":material/auto_delete:",
             type="primary",
             width="stretch",
-            **needs("purge"),
+            **button_state("purge"),
         )
     # what is removed is what was shown when the button was pressed, not what has come of age since
     shown: RetentionRule = st.session_state.get(_SHOWN, plan.rule)
@@ -239,12 +245,15 @@ def _removal(workbench: Workbench, plan: PurgePlan) -> None:
     elif name_reviewer(workbench, by) is None:
         st.warning("Nothing was removed: type your name first.", icon=":material/warning:")
     else:
-        _remove(
-            workbench, shown if _alike(shown, plan.rule) else plan.rule, len(plan.goes), actor()
+        _remove_with_progress(
+            workbench,
+            shown if _is_same_rule(shown, plan.rule) else plan.rule,
+            len(plan.goes),
+            actor(),
         )
 
 
-def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) -> None:
+def _remove_with_progress(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) -> None:
     bar = st.progress(0.0, "Removing")
 
     def move(to: int) -> None:
@@ -264,8 +273,8 @@ def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) ->
     st.rerun()
 
 
-def _show_result() -> None:
-    done: Purged | None = st.session_state.pop(_DONE, None)
+def _draw_purge_result() -> None:
+    done: PurgeResult | None = st.session_state.pop(_DONE, None)
     if done is None:
         return
     if done.purge is None:
@@ -303,9 +312,9 @@ def removals_frame(purges: Iterable[Purge]) -> pd.DataFrame:
         {
             "Removal": str(each.seq),
             "When (UTC)": moment(each.at),
-            "Who": f"{escaped(each.by)}, {HOW[each.how]}",
+            "Who": f"{escape_markdown(each.by)}, {HOW[each.how]}",
             "What": f"{_both(each.runs, each.screenings)} ({parts_words(each)})",
-            "Rule": escaped(f"ended before {day(each.rule.cutoff)}{each.rule.departures}"),
+            "Rule": escape_markdown(f"ended before {day(each.rule.cutoff)}{each.rule.departures}"),
             "Size": file_size(each.bytes),
         }
         for each in purges
@@ -323,7 +332,7 @@ def _executions(workbench: Workbench) -> None:
         )
         return
     every = command_markdown("masis export --format executions")
-    st.caption(f"{counted(page.total, 'execution')}, newest first; {every} exports all.")
+    st.caption(f"{count_noun(page.total, 'execution')}, newest first; {every} exports all.")
     blind = workbench.cases.hides_machine_from(actor())
     if blind:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} How audits ended is left out.")
@@ -348,7 +357,7 @@ COLUMNS_OF_FOUND = [
 """The columns that say what an audit found."""
 
 
-def execution_row(each: Execution, *, blind: bool = False) -> Row:
+def execution_row(each: Execution, *, blind: bool = False) -> LinkedRow:
     """Return one line of the execution log, which leads to its case; ``blind`` leaves out what the
     audit found.
     """
@@ -361,7 +370,7 @@ def execution_row(each: Execution, *, blind: bool = False) -> Row:
     if not blind:
         improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
         found = [why, each.iterations, score_text(each.final_quality), improvement]
-    case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
+    case: TableCell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
     case["below"] = [f"run {each.run_id}"]
-    models: Cell = {"text": models_words(each.models), "below": [f"version {each.app}"]}
+    models: TableCell = {"text": models_words(each.models), "below": [f"version {each.app}"]}
     return row(case, moment(each.at), *found, models)

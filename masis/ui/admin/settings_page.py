@@ -14,11 +14,11 @@ import streamlit as st
 from masis.api.roles import addresses, offered_models, resolve_model
 from masis.errors import MasisError, MissingModel
 from masis.integrations.local import PREFIX, local_names, model_files, scoring
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.settings import GROUPS, OFFLINE, Loaded, Settings, load
-from masis.settings.ranges import spelled
+from masis.settings import GROUPS, OFFLINE, LoadedSettings, Settings, load
+from masis.settings.ranges import value_text
 from masis.settings.reference import rows
 from masis.ui.admin.exam_section import show_exam
 from masis.ui.admin.health_reports import REPORTS
@@ -28,7 +28,7 @@ from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import command_markdown
 from masis.version import APP, RUBRIC
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import file_size
 
 
@@ -42,10 +42,10 @@ def show_settings(workbench: Workbench) -> None:
         _health()
         _database(workbench)
     show_exam(workbench)
-    _settings(workbench)
+    _draw_all_settings(workbench)
 
 
-def _settings(workbench: Workbench) -> None:
+def _draw_all_settings(workbench: Workbench) -> None:
     st.header("All settings")
     loaded = load()
     st.markdown(
@@ -73,23 +73,25 @@ def _settings(workbench: Workbench) -> None:
     st.table(settings_frame(shown), border="horizontal", alt="Settings")
 
 
-def settings_frame(loaded: Loaded) -> pd.DataFrame:
+def settings_frame(loaded: LoadedSettings) -> pd.DataFrame:
     """Return the settings as Markdown cells, each group below a row with its title; a changed value
     stands out.
     """
     cells: list[list[str]] = []
     for group in GROUPS:
-        cells.append([f"**{group.title}**", "", f"*{escaped(group.meaning)}*", ""])
+        cells.append([f"**{group.title}**", "", f"*{escape_markdown(group.meaning)}*", ""])
         for row in rows(loaded, group):
-            value, by = escaped(row.spelled), str(row.origin.kind)
+            value, by = escape_markdown(row.spelled), str(row.origin.kind)
             if row.changed:
                 default = (
-                    "" if row.default is None else f" (default {escaped(spelled(row.default))})"
+                    ""
+                    if row.default is None
+                    else f" (default {escape_markdown(value_text(row.default))})"
                 )
                 value = f"**:blue[{value}]**{default}"
             if by != "default":
-                by = f":blue-badge[{by}] {escaped(row.origin.place)}"
-            cells.append([f"`{row.name}`", value, escaped(row.meaning), by])
+                by = f":blue-badge[{by}] {escape_markdown(row.origin.place)}"
+            cells.append([f"`{row.name}`", value, escape_markdown(row.meaning), by])
     return pd.DataFrame(cells, columns=["Setting", "Value", "Meaning", "Set by"])
 
 
@@ -128,7 +130,7 @@ def _database(workbench: Workbench) -> None:
     )
     hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
     size = "" if hidden else f"{held} on disk, "
-    st.caption(f"{size}{counted(sum(facets.standings.values()), 'case')}")
+    st.caption(f"{size}{count_noun(sum(facets.standings.values()), 'case')}")
     standing_counts(facets.standings, lesser=facets.lesser)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
@@ -179,7 +181,7 @@ DOWNLOADS: BackgroundTasks[ModelDownload] = BackgroundTasks()
 """The downloads of this process, by name."""
 
 
-class Look(NamedTuple):
+class VerifierFacts(NamedTuple):
     """What is known of a verifier: facts, line by line; ``absent`` a model to download; ``error``
     what is wrong.
     """
@@ -189,7 +191,7 @@ class Look(NamedTuple):
     error: str = ""
 
 
-def look_at(verifier: str, settings: Settings) -> Look:
+def look_at(verifier: str, settings: Settings) -> VerifierFacts:
     """Look at a verifier without using it: what it is, where it lies or where it sends texts. Loads
     no weights.
     """
@@ -197,8 +199,8 @@ def look_at(verifier: str, settings: Settings) -> Look:
         facts = []
         for name in local_names(verifier):
             labels = scoring.check(name)
-            lines = model_files.described(
-                model_files.recorded(model_files.find(name)), labels.words
+            lines = model_files.describe_model(
+                model_files.model_record(model_files.find(name)), labels.words
             )
             # columns need a font of one width
             facts += [re.sub(r" {2,}", ": ", line, count=1) for line in lines]
@@ -208,15 +210,15 @@ def look_at(verifier: str, settings: Settings) -> Look:
         )
         sent = addresses(alone)
     except MissingModel as error:
-        return Look(absent=local_names(verifier)[-1], error=str(error))
+        return VerifierFacts(absent=local_names(verifier)[-1], error=str(error))
     except MasisError as error:
-        return Look(error=str(error))
+        return VerifierFacts(error=str(error))
     where = (
         f"Question, evidence and answer are sent to {', '.join(sent)}."
         if sent
         else "Nothing leaves this machine."
     )
-    return Look((*facts, where))
+    return VerifierFacts((*facts, where))
 
 
 def verifier_of(model: str, *, offline_first: bool) -> str:
@@ -268,13 +270,13 @@ def show_verifier(workbench: Workbench) -> None:
     )
     with st.container(key="verifier-look"):
         if chosen:
-            _look(workbench, chosen, verifier_of(chosen, offline_first=first))
+            _draw_verifier(workbench, chosen, verifier_of(chosen, offline_first=first))
 
 
-def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
+def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
     look = look_at(chosen, workbench.settings)
     if look.absent:
-        _download(workbench, look.absent)
+        _draw_download(workbench, look.absent)
         return
     if look.error:
         st.warning("This model can't be used.", icon=":material/error:")
@@ -304,7 +306,7 @@ def _exam_of(workbench: Workbench, verifier: str) -> tuple[str, ...]:
     return (f"With the critic and evaluator in use it {line}.",) if line else ()
 
 
-def _download(workbench: Workbench, name: str) -> None:
+def _draw_download(workbench: Workbench, name: str) -> None:
     """Draw what to do about a model that is not here: download it, how far that has come, why it
     failed.
     """

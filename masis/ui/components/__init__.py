@@ -35,7 +35,7 @@ def sources(name: str, *parts: str) -> tuple[str, str]:
     )
 
 
-def registered(name: str, *parts: str) -> Callable[..., Any]:
+def register_component(name: str, *parts: str) -> Callable[..., Any]:
     """Register the component of ``name.js`` and ``name.css``; to be called once, when a module is
     imported.
 
@@ -45,5 +45,5 @@ def registered(name: str, *parts: str) -> Callable[..., Any]:
     return st.components.v2.component(f"masis_{name}", html=ROOT, css=css, js=js)
 
 
-def nothing() -> None:
+def noop() -> None:
     """Do nothing: a component's trigger is delivered only where a callback is named for it."""

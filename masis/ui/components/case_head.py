@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from masis.ui.components import registered
+from masis.ui.components import register_component
 from masis.views.words import LabelData, Tone
 
-_HEAD = registered("case_head")
+_HEAD = register_component("case_head")
 
 
 class HeadLine(TypedDict):

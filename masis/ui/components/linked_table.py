@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from masis.ui.components import nothing, registered
+from masis.ui.components import noop, register_component
 from masis.ui.shell import address
 from masis.views.words import LabelData
 
-_TABLE = registered("linked_table")
+_TABLE = register_component("linked_table")
 
 
-class Column(TypedDict):
+class TableColumn(TypedDict):
     """A column: its title, how its cells are drawn, and in which windows it gives way to the
     others.
     """
@@ -27,7 +27,7 @@ class Column(TypedDict):
     hide: Literal["", "hide-medium", "hide-narrow"]
 
 
-class Cell(TypedDict, total=False):
+class TableCell(TypedDict, total=False):
     """What a cell holds, drawn in this order: a score with its bar, text (a link with ``href``),
     labels, a quotation, small lines. A quotation takes as many lines as it needs; a small line of
     the main column is cut at its end.
@@ -46,10 +46,10 @@ class Cell(TypedDict, total=False):
     below: Sequence[str]
 
 
-class Row(TypedDict):
+class LinkedRow(TypedDict):
     """A row; a click beside its links returns ``open``, unless that is None."""
 
-    cells: list[Cell | str | int | None]
+    cells: list[TableCell | str | int | None]
     open: str | None
     marked: bool
 
@@ -59,14 +59,18 @@ def column(
     kind: Literal["", "main", "figure", "pills", "text"] = "",
     *,
     hide: Literal["", "hide-medium", "hide-narrow"] = "",
-) -> Column:
+) -> TableColumn:
     """Describe a column; ``main`` is the wide one that a row is known by, ``text``
     holds sentences.
     """
     return {"title": title, "kind": kind, "hide": hide}
 
 
-def row(*cells: Cell | str | int | None, open: str | None = None, marked: bool = False) -> Row:  # noqa: A002
+def row(
+    *cells: TableCell | str | int | None,
+    open: str | None = None,  # noqa: A002
+    marked: bool = False,
+) -> LinkedRow:
     """Describe a row; a cell of None is drawn as a dash. Without ``open`` it leads where its first
     such link does.
     """
@@ -77,7 +81,7 @@ def row(*cells: Cell | str | int | None, open: str | None = None, marked: bool =
     }
 
 
-def _leads_to(cell: Cell | str | int | None) -> str | None:
+def _leads_to(cell: TableCell | str | int | None) -> str | None:
     """Return the address that a link opens by itself; None where the table returns what
     it opens.
     """
@@ -85,8 +89,8 @@ def _leads_to(cell: Cell | str | int | None) -> str | None:
 
 
 def linked_table(
-    columns: Sequence[Column],
-    rows: Sequence[Row],
+    columns: Sequence[TableColumn],
+    rows: Sequence[LinkedRow],
     *,
     description: str,
     key: str,
@@ -107,14 +111,14 @@ def linked_table(
 
     """
     data = {"columns": columns, "rows": rows, "description": description, "head_stays": head_stays}
-    opened = _TABLE(data=data, key=key, on_open_change=nothing).open
+    opened = _TABLE(data=data, key=key, on_open_change=noop).open
     if opened and any(_leads_to(cell) == opened for each in rows for cell in each["cells"]):
         page, _, query = opened.partition("?")
         st.switch_page(f"pages/{page}.py", query_params=dict(parse_qsl(query)))
     return opened if isinstance(opened, str) else None
 
 
-class Figure(NamedTuple):
+class LinkedFigure(NamedTuple):
     """A figure in words with its base, how to read it, and the page and parameters of the cases
     behind it.
     """
@@ -127,13 +131,13 @@ class Figure(NamedTuple):
 
 
 def figure_table(
-    figures: Sequence[Figure],
+    figures: Sequence[LinkedFigure],
     *,
     key: str,
     description: str,
     here: str = "",
     keeps: Mapping[str, str] | None = None,
-) -> Figure | None:
+) -> LinkedFigure | None:
     """Draw figures; a click on one opens the page behind it.
 
     Args:
@@ -152,7 +156,7 @@ def figure_table(
     ]
     rows = []
     for each in figures:
-        value: Cell = {"text": each.value}
+        value: TableCell = {"text": each.value}
         if each.page:
             kept = keeps if each.page == here and keeps else {}
             value |= {

@@ -8,20 +8,20 @@ import streamlit as st
 
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.datasets.exports.formats import FORMATS
-from masis.datasets.exports.versions import Change
+from masis.datasets.exports.versions import VersionChange
 from masis.errors import MasisError, NotAllowed, UnknownRecord
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
-from masis.services.datasets import Comparison
+from masis.services.datasets import DatasetComparison
 from masis.services.records import CaseFilter, DatasetVersion
-from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
+from masis.ui.components.linked_table import LinkedRow, TableCell, column, linked_table, row
 from masis.ui.queue.case_list import MOST_EXPORTED, only_decided
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
 from masis.views.words import MACHINE_HIDDEN, STATE
 
@@ -48,7 +48,7 @@ def show_datasets(workbench: Workbench) -> None:
         " one."
     )
     if name := st.session_state.pop(_FROZEN, None):
-        st.success(f"{escaped(name)} is frozen.", icon=":material/check_circle:")
+        st.success(f"{escape_markdown(name)} is frozen.", icon=":material/check_circle:")
     versions = workbench.store.datasets.list_all()
     if versions:
         rows = [
@@ -57,8 +57,8 @@ def show_datasets(workbench: Workbench) -> None:
         if name := linked_table(
             VERSIONS, rows, description="Dataset versions", key="dataset-versions"
         ):
-            address.put("against", "")
-            address.put("version", name)
+            address.set_param("against", "")
+            address.set_param("version", name)
             st.rerun()
     else:
         st.info(
@@ -67,7 +67,7 @@ def show_datasets(workbench: Workbench) -> None:
             icon=":material/info:",
         )
     if opened := address.value("version"):
-        _opened(workbench, opened, versions)
+        _draw_version(workbench, opened, versions)
     _freezing(workbench)
 
 
@@ -81,10 +81,10 @@ VERSIONS = [
 ]
 
 
-def version_row(each: DatasetVersion, *, marked: bool = False) -> Row:
+def version_row(each: DatasetVersion, *, marked: bool = False) -> LinkedRow:
     """Return one line of the list."""
     about = " ".join(each.description.split())[:200]
-    name: Cell = {
+    name: TableCell = {
         "text": each.name,
         "href": address.link("datasets", version=each.name),
         "open": each.name,
@@ -102,12 +102,12 @@ def version_row(each: DatasetVersion, *, marked: bool = False) -> Row:
     )
 
 
-def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...]) -> None:
+def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...]) -> None:
     version = next((each for each in versions if each.name == name), None)
     if version is None:
         st.warning("There is no version of this name.", icon=":material/warning:")
         return
-    st.header(escaped(name))
+    st.header(escape_markdown(name))
     if workbench.cases.hides_machine_from(actor()):
         st.caption(
             f"{MACHINE_HIDDEN} A frozen version may hold findings about cases that you have not"
@@ -117,7 +117,7 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
     if version.description:
         st.text(version.description)
     st.caption(figures(version))
-    lost = workbench.store.datasets.lost(name)
+    lost = workbench.store.datasets.count_lost(name)
     who = actor()
     with st.container(horizontal=True, vertical_alignment="center", key="dataset-actions"):
         if any(lost):
@@ -132,7 +132,7 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
         else:
             prepared_download(
                 name,
-                lambda: workbench.datasets.zipped(who, name),
+                lambda: workbench.datasets.zip(who, name),
                 file_name=f"{name}.zip",
                 key="dataset-prepare",
                 help_=(
@@ -145,11 +145,14 @@ def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...
             with st.popover("Remove", icon=":material/delete:"):
                 st.markdown("Cases and decisions stay; this version can't be rebuilt afterwards.")
                 st.button(
-                    f"Remove {name}", key="dataset-remove", on_click=_remove, args=(workbench, name)
+                    f"Remove {name}",
+                    key="dataset-remove",
+                    on_click=_remove_version,
+                    args=(workbench, name),
                 )
     with st.expander("Manifest"):
         st.json(version.manifest)
-    _comparison(workbench, name, [each.name for each in versions if each.name != name])
+    _draw_version_comparison(workbench, name, [each.name for each in versions if each.name != name])
 
 
 def figures(version: DatasetVersion) -> str:
@@ -157,7 +160,7 @@ def figures(version: DatasetVersion) -> str:
     left out.
     """
     made, counts = version.manifest, version.manifest["counts"]
-    parts = [f"{counted(version.rows, 'row')} of {counted(version.cases, 'case')}"]
+    parts = [f"{count_noun(version.rows, 'row')} of {count_noun(version.cases, 'case')}"]
     for title, found in (
         ("sides", counts["rows_by_split"]),
         *made["class_balance"].items(),
@@ -165,21 +168,21 @@ def figures(version: DatasetVersion) -> str:
         ("left out", counts["left_out"]),
     ):
         if found:
-            words = ", ".join(f"{escaped(key)} {number:,}" for key, number in found.items())
+            words = ", ".join(f"{escape_markdown(key)} {number:,}" for key, number in found.items())
             parts.append(f"{title.replace('_', ' ')}: {words}")
     return "  ·  ".join(parts)
 
 
-def _remove(workbench: Workbench, name: str) -> None:
+def _remove_version(workbench: Workbench, name: str) -> None:
     try:
         workbench.datasets.remove(actor(), name)
     except (NotAllowed, UnknownRecord) as error:
-        st.toast(escaped(str(error)))
+        st.toast(escape_markdown(str(error)))
         return
-    address.put("version", "")
+    address.set_param("version", "")
 
 
-def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
+def _draw_version_comparison(workbench: Workbench, name: str, others: list[str]) -> None:
     if not others:
         return
     chosen = address.one_of("against", others, "")
@@ -189,12 +192,12 @@ def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
         "Compare with",
         ("", *others),
         format_func=lambda other: other or "Choose an earlier or later version",
-        **address.kept("against", "", key="dataset-against", drops=()),
+        **address.bind_query_param("against", "", key="dataset-against", drops=()),
     )
     if not chosen:
         return
     found = workbench.datasets.compare(chosen, name, COMPARED)
-    st.markdown(compared(found, chosen, name))
+    st.markdown(comparison_text(found, chosen, name))
     if not found.total:
         return
     rows = [change_row(each) for each in found.cases]
@@ -205,11 +208,11 @@ def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
         )
 
 
-def compared(found: Comparison, first: str, second: str) -> str:
+def comparison_text(found: DatasetComparison, first: str, second: str) -> str:
     """Say how the second version differs from the first, in Markdown."""
     parts = [f"{count:,} {KINDS[kind]}" for kind, count in found.counts.items() if count]
     differs = f"**{', '.join(parts)}**" if parts else "the same cases, labels and audits"
-    return f"From {escaped(first)} to {escaped(second)}: {differs}."
+    return f"From {escape_markdown(first)} to {escape_markdown(second)}: {differs}."
 
 
 CHANGES = [
@@ -220,10 +223,10 @@ CHANGES = [
 ]
 
 
-def change_row(each: Change) -> Row:
+def change_row(each: VersionChange) -> LinkedRow:
     """Return one case that differs, which leads to its page."""
     shown = [f"{STATE[part[0]].text}, {part[1]}" if part else None for part in (each.was, each.now)]
-    case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
+    case: TableCell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
     return row(case, ", ".join(KINDS[kind] for kind in each.kinds), *shown)
 
 
@@ -246,7 +249,7 @@ def _freezing(workbench: Workbench) -> None:
         return
     total = workbench.exports.count(case_filter)
     what = "that match the queue's filter" if filtered else "that people have decided"
-    st.markdown(f"{counted(total, 'case')} {what}.")
+    st.markdown(f"{count_noun(total, 'case')} {what}.")
     if filtered:
         st.page_link(
             "pages/queue.py",
@@ -277,7 +280,7 @@ def _freezing(workbench: Workbench) -> None:
             "Description (optional)", max_chars=2_000, help="What it is for."
         )
         pressed = st.form_submit_button(
-            f"Freeze {counted(total, 'case')}", type="primary", icon=":material/ac_unit:"
+            f"Freeze {count_noun(total, 'case')}", type="primary", icon=":material/ac_unit:"
         )
     if not pressed:
         return
@@ -297,5 +300,5 @@ def _freezing(workbench: Workbench) -> None:
         st.text(str(error))
         return
     st.session_state[_FROZEN] = name.strip()
-    address.put("version", name.strip())
+    address.set_param("version", name.strip())
     st.rerun()

@@ -27,13 +27,13 @@ from masis.datasets.mapping.profile import (
 )
 from masis.datasets.mapping.reader import Fitting
 from masis.errors import InputError, MasisError
-from masis.schema.columns import Column, columns_of, likely_columns
+from masis.schema.columns import SourceColumn, columns_of, likely_columns
 from masis.schema.reading import SPLIT, FieldMap
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Actor, Workbench
-from masis.services.arrivals.imports import ImportStep, Look
+from masis.services.arrivals.imports import ImportPreview, ImportStep
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.ui.components import registered
+from masis.ui.components import register_component
 from masis.ui.components.linked_table import column, linked_table, row
 from masis.ui.live import draw_task, show_live
 from masis.ui.new_audit.form import understood_case
@@ -73,7 +73,7 @@ class HeldFiles:
         self.folder = tempfile.TemporaryDirectory(prefix="masis-imports-")
         self._held: dict[str, Path] = {}
 
-    def put(self, content: bytes, token: str) -> None:
+    def hold(self, content: bytes, token: str) -> None:
         """Hold a file under a token; the oldest gives way."""
         path = Path(self.folder.name) / token
         path.write_bytes(content)
@@ -113,7 +113,7 @@ class ImportForm(StoredForm):
     split: str = ""
 
 
-class Chosen(NamedTuple):
+class ChosenFile(NamedTuple):
     """The file of the form: where it lies, its token, and the name that its format is recognised
     by.
     """
@@ -123,7 +123,7 @@ class Chosen(NamedTuple):
     name: str
 
 
-class Reading(NamedTuple):
+class FileReading(NamedTuple):
     """How a file is read: what it may be, its columns, the format and the columns chosen, and what
     is remembered of it.
 
@@ -131,7 +131,7 @@ class Reading(NamedTuple):
     """
 
     fitting: Fitting
-    columns: tuple[Column, ...]
+    columns: tuple[SourceColumn, ...]
     key: str
     format: str
     choice: ColumnChoice
@@ -157,7 +157,7 @@ class Reading(NamedTuple):
         return evidence is not None and evidence.kind == "text"
 
 
-def _take_upload(key: str) -> None:
+def _hold_upload(key: str) -> None:
     """Hold an uploaded file; what was pasted stays, and is shown again when the file is removed."""
     take_typed()
     form, file = ImportForm.current(), st.session_state.get(key)
@@ -165,7 +165,7 @@ def _take_upload(key: str) -> None:
         return
     form.uploads += 1
     before, token = form.token, uuid4().hex
-    held_files().put(file.getvalue(), token)
+    held_files().hold(file.getvalue(), token)
     form.save(token=token, name=file.name[:LONGEST_NAME], sheet="", split="")
     held_files().drop(before)
 
@@ -182,7 +182,7 @@ def _empty_form() -> None:
     _drop_file(text="", version=uuid4().hex)
 
 
-def _chosen_file(form: ImportForm) -> Chosen | None:
+def _chosen_file(form: ImportForm) -> ChosenFile | None:
     """Return the file of the form, uploaded or pasted; None where there is none, or it is no longer
     held.
     """
@@ -191,14 +191,14 @@ def _chosen_file(form: ImportForm) -> Chosen | None:
         content = form.text.encode("utf-8", "replace")
         token = f"pasted-{hashlib.sha256(content).hexdigest()}"
         if held_files().path(token) is None:
-            held_files().put(content, token)
+            held_files().hold(content, token)
         # The name tells the format: a text that is no JSON is a table, as copied from a spreadsheet
         name = f"{PASTED}.{'json' if text.startswith('[') else 'jsonl' if text.startswith('{') else 'csv'}"
     path = held_files().path(token)
-    return Chosen(path, token, name) if path is not None else None
+    return ChosenFile(path, token, name) if path is not None else None
 
 
-def _reading_of(workbench: Workbench, form: ImportForm, chosen: Chosen) -> Reading:
+def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> FileReading:
     """Return how a file is read: as chosen for this set of columns before, else as its first row
     tells.
 
@@ -222,10 +222,10 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: Chosen) -> Readi
     choice = likely_choice(columns) if choice is None else choice
     split = None if form.split == ONE_CHUNK else form.split
     names: FieldMap | None = {SPLIT: split} if form.split else None
-    return Reading(fitting, columns, key, known, still_there(choice, columns), sheet, names)
+    return FileReading(fitting, columns, key, known, still_there(choice, columns), sheet, names)
 
 
-def _remember(key: str, **values: Any) -> None:
+def _remember_reading(key: str, **values: Any) -> None:
     """Remember how files with this set of columns are read."""
     form = ImportForm.current()
     served_workbench().drafts.save(form.owner, DRAFT_OF_COLUMNS + key, values)
@@ -243,9 +243,9 @@ def _sheets(path: Path, name: str, _owner: Actor) -> list[str]:
 
 
 @st.cache_resource(show_spinner="Reading the first rows", max_entries=8)
-def _look(
+def _preview_file(
     path: Path, name: str, profile: str, sheet: str | None, names: FieldMap | None, _owner: Actor
-) -> Look:
+) -> ImportPreview:
     read_by = Profile.model_validate_json(profile) if profile else None
     return served_workbench().imports.look(_owner, path, read_by, names, name=name, sheet=sheet)
 
@@ -260,7 +260,7 @@ between.
 """
 
 UPLOADS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx", "xlsm", "parquet", "gz", "zip"]
-_UNDERSTOOD = registered("understood")
+_UNDERSTOOD = register_component("understood")
 _STYLE = """<style>
 [class*=st-key-import-column] { span[title] { color: light-dark(#fff, #101417); }
   button[aria-label="Clear all"] { min-width: 24px; min-height: 24px; } }
@@ -286,7 +286,7 @@ class FileImport(BackgroundTask):
     """Whether it ended before the file did, since it was asked to."""
 
     def __init__(
-        self, workbench: Workbench, actor: Actor, source: Chosen, reading: Reading
+        self, workbench: Workbench, actor: Actor, source: ChosenFile, reading: FileReading
     ) -> None:
         super().__init__()
         self.source, self.size = source, max(1, source.path.stat().st_size)
@@ -316,8 +316,8 @@ class FileImport(BackgroundTask):
     def says(self) -> str:
         """How many rows were read, and what came of them."""
         step = self.step
-        refused = f", {counted(step.refused, 'row')} refused" if step.refused else ""
-        return f"{counted(step.rows, 'row')} read, {counted(step.added, 'case')} imported{refused}"
+        refused = f", {count_noun(step.refused, 'row')} refused" if step.refused else ""
+        return f"{count_noun(step.rows, 'row')} read, {count_noun(step.added, 'case')} imported{refused}"
 
     def work(self) -> None:
         """Import batch by batch."""
@@ -352,7 +352,7 @@ def show_imports(workbench: Workbench) -> None:
     with left:
         # always there, as are the next: what comes and goes in one moves nothing below it
         with st.container():
-            _file(form)
+            _draw_file_field(form)
         reading = error = None
         chosen = _chosen_file(form)
         with st.container():
@@ -368,10 +368,10 @@ def show_imports(workbench: Workbench) -> None:
                 _format(form, reading)
         with st.container():
             if reading is not None and reading.format == COLUMNS:
-                _columns(form, reading)
+                _draw_column_choices(form, reading)
         with st.container():
             if reading is not None and reading.evidence_is_text:
-                _split(form)
+                _draw_split_choice(form)
     with right:
         if form.token and chosen is None:
             st.warning(
@@ -387,12 +387,12 @@ def show_imports(workbench: Workbench) -> None:
             st.header("First rows")
             st.caption("Choose the sheet, and its rows are shown here as they would be read.")
         elif reading is None:
-            _refused(str(error))
+            _draw_refusal(str(error))
         else:
             look = None
             if reading.ready:
                 profile = "" if reading.profile is None else reading.profile.model_dump_json()
-                look = _look(
+                look = _preview_file(
                     chosen.path, chosen.name, profile, reading.sheet, reading.names, form.owner
                 )
             shown: dict[str, Any] = {
@@ -405,20 +405,20 @@ def show_imports(workbench: Workbench) -> None:
                 "Import the cases",
                 "start-import",
                 "upload_file",
-                _start,
+                _start_import,
                 disabled=nothing_to_import,
                 **shown,
             )
             with st.container():
                 if form.refused:
-                    _refused(str(form.refused))
+                    _draw_refusal(str(form.refused))
             _first_rows(look, reading)
 
 
 # the file
 
 
-def _file(form: ImportForm) -> None:
+def _draw_file_field(form: ImportForm) -> None:
     if form.token:
         show_file("File", form.name, _drop_file)
         return
@@ -427,7 +427,7 @@ def _file(form: ImportForm) -> None:
         "A file of cases, or one that another tool exported",
         type=UPLOADS,
         key=key,
-        on_change=_take_upload,
+        on_change=_hold_upload,
         args=(key,),
     )
     form.text_field(
@@ -443,7 +443,7 @@ def _file(form: ImportForm) -> None:
 # how it is read
 
 
-def _sheet(form: ImportForm, chosen: Chosen) -> list[str]:
+def _sheet(form: ImportForm, chosen: ChosenFile) -> list[str]:
     """Offer the sheets of a workbook that has several; return their names."""
     try:
         sheets = _sheets(chosen.path, chosen.name, form.owner)
@@ -472,7 +472,7 @@ _SPLITS = {
 }
 
 
-def _split(form: ImportForm) -> None:
+def _draw_split_choice(form: ImportForm) -> None:
     """Offer what separates the chunks of an evidence that is one text: what ``evidence.split`` says
     in a map.
     """
@@ -487,7 +487,7 @@ def _split(form: ImportForm) -> None:
     )
 
 
-def _format(form: ImportForm, reading: Reading) -> None:
+def _format(form: ImportForm, reading: FileReading) -> None:
     fits = reading.fitting.formats
     options = list(dict.fromkeys((*fits, COLUMNS, OWN_FORMAT, *builtin())))
     key = f"import-format-{reading.key}-{form.owner}"
@@ -500,10 +500,10 @@ def _format(form: ImportForm, reading: Reading) -> None:
             (_TITLES.get(name) or builtin()[name].title) + (" (fits)" if name in fits else "")
         ),
         placeholder="Choose the format",
-        on_change=lambda: _remember(reading.key, format=st.session_state[key]),
+        on_change=lambda: _remember_reading(reading.key, format=st.session_state[key]),
     )
     if len(fits) > 1 and not reading.format:
-        st.caption(f"The first row fits {counted(len(fits), 'format')}: choose one.")
+        st.caption(f"The first row fits {count_noun(len(fits), 'format')}: choose one.")
     elif not fits:
         st.caption("The first row fits no format that is known: say which column holds what.")
     elif reading.format in fits:
@@ -517,13 +517,13 @@ def _format(form: ImportForm, reading: Reading) -> None:
 _OPTIONAL = {"answer": "Answer", "id": "Id of the case", "reference": "Reference answer"}
 
 
-def _columns(form: ImportForm, reading: Reading) -> None:
+def _draw_column_choices(form: ImportForm, reading: FileReading) -> None:
     """Choose which column holds what; remembered for every file with the same set of columns."""
     samples = {column.shown: column.sample for column in reading.columns}
     prefix = f"import-column-{reading.key}-{form.owner}"
     st.html(_STYLE)
     st.caption("Your choice is remembered for files with the same columns.")
-    _choose("query", "Question", samples, reading, prefix)
+    _draw_column_choice("query", "Question", samples, reading, prefix)
     chosen = reading.choice.evidence
     st.multiselect(
         "Evidence",
@@ -541,14 +541,16 @@ def _columns(form: ImportForm, reading: Reading) -> None:
         }:
             text, name = st.columns(2)
             with text:
-                _choose("chunk_text", "Text of a chunk", items, reading, prefix)
+                _draw_column_choice("chunk_text", "Text of a chunk", items, reading, prefix)
             with name:
-                _choose("chunk_id", "Id of a chunk", items, reading, prefix)
+                _draw_column_choice("chunk_id", "Id of a chunk", items, reading, prefix)
     for field, label in _OPTIONAL.items():
-        _choose(field, f"{label} (optional)", samples, reading, prefix)
+        _draw_column_choice(field, f"{label} (optional)", samples, reading, prefix)
 
 
-def _choose(name: str, label: str, samples: dict[str, str], reading: Reading, prefix: str) -> None:
+def _draw_column_choice(
+    name: str, label: str, samples: dict[str, str], reading: FileReading, prefix: str
+) -> None:
     options, key = ["", *samples], f"{prefix}-{name}"
     st.selectbox(
         label,
@@ -575,19 +577,19 @@ def _take_column(name: str, key: str) -> None:
     reading = _reading_of(served_workbench(), form, chosen)
     value: Any = st.session_state[key]
     choice = reading.choice.model_copy(update={name: tuple(value) if name == "evidence" else value})
-    _remember(reading.key, format=COLUMNS, columns=choice.model_dump(mode="json"))
+    _remember_reading(reading.key, format=COLUMNS, columns=choice.model_dump(mode="json"))
 
 
 # the first rows
 
 
-def _refused(why: str) -> None:
+def _draw_refusal(why: str) -> None:
     with st.container(key="import-refused"):
         st.error("The file can't be imported like this.", icon=":material/error:")
         st.text(why)
 
 
-def _first_rows(look: Look | None, reading: Reading) -> None:
+def _first_rows(look: ImportPreview | None, reading: FileReading) -> None:
     st.header("First rows")
     if look is None:
         missing = (
@@ -595,10 +597,10 @@ def _first_rows(look: Look | None, reading: Reading) -> None:
         )
         st.caption(f"Choose {missing}, and they are shown here as they would be read.")
         return
-    of = counted(look.rows, "row") if look.whole else f"the first {counted(look.rows, 'row')}"
+    of = count_noun(look.rows, "row") if look.whole else f"the first {count_noun(look.rows, 'row')}"
     st.text(
-        f"Of {of}, {counted(len(look.cases), 'case')} can be imported,"
-        f" {counted(look.refused, 'row')} can't."
+        f"Of {of}, {count_noun(len(look.cases), 'case')} can be imported,"
+        f" {count_noun(look.refused, 'row')} can't."
     )
     for number, case in enumerate(look.cases[:CASES_SHOWN], 1):
         _UNDERSTOOD(
@@ -623,13 +625,13 @@ def _problem_table(problems: Sequence[MasisError], count: int, key: str) -> None
             rows.append(row(None, str(problem), None))
     linked_table(_PROBLEMS, rows, description="Problems by row", key=key)
     if count > len(rows):
-        st.caption(f"and {counted(count - len(rows), 'more problem', 'more problems')}")
+        st.caption(f"and {count_noun(count - len(rows), 'more problem', 'more problems')}")
 
 
 # the import
 
 
-def _start() -> None:
+def _start_import() -> None:
     take_typed()
     workbench, form, token = served_workbench(), ImportForm.current(), uuid4().hex
     chosen = _chosen_file(form)
@@ -642,7 +644,9 @@ def _start() -> None:
                 "It is not settled how the file is read", hint="Choose the format or the columns."
             )
         if reading.format == COLUMNS:
-            _remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
+            _remember_reading(
+                reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json")
+            )
         begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading))
     except InputError as error:
         form.refused = error
@@ -651,7 +655,7 @@ def _start() -> None:
         form.refused = InputError(str(error), hint="Nothing was imported.")
         return
     begun.wait(SOON_S)
-    address.put("import", token)
+    address.set_param("import", token)
 
 
 def _show_import(workbench: Workbench, token: str) -> None:
@@ -664,7 +668,7 @@ def _show_import(workbench: Workbench, token: str) -> None:
         st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:")
         st.button(
             "Import a file",
-            on_click=address.put,
+            on_click=address.set_param,
             args=("import", ""),
             icon=":material/upload_file:",
         )
@@ -672,7 +676,7 @@ def _show_import(workbench: Workbench, token: str) -> None:
     st.text(found.source.name)
     with st.container():
         if found.over:
-            _ended(workbench, found)
+            _draw_import_result(workbench, found)
         else:
             says = "You can leave this page: the import goes on."
             show_live(
@@ -680,14 +684,14 @@ def _show_import(workbench: Workbench, token: str) -> None:
             )
 
 
-def _ended(workbench: Workbench, found: FileImport) -> None:
+def _draw_import_result(workbench: Workbench, found: FileImport) -> None:
     step = found.step
-    st.header(f"{counted(step.added, 'case')} imported")
+    st.header(f"{count_noun(step.added, 'case')} imported")
     parts = []
     if step.unchanged:
-        parts.append(f"{counted(step.unchanged, 'case was', 'cases were')} there already.")
+        parts.append(f"{count_noun(step.unchanged, 'case was', 'cases were')} there already.")
     if step.refused:
-        parts.append(f"{counted(step.refused, 'row was', 'rows were')} not imported.")
+        parts.append(f"{count_noun(step.refused, 'row was', 'rows were')} not imported.")
     if found.stopped:
         parts.append(
             "The import was stopped before the end of the file; what is counted here is stored."
@@ -695,7 +699,7 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
     if parts:
         st.text(" ".join(parts))
     if found.failed:
-        _refused(found.failed)
+        _draw_refusal(found.failed)
     _problem_table(found.problems, found.problem_count, "import-problems")
     chosen = _chosen_file(ImportForm.current())
     still_chosen = chosen is not None and chosen.token == found.source.token
@@ -705,7 +709,7 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
         if not found.complete and still_chosen:
             st.button(
                 "Back to the file",
-                on_click=address.put,
+                on_click=address.set_param,
                 args=("import", ""),
                 icon=":material/arrow_back:",
                 key="back-to-file",
@@ -718,7 +722,7 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
         )
         st.page_link(
             "pages/queue.py",
-            label=f"See the {counted(step.added, 'imported case')}" if step.added else "Queue",
+            label=f"See the {count_noun(step.added, 'imported case')}" if step.added else "Queue",
             icon=":material/checklist:",
             query_params={"order": "newest"},
         )
@@ -727,5 +731,5 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
 
 
 def _another() -> None:
-    address.put("import", "")
+    address.set_param("import", "")
     _empty_form()

@@ -16,7 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from masis.schema.calls import REPLAY
 from masis.schema.review import Standing
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.records import (
     STATE_OF_VERDICT,
@@ -34,15 +34,15 @@ from masis.services.records import (
     Rate,
     Rates,
 )
-from masis.services.trust.service import Own, TrustFilter
-from masis.services.trust.summary import IN_VIEW, figure, how_far, how_sure
+from masis.services.trust.service import ReviewerStats, TrustFilter
+from masis.services.trust.summary import IN_VIEW, agreement_summary, figure, interval_text
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import (
-    Cell,
-    Column,
-    Figure,
-    Row,
+    LinkedFigure,
+    LinkedRow,
+    TableCell,
+    TableColumn,
     column,
     figure_table,
     linked_table,
@@ -80,7 +80,7 @@ from masis.views.words import (
     Word,
     label,
     model_words,
-    stands,
+    status_label,
 )
 
 PERIODS: tuple[Period, ...] = get_args(Period)
@@ -112,7 +112,7 @@ are decided.
 """
 
 
-def _recorded(models: Iterable[str | None]) -> list[bool]:
+def _replay_flags(models: Iterable[str | None]) -> list[bool]:
     """Return of each of these models whether its replies were recorded: then no model took time for
     them.
     """
@@ -121,7 +121,7 @@ def _recorded(models: Iterable[str | None]) -> list[bool]:
 
 def rate_table(
     report: MetricsReport, by: str, way: Callable[..., str], alike: Alike
-) -> tuple[list[Column], list[Row]]:
+) -> tuple[list[TableColumn], list[LinkedRow]]:
     """Return the rates by model of the role that the filter names, or of the newest periods, the
     newest first.
 
@@ -129,7 +129,7 @@ def rate_table(
     period, and ``way`` returns the address of the page with parameters beside its filters. Rates
     that are ``alike`` are one column.
     """
-    recorded = _recorded(each.name for each in report.models)
+    recorded = _replay_flags(each.name for each in report.models)
     groups = zip(report.models, recorded, strict=True)
     if by == "at":
         groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(recorded)))
@@ -146,7 +146,7 @@ def rate_table(
     for rates, untimed in groups:
         name = rates.name or ""
 
-        def link(text: str, show: str, name: str = name) -> Cell:
+        def link(text: str, show: str, name: str = name) -> TableCell:
             return {
                 "text": text,
                 "href": way(**{by: name}, show=show),
@@ -179,7 +179,7 @@ def rate_table(
 
 def run_table(
     runs: Sequence[MeasuredRun], measure: Measure | None, now: Mapping[str, CaseSummary]
-) -> tuple[list[Column], list[Row]]:
+) -> tuple[list[TableColumn], list[LinkedRow]]:
     """Return the runs behind a metric as a table, each with the link to it; a run that was removed
     has none.
 
@@ -188,8 +188,8 @@ def run_table(
     """
     say = in_unit(SPREADS[measure].unit) if measure else None
     signs = [each for each in _SIGNS if len({bool(getattr(run, each[1])) for run in runs}) > 1]
-    drawn: list[tuple[Column, Callable[[MeasuredRun], Any]]] = [
-        (column("Question", "main"), partial(_question, now, signs)),
+    drawn: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
+        (column("Question", "main"), partial(_question_cell, now, signs)),
         (column("Finished", "figure", hide="hide-narrow"), lambda run: moment(run.finished_at)),
         *(
             [(column(SPREADS[measure].title, "figure"), lambda run: say(run.value))]
@@ -199,11 +199,11 @@ def run_table(
         (column("Quality", "figure"), lambda run: number(run.quality)),
         (column("Stands now", "pills"), partial(_stands_now, now)),
     ]
-    varying: list[tuple[Column, Callable[[MeasuredRun], Any]]] = [
+    varying: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
         (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
         (
             column("Time", "figure", hide="hide-medium"),
-            lambda run: None if any(_recorded(run.models.values())) else duration(run.loop_ms),
+            lambda run: None if any(_replay_flags(run.models.values())) else duration(run.loop_ms),
         ),
         (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
         (
@@ -221,16 +221,16 @@ def run_table(
     ]
 
 
-def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
+def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> TableCell:
     if (case := now.get(run.case_id or "")) is None:
         return {}
-    word, more = stands(case.standing, case.state, case.severity)
+    word, more = status_label(case.standing, case.state, case.severity)
     return {"pills": [label(word)], "below": [more]}
 
 
-def _question(
+def _question_cell(
     now: Mapping[str, CaseSummary], marks: Sequence[tuple[Word, str]], run: MeasuredRun
-) -> Cell:
+) -> TableCell:
     signs = [label(word) for word, holds in marks if getattr(run, holds)]
     if run.case_id is None:
         return {"pills": signs, "below": ["The run was removed; its metrics are stored."]}
@@ -292,10 +292,10 @@ def show_metrics(workbench: Workbench) -> None:
         )
         st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
         return
-    _controls(workbench)
+    _draw_metric_controls(workbench)
     chosen = metrics_filter()
     newest = workbench.metrics.newest()
-    found, alike = _report(
+    found, alike = _metrics_report(
         str(served_database()), newest, chosen.model_dump_json(), chosen_period()
     )
     if not found.total.runs:
@@ -309,10 +309,10 @@ def show_metrics(workbench: Workbench) -> None:
             " what each found."
         )
     elif address.value("show"):
-        _runs(workbench, chosen)
+        _draw_runs(workbench, chosen)
     facets = workbench.cases.facets_for(actor())
-    _answers(workbench, found.total, alike, facets)
-    _people(workbench, facets)
+    _draw_answer_figures(workbench, found.total, alike, facets)
+    _draw_people_figures(workbench, facets)
     _cost(found)
     _over_time(found)
     internals = st.expander(
@@ -322,7 +322,7 @@ def show_metrics(workbench: Workbench) -> None:
     )
     if internals.open:  # drawn only where it is looked at: its charts take most of the page's time
         with internals:
-            _machine(found, alike)
+            _draw_machine_figures(found, alike)
     st.caption("Times are UTC. On the command line `masis metrics` prints the same.")
 
 
@@ -360,11 +360,13 @@ def pick() -> Pick:
     if show in RATES:
         return Pick(rate=show)
     if show in SPREADS:
-        return Pick(measure=show, above=_number("above"), most=_number("most"))
+        return Pick(
+            measure=show, above=_number_in_address("above"), most=_number_in_address("most")
+        )
     return Pick()
 
 
-def _number(name: str) -> float | None:
+def _number_in_address(name: str) -> float | None:
     text = address.value(name)
     try:
         found = float(text) if len(text) < 24 else None
@@ -374,31 +376,33 @@ def _number(name: str) -> float | None:
 
 
 @st.cache_data(show_spinner=False, max_entries=50)
-def _report(path: str, newest: int, chosen: str, period: Period) -> tuple[MetricsReport, Alike]:
+def _metrics_report(
+    path: str, newest: int, chosen: str, period: Period
+) -> tuple[MetricsReport, Alike]:
     """Return the metrics and which rates are alike, computed again only when runs have finished
     since.
     """
     measure_filter = MeasureFilter.model_validate_json(chosen)
     report = served_workbench().metrics.report(measure_filter, period, newest=SPREAD_OVER)
-    return report, _alike(report.total, measure_filter)
+    return report, _find_equal_rates(report.total, measure_filter)
 
 
 def _go(**way: str) -> None:
     """List the runs behind a metric: the address names it."""
     for name in PICKED:
-        address.put(name, way.get(name, ""))
+        address.set_param(name, way.get(name, ""))
 
 
 # --- the sections
 # -------------------------------------------------------------------------------------------------
 
 
-def _controls(workbench: Workbench) -> None:
+def _draw_metric_controls(workbench: Workbench) -> None:
     with st.container(
         horizontal=True, vertical_alignment="center", gap="small", key="metrics-head"
     ):
         st.title("Metrics", width="content")
-        st.session_state["metrics-span"] = _span()
+        st.session_state["metrics-span"] = _period_in_address()
         st.segmented_control(
             "Time",
             list(SPANS),
@@ -415,7 +419,7 @@ def _controls(workbench: Workbench) -> None:
                 format_func=lambda period: f"By {period}",
                 required=True,
                 label_visibility="collapsed",
-                **address.kept("by", "week", shows=chosen_period(), **_dropping("by")),
+                **address.bind_query_param("by", "week", shows=chosen_period(), **_dropping("by")),
             )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         # a popover with another label is another one: without this it would close at each choice
@@ -429,15 +433,17 @@ def _controls(workbench: Workbench) -> None:
         if drawer.open:  # the names of models and data sets are counted over all audits
             with drawer:
                 for name, title in (("since", "From"), ("until", "To")):
-                    keeps = address.kept(
+                    keeps = address.bind_query_param(
                         name, shows=address.day(name), drawer=True, **_dropping(name)
                     )
                     st.date_input(title, format="YYYY-MM-DD", **keeps)
-                keeps = address.kept(
+                keeps = address.bind_query_param(
                     "role", "critic", shows=_role(), drawer=True, **_dropping("role")
                 )
                 st.selectbox("Role", ROLES, format_func=str.capitalize, **keeps)
-                models, datasets = (workbench.metrics.names(each) for each in (_role(), "dataset"))
+                models, datasets = (
+                    workbench.metrics.count_names(each) for each in (_role(), "dataset")
+                )
                 address.choose_several("Model", "model", models, model_words, **_dropping("model"))
                 address.choose_several("Data set", "dataset", datasets, **_dropping("dataset"))
         st.page_link(
@@ -447,7 +453,7 @@ def _controls(workbench: Workbench) -> None:
         )
 
 
-def _span() -> str | None:
+def _period_in_address() -> str | None:
     since, until = address.day("since"), address.day("until")
     if since is None and until is None:
         return ""
@@ -458,11 +464,11 @@ def _span() -> str | None:
 def _choose_span() -> None:
     chosen = st.session_state["metrics-span"] or ""
     since = datetime.now(UTC).date() - timedelta(days=int(chosen) - 1) if chosen else None
-    address.put("since", since.isoformat() if since else "")
+    address.set_param("since", since.isoformat() if since else "")
     address.clear(("until", *PICKED))
 
 
-def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
+def _draw_figures(figures: Sequence[LinkedFigure], *, key: str, description: str) -> None:
     """Draw figures; one of audits lists them."""
     filters = {name: address.value(name) for name in FILTERS if address.value(name)}
     if chosen := figure_table(
@@ -472,7 +478,7 @@ def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
         st.rerun()
 
 
-def _alike(total: Rates, measure_filter: MeasureFilter) -> Alike:
+def _find_equal_rates(total: Rates, measure_filter: MeasureFilter) -> Alike:
     """Return each rate with those that are of the same audits; they are one figure, and
     one column.
     """
@@ -491,7 +497,7 @@ def _alike(total: Rates, measure_filter: MeasureFilter) -> Alike:
     return found
 
 
-def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[Figure]:
+def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[LinkedFigure]:
     """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its
     audits.
     """
@@ -504,17 +510,19 @@ def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[Figure]:
             )
             page = "metrics" if share.held else ""
             figures.append(
-                Figure(words.title, share.words, f"{words.meaning}{also}", page, {"show": rate})
+                LinkedFigure(
+                    words.title, share.words, f"{words.meaning}{also}", page, {"show": rate}
+                )
             )
     return figures
 
 
-def _answers(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -> None:
+def _draw_answer_figures(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -> None:
     """Draw how many answers were audited, what was found in them, where the cases stand, and the
     kinds of issues.
     """
-    st.header(f"{counted(total.runs, 'audit')}: what they found", anchor=False)
-    _figures(
+    st.header(f"{count_noun(total.runs, 'audit')}: what they found", anchor=False)
+    _draw_figures(
         _rate_figures(total, alike, machine=False),
         key="metrics-found",
         description="Of the original answers",
@@ -523,7 +531,7 @@ def _answers(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
     if issues[0][0]:
         figures = [
-            Figure(
+            LinkedFigure(
                 FLAG[flag].text.capitalize(),
                 f"{percent(count / audited, whole_from=0.01)} ({count:,} of {audited:,})",
                 f"{FLAG[flag].meaning}." if FLAG[flag].meaning else "",
@@ -533,13 +541,13 @@ def _answers(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -
             for count, flag in issues
             if count
         ]
-        _figures(
+        _draw_figures(
             figures,
             key="issues",
             description="Kinds of issues in all audited cases, the critic's own left out",
         )
     if failed := facets.flags.get("error", 0):
-        _failures(workbench, failed, audited)
+        _draw_failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
     adjudications = workbench.team.adjudications(actor())
     standing_counts(
@@ -547,7 +555,7 @@ def _answers(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -
     )
 
 
-def _failures(workbench: Workbench, failed: int, audited: int) -> None:
+def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
     """Say in how many audits a step failed, and folded, why in the newest whose audit the person
     may see.
     """
@@ -566,10 +574,10 @@ def _failures(workbench: Workbench, failed: int, audited: int) -> None:
     if run is not None and run.warnings:
         last = run.warnings[-1]
         with st.expander(f"Why, in the newest: the {last.step}", key="metrics-failure"):
-            st.text(shortened(last.message, WHY))
+            st.text(shorten(last.message, WHY))
 
 
-def _people(workbench: Workbench, facets: Facets) -> None:
+def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     """Draw what people decided and how fast, and how often the audit's flags were right, over all
     time.
     """
@@ -588,13 +596,13 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             " shown here."
         )
         return
-    days = counted(round(work.decisions / (work.a_day or 1)), "day")
+    days = count_noun(round(work.decisions / (work.a_day or 1)), "day")
     (own,) = workbench.trust.reviewers(me)
     whose, (yours, *details) = workbench.trust.counts_in_words(me), _own_figures(workbench, own)
     alone = own.decisions == work.decisions and not whose
     each = not alone and workbench.access.allows(me, "oversee")
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
-    adjudications = Figure(
+    adjudications = LinkedFigure(
         "Adjudications",
         f"{work.adjudications:,}",
         f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed,"
@@ -607,12 +615,14 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         (
             yours
             if alone
-            else Figure(
+            else LinkedFigure(
                 "Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}
             )
         ),
-        Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure(
+        LinkedFigure(
+            "Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."
+        ),
+        LinkedFigure(
             "Time a decision",
             work.took,
             _PACE + (" Team has each person's." if each else ""),
@@ -621,7 +631,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         *(details if alone else ()),
         *([adjudications] if work.adjudications else []),
         *(
-            Figure(
+            LinkedFigure(
                 f"Cases {STATE[state].text.lower()}",
                 f"{count:,} of {sum(settled.values()):,}",
                 f"{STATE[state].meaning}.",
@@ -633,26 +643,26 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         ),
     ]
     description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
-    _figures(figures, key="metrics-people", description=description)
+    _draw_figures(figures, key="metrics-people", description=description)
     if own.decisions and not alone:
-        figures = [yours, Figure("Your time a decision", own.took, _PACE), *details]
-        _figures(figures, key="metrics-own", description="Of your own decisions")
+        figures = [yours, LinkedFigure("Your time a decision", own.took, _PACE), *details]
+        _draw_figures(figures, key="metrics-own", description="Of your own decisions")
     st.header("How often the audit was right", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())
     compared, seen, how = report.answers, {}, ""
     if not compared.n:
-        st.markdown(how_far(report))
+        st.markdown(agreement_summary(report))
         if report.seen is None or not report.seen.n:
             return
         compared, seen, how = report.seen, {"seen": "too"}, ", verdict in view"
         escalated = work.verdicts.get("escalate", 0)
         without = (
-            f" ({counted(escalated, 'escalation')} left out: it judges no answer)"
+            f" ({count_noun(escalated, 'escalation')} left out: it judges no answer)"
             if escalated
             else ""
         )
-        answers = f"{counted(compared.n, 'answer')} decided with its verdict in view{without}."
+        answers = f"{count_noun(compared.n, 'answer')} decided with its verdict in view{without}."
         st.caption(f":material/warning: {answers} {IN_VIEW}")
     faulty, right = compared.confusion.get("nothing found", (0, 0))
     passed = (
@@ -664,8 +674,8 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         compared.recall,
         "Of the answers that people found faulty, the share that the audit had flagged.",
     )
-    flagged, sure = figure(caught), how_sure(caught)
-    if caught.value is not None and workbench.trust.missed(me).total.value is None:
+    flagged, sure = figure(caught), interval_text(caught)
+    if caught.value is not None and workbench.trust.miss_report(me).total.value is None:
         flagged = (
             f"{round(caught.value * caught.n):,} of {caught.n:,} among the cases people chose to"
             " decide"
@@ -674,25 +684,25 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             "That says nothing of the faulty answers that nobody chose: spot checks, drawn at"
             " random from what passed, would show how many it misses, and none is decided."
         )
-    _figures(
+    _draw_figures(
         [
-            Figure(
+            LinkedFigure(
                 f"Flags that were right{how}",
                 figure(compared.precision),
                 f"Of the answers with “{STANDING['wrong'].text}” that people chose to decide, the"
                 " share that they found faulty; the rest were false alarms."
-                f" {how_sure(compared.precision)}",
+                f" {interval_text(compared.precision)}",
                 "trust",
                 {**seen, "list": "must_look"},
             ),
-            Figure(
+            LinkedFigure(
                 f"Faulty answers flagged{how}",
                 flagged,
                 f"{reads} {sure}",
                 "trust",
                 {**seen, "list": "faulty"},
             ),
-            Figure(
+            LinkedFigure(
                 f"Passed answers that are faulty{how}",
                 passed,
                 "Of the answers in which the audit found nothing and that a person decided all the"
@@ -706,7 +716,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     )
 
 
-def _own_figures(workbench: Workbench, own: Own) -> list[Figure]:
+def _own_figures(workbench: Workbench, own: ReviewerStats) -> list[LinkedFigure]:
     """Return what whoever looks decided, and how much of it has labels or was undone."""
     mine = {"reviewer": address.in_words([own.reviewer])}
     undone = workbench.reviews.entries(
@@ -720,7 +730,7 @@ def _own_figures(workbench: Workbench, own: Own) -> list[Figure]:
     if own.verdicts.get("escalate"):
         verdicts[-1] += ", which leaves its case open"
     figures = [
-        Figure(
+        LinkedFigure(
             "You decided",
             f"{own.decisions:,}",
             f"{' · '.join(verdicts)}.",
@@ -730,10 +740,12 @@ def _own_figures(workbench: Workbench, own: Own) -> list[Figure]:
     ]
     if own.labelled:
         reads = "Of your decisions, those with labels on single claims, references or words."
-        figures.append(Figure("With labels", f"{own.labelled:,} of {own.decisions:,}", reads))
+        figures.append(LinkedFigure("With labels", f"{own.labelled:,} of {own.decisions:,}", reads))
     if undone:
         reads = "Decisions that you undid; they count no longer."
-        figures.append(Figure("Undone", f"{undone:,}", reads, "decisions", mine | {"kind": "undo"}))
+        figures.append(
+            LinkedFigure("Undone", f"{undone:,}", reads, "decisions", mine | {"kind": "undo"})
+        )
     return figures
 
 
@@ -751,7 +763,9 @@ def _cost(found: MetricsReport) -> None:
     st.header("What it cost", anchor=False)
     if not total.calls:
         judged = (
-            f"by {RECORDED}" if any(_recorded(each.name for each in found.models)) else "offline"
+            f"by {RECORDED}"
+            if any(_replay_flags(each.name for each in found.models))
+            else "offline"
         )
         st.markdown(
             f"Nothing: no model was called. The answers were checked {judged}, which costs no"
@@ -764,19 +778,19 @@ def _cost(found: MetricsReport) -> None:
         if total.cost_usd is None
         else f"{dollars(total.cost_usd / total.runs)} an audit in the mean."
     )
-    _figures(
+    _draw_figures(
         [
-            Figure(
+            LinkedFigure(
                 "Cost",
                 dollars(total.cost_usd),
                 f"The sum over the calls whose price is known. {each}",
             ),
-            Figure(
+            LinkedFigure(
                 "Model calls",
                 f"{total.calls:,}",
                 f"{number(total.calls / total.runs)} an audit in the mean.",
             ),
-            Figure(
+            LinkedFigure(
                 "Tokens",
                 f"{tokens:,}",
                 f"{total.input_tokens:,} sent, {total.output_tokens:,} received.",
@@ -813,12 +827,12 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
             )
 
 
-def _machine(found: MetricsReport, alike: Alike) -> None:
+def _draw_machine_figures(found: MetricsReport, alike: Alike) -> None:
     """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by
     model and period.
     """
     total = found.total
-    recorded = _recorded(each.name for each in found.models)
+    recorded = _replay_flags(each.name for each in found.models)
     replayed = (
         " With recorded replies among them, which no model takes time for." if any(recorded) else ""
     )
@@ -842,21 +856,25 @@ def _machine(found: MetricsReport, alike: Alike) -> None:
     ]
     figures = [
         *_rate_figures(total, alike, machine=True),
-        Figure("Time an audit", *time),
-        Figure(
+        LinkedFigure("Time an audit", *time),
+        LinkedFigure(
             "Claims an answer",
             number(total.claims_per_draft),
             "Mean number of claims found in an answer.",
         ),
-        Figure(
+        LinkedFigure(
             "Confidence in claims",
             number(total.critique_confidence_avg),
             "Mean confidence of verdicts on claims.",
         ),
-        *(() if revised else (Figure("Improvement", "not measured", "No answer was revised."),)),
+        *(
+            ()
+            if revised
+            else (LinkedFigure("Improvement", "not measured", "No answer was revised."),)
+        ),
         # of values that are all alike there is nothing to draw
         *(
-            Figure(
+            LinkedFigure(
                 shown.title,
                 in_unit(SPREADS[shown.measure].unit)(each.p50),
                 f"{shown.numbers.capitalize()}.",
@@ -865,7 +883,7 @@ def _machine(found: MetricsReport, alike: Alike) -> None:
             if not shown.bars
         ),
     ]
-    _figures(figures, key="metrics-machine", description="Of the audits")
+    _draw_figures(figures, key="metrics-machine", description="Of the audits")
     _over_time(found, machine=True)
     _distributions(found, [shown for _, shown in spreads if shown.bars])
     _tables(found, alike)
@@ -930,7 +948,7 @@ def _tables(found: MetricsReport, alike: Alike) -> None:
         st.rerun()
 
 
-def _runs(workbench: Workbench, chosen: MeasureFilter) -> None:
+def _draw_runs(workbench: Workbench, chosen: MeasureFilter) -> None:
     """List the runs behind a metric."""
     picked, period, at, of = (
         pick(),
@@ -947,7 +965,9 @@ def _runs(workbench: Workbench, chosen: MeasureFilter) -> None:
         chosen = chosen.model_copy(update=narrower)
     if of:
         chosen = chosen.model_copy(update={"models": (of,)})
-    page = workbench.metrics.runs(chosen, picked, page=address.number("page"), size=RUNS_A_PAGE)
+    page = workbench.metrics.find_runs(
+        chosen, picked, page=address.number("page"), size=RUNS_A_PAGE
+    )
     with st.container(border=True, key="metrics-listed"):
         with st.container(
             horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"

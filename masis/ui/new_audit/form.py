@@ -18,12 +18,12 @@ from pydantic import ValidationError
 
 from masis.api.audits import audit_citations
 from masis.api.roles import addresses, check_models, estimate, uses_models
-from masis.datasets.readers.pasted import Form, Pasted
+from masis.datasets.readers.pasted import Form, PastedEvidence
 from masis.errors import InputError, MasisError
 from masis.schema import limits
 from masis.schema.case import Case, check_case
 from masis.schema.explain import explain
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.settings import ROLES, UNCHECKED, Settings
 from masis.views.numbers import dollars
 from masis.views.words import UNANSWERED, model_words
@@ -91,7 +91,7 @@ _FORMS: dict[Form, str] = {
 }
 
 
-def case_of(question: str, pasted: Pasted, answer: str) -> Case:
+def case_of(question: str, pasted: PastedEvidence, answer: str) -> Case:
     """Return the case that was typed. Raises InputError: what is missing or can't be stored, with
     the hint.
     """
@@ -166,7 +166,7 @@ def what_it_takes(settings: Settings, case: Case | None) -> str:
         cost = (
             "cost unknown" if found.cost_usd is None else f"at most about {dollars(found.cost_usd)}"
         )
-        most = f"Up to {counted(found.calls, 'call')} and {found.tokens:,} tokens, {cost}. "
+        most = f"Up to {count_noun(found.calls, 'call')} and {found.tokens:,} tokens, {cost}. "
     return f"{most}{UNCHECKED[settings.depth]}"
 
 
@@ -206,14 +206,14 @@ def panel(
         "errors": [_wrong(error) for error in errors],
         "chunks_label": chunks_label,
         "chunks": [{"id": name, "text": text[:EXCERPT]} for name, text in chunks[:CHUNKS_SHOWN]],
-        "more": f"and {counted(more, 'more chunk', 'more chunks')}" if more > 0 else "",
+        "more": f"and {count_noun(more, 'more chunk', 'more chunks')}" if more > 0 else "",
         "editable": editable,
     }
 
 
-def understood(
+def form_panel(
     question: str,
-    pasted: Pasted,
+    pasted: PastedEvidence,
     answer: str,
     refused: InputError | None = None,
     *,
@@ -234,7 +234,7 @@ def understood(
         question,
         [_evidence_line(pasted), _answer_line(answer, pasted)],
         [(chunk.id, chunk.text) for chunk in pasted.chunks],
-        notes=[*pasted.notes, *_misplaced(answer, pasted)],
+        notes=[*pasted.notes, *_number_warnings(answer, pasted)],
         errors=errors,
         editable=editable and not pasted.errors,
     )
@@ -244,9 +244,9 @@ def understood_case(
     case: Case, notes: Sequence[str] = (), title: str = "The case"
 ) -> dict[str, Any]:
     """Return the same for a stored case."""
-    evidence = counted(len(case.evidence), "chunk"), "of evidence"
+    evidence = count_noun(len(case.evidence), "chunk"), "of evidence"
     answer = _answer_line(
-        case.answer or "", Pasted(case.evidence, "blocks"), len(case.given_citations)
+        case.answer or "", PastedEvidence(case.evidence, "blocks"), len(case.given_citations)
     )
     if case.unanswered:
         answer = f"{UNANSWERED[case.unanswered.code].text}.", "There is nothing to audit."
@@ -254,7 +254,7 @@ def understood_case(
     return panel(title, case.query, [evidence, answer], chunks, notes=notes)
 
 
-def _evidence_line(pasted: Pasted) -> Line:
+def _evidence_line(pasted: PastedEvidence) -> Line:
     if not pasted.chunks:
         return "No evidence yet.", (
             "" if pasted.errors else "Each chunk is shown here as it was read."
@@ -265,27 +265,27 @@ def _evidence_line(pasted: Pasted) -> Line:
     ]
     named = ", ".join(ids) + (", …" if len(pasted.chunks) > IDS_NAMED else "")
     form = _FORMS[pasted.form] if pasted.form else ""
-    return f"{counted(len(pasted.chunks), 'chunk')}:", f"{named} ({form})"
+    return f"{count_noun(len(pasted.chunks), 'chunk')}:", f"{named} ({form})"
 
 
-def _answer_line(answer: str, pasted: Pasted, beside: int = 0) -> Line:
+def _answer_line(answer: str, pasted: PastedEvidence, beside: int = 0) -> Line:
     if not answer.strip():
         return "No answer:", "one is drafted from the evidence first."
     if not pasted.chunks or len(answer) > LONGEST_CHECKED:
-        return f"An answer of {counted(len(answer.strip()), 'character')}.", ""
+        return f"An answer of {count_noun(len(answer.strip()), 'character')}.", ""
     found = audit_citations(answer, pasted.chunks).citations
     if beside:
         more = (
-            f"and {counted(len(found), 'citation')} in its text"
+            f"and {count_noun(len(found), 'citation')} in its text"
             if found
             else "and none in its text"
         )
-        return f"An answer with {counted(beside, 'citation')} beside it", f"{more}."
+        return f"An answer with {count_noun(beside, 'citation')} beside it", f"{more}."
     if not found:
         return "An answer without citations.", "Its sentences will count as uncited."
     lost = list(dict.fromkeys(each.reference[:24] for each in found if each.status == "invalid"))
     if not lost:
-        return f"An answer with {counted(len(found), 'citation')};", "each names a chunk."
+        return f"An answer with {count_noun(len(found), 'citation')};", "each names a chunk."
     if len(lost) == len({each.reference for each in found}):
         rest = "none names a chunk. Are the ids the same in answer and evidence?"
     else:
@@ -293,7 +293,7 @@ def _answer_line(answer: str, pasted: Pasted, beside: int = 0) -> Line:
             "no chunk is named"
             f" {', '.join(lost[:IDS_NAMED])}{', …' if len(lost) > IDS_NAMED else ''}."
         )
-    return f"An answer with {counted(len(found), 'citation')};", rest
+    return f"An answer with {count_noun(len(found), 'citation')};", rest
 
 
 SHARED_LITTLE, SHARED_MORE = 0.34, 0.6
@@ -302,7 +302,7 @@ in another one.
 """
 
 
-def _misplaced(answer: str, pasted: Pasted) -> list[str]:
+def _number_warnings(answer: str, pasted: PastedEvidence) -> list[str]:
     """Return a warning where blocks were numbered in order and the answer's numbers seem to mean
     other ones.
 

@@ -13,11 +13,11 @@ import streamlit as st
 from masis.api.audits import audit_citations, citations_kept
 from masis.schema.base import utc_now
 from masis.schema.run import Event
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.jobs import Jobs
 from masis.services.records import RunState, RunSummary
-from masis.ui.components import registered
+from masis.ui.components import register_component
 from masis.ui.live import served_jobs, show_live, show_stop, waits_for
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
@@ -25,12 +25,12 @@ from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import served_workbench
 from masis.views.headline import KINDS, found_in
-from masis.views.markdown import coloured
+from masis.views.markdown import colour_label
 from masis.views.numbers import day
 from masis.views.spending import spent_so_far
 from masis.views.words import MACHINE_HIDDEN, SCORE, STANDING, STOPPED, VERDICT, Word
 
-_TIMELINE = registered("timeline")
+_TIMELINE = register_component("timeline")
 
 
 def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
@@ -38,9 +38,9 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
     began.
     """
     jobs = served_jobs()
-    job, run = jobs.get(run_id), address.known(workbench.runs.summary, run_id)
+    job, run = jobs.get(run_id), address.find_by_id(workbench.runs.summary, run_id)
     if job is None and run is None:
-        _never_began(workbench, jobs, run_id, case_id)
+        _draw_missing_run(workbench, jobs, run_id, case_id)
         return
     case_id = job.subject if job else run.case_id if run else case_id
     case = workbench.cases.summary(case_id)
@@ -65,7 +65,7 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
 def _draw_live(run_id: str, case_id: str) -> bool:
     """Draw what has happened so far; returns whether the run is under way."""
     workbench, jobs = served_workbench(), served_jobs()
-    run = address.known(workbench.runs.summary, run_id)
+    run = address.find_by_id(workbench.runs.summary, run_id)
     here = jobs.get(run_id) is not None
     if not here and (run is None or run.state != "running" or run_id in workbench.runs.mark_lost()):
         return False
@@ -101,8 +101,8 @@ def show_found_so_far(workbench: Workbench, run_id: str) -> None:
         return
     st.markdown("**Found so far in the original answer**")
     for kind, (text, count) in found.items():
-        more = f" · {counted(count, KINDS[kind].one, KINDS[kind].many)}" if count > 1 else ""
-        st.markdown(f"{coloured(Word(text, KINDS[kind].tone))}{more}")
+        more = f" · {count_noun(count, KINDS[kind].one, KINDS[kind].many)}" if count > 1 else ""
+        st.markdown(f"{colour_label(Word(text, KINDS[kind].tone))}{more}")
 
 
 def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
@@ -113,16 +113,18 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
                 "Resume",
                 "resume-audit",
                 "play_arrow",
-                _start,
+                _start_audit,
                 run.case_id,
                 run.id,
                 why=why,
                 type="primary",
             )
         elif run.iterations and run.removed_at is None:
-            _leads("Review it", "rate_review", "review", "primary", case=run.case_id, run=run.id)
-        _leads("Audit again with other settings", "tune", "new", case=run.case_id)
-        _leads("New audit", "add", "new", "tertiary")
+            _draw_page_button(
+                "Review it", "rate_review", "review", "primary", case=run.case_id, run=run.id
+            )
+        _draw_page_button("Audit again with other settings", "tune", "new", case=run.case_id)
+        _draw_page_button("New audit", "add", "new", "tertiary")
     if workbench.team.machine_hidden(actor(), run.case_id):
         st.markdown(f":material/visibility_off: {MACHINE_HIDDEN} Decide the case first.")
         return
@@ -138,15 +140,15 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
     )
 
 
-def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) -> None:
+def _draw_missing_run(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) -> None:
     """Explain an address whose run is not stored: it was removed from the queue, or its server
     ended too soon.
     """
-    if address.known(workbench.cases.summary, case_id) is None:
+    if address.find_by_id(workbench.cases.summary, case_id) is None:
         st.title("There is no such audit")
         st.text(run_id[:200])
         st.markdown("It may be in another database, or the address may be cut off.")
-        _leads("New audit", "add", "new", "primary")
+        _draw_page_button("New audit", "add", "new", "primary")
         return
     st.title("This audit never started")
     if why := jobs.failure("audit", case_id):
@@ -158,11 +160,11 @@ def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) ->
             " stored."
         )
     with st.container(horizontal=True):
-        action("Start it again", "start-again", "play_arrow", _start, case_id, type="primary")
-        _leads("Open the case", "rate_review", "review", case=case_id)
+        action("Start it again", "start-again", "play_arrow", _start_audit, case_id, type="primary")
+        _draw_page_button("Open the case", "rate_review", "review", case=case_id)
 
 
-def _leads(
+def _draw_page_button(
     label: str,
     icon: str,
     page: str,
@@ -173,13 +175,13 @@ def _leads(
         st.switch_page(f"pages/{page}.py", query_params=to)
 
 
-def _start(case_id: str, resumed: str = "") -> None:
+def _start_audit(case_id: str, resumed: str = "") -> None:
     """Start an audit of a case, or resume the run ``resumed``; the address then leads to it."""
     jobs = served_jobs()
-    address.put(
+    address.set_param(
         "job", jobs.resume_audit(actor(), resumed) if resumed else jobs.audit(actor(), case_id)
     )
-    address.put("case", case_id)
+    address.set_param("case", case_id)
 
 
 # what an audit does as it does it: the events of a run, iteration by iteration, step by step
@@ -241,7 +243,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
         step = event.iteration, event.step
         if event.kind == "run_started":
             taken_up = bool(begun)
-            _cut_short(groups)
+            _mark_interrupted(groups)
         elif event.kind == "step_started":
             word = STEP[event.step or ""]
             drawn: Shown = {
@@ -252,7 +254,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
                 "ms": None,
             }
             begun[step] = event.at, drawn
-            _group(groups, event, taken_up)["steps"].append(drawn)
+            _group_of_event(groups, event, taken_up)["steps"].append(drawn)
             taken_up = False
         elif event.kind == "step_finished" and step in begun:
             start, drawn = begun[step]
@@ -263,8 +265,8 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
                     event.step or ""
                 )
                 scored = figure is None or event.data.get(figure) is not None
-            drawn |= {"state": "done" if scored else "unscored", "words": _words(event)}
-            drawn["ms"] = _between(start, event.at)
+            drawn |= {"state": "done" if scored else "unscored", "words": _event_text(event)}
+            drawn["ms"] = _milliseconds_between(start, event.at)
         elif event.kind in ("call_retried", "call_repaired") and event.iteration in groups:
             retries = groups[event.iteration]["retries"]
             retries[:] = [*retries, event.message][-RETRIES_SHOWN:]
@@ -274,12 +276,12 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
         elif event.kind == "iteration_finished":
             _conclude(groups, event)
     if state != "running":
-        _cut_short(groups)
+        _mark_interrupted(groups)
     last = events[-1].at if events and state != "running" else now
     end = _end(events, state, why)
     if (
         end
-        and (best := _outcome(events).get("best")) is not None
+        and (best := _run_outcome(events).get("best")) is not None
         and best + 1 in groups
         and len(groups) > 1
     ):
@@ -292,7 +294,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
         live = f"{under_way}: {step_now['words']}" if step_now["words"] else under_way
     return {
         "groups": list(groups.values()),
-        "elapsed_ms": _elapsed(events, last),
+        "elapsed_ms": _elapsed_ms(events, last),
         "spent": spent_so_far(events),
         "waiting": "",
         "under_way": under_way,
@@ -301,7 +303,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     }
 
 
-def _group(groups: dict[int | None, Shown], event: Event, again: bool) -> Shown:
+def _group_of_event(groups: dict[int | None, Shown], event: Event, again: bool) -> Shown:
     number = event.iteration
     if number not in groups or (again and event.step in ("citations", "drafting")):
         origin = (
@@ -326,7 +328,7 @@ def _group(groups: dict[int | None, Shown], event: Event, again: bool) -> Shown:
     return groups[number]
 
 
-def _cut_short(groups: dict[int | None, Shown]) -> None:
+def _mark_interrupted(groups: dict[int | None, Shown]) -> None:
     for group in groups.values():
         for step in group["steps"]:
             if step["state"] == "now":
@@ -353,26 +355,26 @@ def _conclude(groups: dict[int | None, Shown], event: Event) -> None:
     group["issues"] = (
         "No issues found"
         if not issues
-        else counted(issues, "issue")
+        else count_noun(issues, "issue")
         + (f", {major} of them serious" if major else ", none of them serious")
     )
 
 
-def _words(event: Event) -> str:
+def _event_text(event: Event) -> str:
     data: Mapping[str, Any] = event.data
     match event.step:
         case "drafting":
-            return f"an answer of {counted(data.get('characters', 0), 'character')}"
+            return f"an answer of {count_noun(data.get('characters', 0), 'character')}"
         case "citations":
             references, invalid, uncited = (
                 data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims")
             )
             factor = data.get("penalty_factor", 1.0)
             words = [
-                counted(references, "citation") if references else "No citations",
+                count_noun(references, "citation") if references else "No citations",
                 f"{invalid} fabricated" if invalid else "",
                 (
-                    f"{counted(uncited, 'sentence')} uncited"
+                    f"{count_noun(uncited, 'sentence')} uncited"
                     if uncited
                     else "no sentence left uncited"
                 ),
@@ -385,17 +387,17 @@ def _words(event: Event) -> str:
                 for name, word in VERDICT.items()
                 if verdicts.get(name)
             ]
-            claims = counted(data.get("claims", 0), "claim") + (
+            claims = count_noun(data.get("claims", 0), "claim") + (
                 f": {', '.join(counts)}" if counts else ""
             )
             missing = data.get("missing", 0)
-            return f"{claims}; {counted(missing, 'missing point')}" if missing else claims
+            return f"{claims}; {count_noun(missing, 'missing point')}" if missing else claims
         case "critique":
             conflicts, confidence = data.get("conflicts"), data.get("confidence")
             words = [
-                counted(data.get("issues", 0), "issue"),
+                count_noun(data.get("issues", 0), "issue"),
                 "hallucination" if data.get("hallucination") else "",
-                f"{counted(conflicts, 'conflict')} between sources" if conflicts else "",
+                f"{count_noun(conflicts, 'conflict')} between sources" if conflicts else "",
                 "unscored" if confidence is None else f"confidence {confidence:.2f}",
             ]
         case "evaluation":
@@ -415,7 +417,7 @@ def _words(event: Event) -> str:
         case "revision":
             changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
             return (
-                f"{counted(changes, 'change')} for {counted(issues, 'issue')}"
+                f"{count_noun(changes, 'change')} for {count_noun(issues, 'issue')}"
                 if changes
                 else "nothing could be fixed"
             )
@@ -424,7 +426,7 @@ def _words(event: Event) -> str:
     return ", ".join(filter(None, words))
 
 
-def _outcome(events: Sequence[Event]) -> Mapping[str, Any]:
+def _run_outcome(events: Sequence[Event]) -> Mapping[str, Any]:
     return events[-1].data if events and events[-1].kind == "run_finished" else {}
 
 
@@ -433,7 +435,7 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
         return None
     if state == "interrupted":
         return {"text": "Interrupted", "tone": "warn", "details": [why] if why else []}
-    outcome = _outcome(events)
+    outcome = _run_outcome(events)
     reason = outcome.get("termination_reason", "error")
     chosen = outcome["best"] + 1 if outcome.get("best") else None
     details = [f"It ended because {STOPPED[reason]}."]
@@ -466,19 +468,19 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     return {"text": "Finished", "tone": "good", "details": details}
 
 
-def _elapsed(events: Sequence[Event], last: str) -> float:
+def _elapsed_ms(events: Sequence[Event], last: str) -> float:
     """Milliseconds at work: from each start (a run taken up has several) to the last event before
     the next.
     """
     spent, start, previous = 0.0, "", ""
     for event in events:
         if event.kind == "run_started":
-            spent += _between(start, previous) if start else 0.0
+            spent += _milliseconds_between(start, previous) if start else 0.0
             start = event.at
         previous = event.at
-    return spent + (_between(start, last) if start else 0.0)
+    return spent + (_milliseconds_between(start, last) if start else 0.0)
 
 
-def _between(start: str, end: str) -> float:
+def _milliseconds_between(start: str, end: str) -> float:
     spent = datetime.fromisoformat(end) - datetime.fromisoformat(start)
     return max(0.0, spent.total_seconds() * 1000)

@@ -11,22 +11,29 @@ import streamlit as st
 from pydantic import BaseModel
 
 from masis.api.roles import asked_model, check_models, offered_models
-from masis.datasets.readers.pasted import Pasted, merged, read_pasted, renamed, text_of, written
+from masis.datasets.readers.pasted import (
+    PastedEvidence,
+    merge_chunk,
+    read_pasted,
+    rename_chunk,
+    text_of,
+    write_pasted,
+)
 from masis.errors import InputError, MasisError
 from masis.schema.case import Case
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
-from masis.ui.components import nothing, registered
+from masis.ui.components import noop, register_component
 from masis.ui.live import served_jobs
 from masis.ui.new_audit.form import (
     CHOICES,
     LONGEST,
     ROLE,
     case_of,
+    form_panel,
     settings_of,
-    understood,
     understood_case,
     what_it_takes,
     where_it_runs,
@@ -34,22 +41,22 @@ from masis.ui.new_audit.form import (
 from masis.ui.new_audit.live_run import show_run
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
-from masis.ui.shell.permissions import action, needs
+from masis.ui.shell.permissions import action, button_state
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.stored_form import SettingsForm, show_file
 from masis.ui.shell.streamlit_internals import with_selectors
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
-from masis.views.words import label, stands
+from masis.views.words import label, status_label
 
 HITS = 8
 PASTE, STORED = "Paste or upload", "Pick a stored case"
 OTHER_MODEL = "Another model"
 LONGEST_MODEL = 200
 UPLOADS = ["txt", "md", "csv", "tsv", "json", "jsonl"]
-_UNDERSTOOD = registered("understood")
-_PICKER = registered("picker")
+_UNDERSTOOD = register_component("understood")
+_PICKER = register_component("picker")
 
 
 # The example that fills the form of a new audit: short, and wrong in the ways an audit is for.
@@ -104,13 +111,13 @@ class AuditForm(SettingsForm):
         return settings_of(base, self.settings)
 
     @property
-    def pasted(self) -> Pasted:
+    def pasted_evidence(self) -> PastedEvidence:
         """The chunks of evidence, typed or in the uploaded file."""
-        return _read(self.large.text if self.large else self.evidence)
+        return _read_pasted_text(self.large.text if self.large else self.evidence)
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)
-def _read(text: str) -> Pasted:
+def _read_pasted_text(text: str) -> PastedEvidence:
     return read_pasted(text)
 
 
@@ -131,7 +138,7 @@ def show_new_audit(workbench: Workbench) -> None:
 
     def change_way() -> None:
         if st.session_state[key] == PASTE:
-            address.put("case", "")
+            address.set_param("case", "")
 
     with st.container():
         way = st.segmented_control(
@@ -144,7 +151,7 @@ def show_new_audit(workbench: Workbench) -> None:
             on_change=change_way,
         )
     if way == STORED:
-        _picked(workbench, form, stored)
+        _draw_case_picker(workbench, form, stored)
     else:
         fill.button(
             "Fill in an example",
@@ -153,7 +160,7 @@ def show_new_audit(workbench: Workbench) -> None:
             args=EXAMPLE,
             width="stretch",
         )
-        _typed(workbench, form)
+        _draw_typed_form(workbench, form)
 
 
 # pasted or uploaded
@@ -165,7 +172,7 @@ _STYLE = """<style>
 """The start button and what was understood stay in sight beside the long form."""
 
 
-def _typed(workbench: Workbench, form: AuditForm) -> None:
+def _draw_typed_form(workbench: Workbench, form: AuditForm) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
         # always there: the fields below stay put
@@ -173,8 +180,8 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             if form.saved_at and (form.question or form.evidence or form.answer or form.large):
                 st.caption(f"Your draft of {moment(form.saved_at)} UTC is back.")
                 st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=_fill)
-        _field(form, "question", "Question", rows=2, placeholder="What was asked")
-        _field(
+        _draw_text_field(form, "question", "Question", rows=2, placeholder="What was asked")
+        _draw_text_field(
             form,
             "evidence",
             "Evidence",
@@ -185,7 +192,7 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             ),
             placeholder="[1] The first chunk.\n\n[2] The second one.",
         )
-        _field(
+        _draw_text_field(
             form,
             "answer",
             "Answer",
@@ -197,17 +204,21 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
             placeholder="The answer as the model wrote it [1].",
             optional=True,
         )
-        _settings(workbench, form)
+        _draw_audit_settings(workbench, form)
     st.html(with_selectors(_STYLE))
     with right, st.container(key="new-audit-rail"):
         _start_button("Start the audit")
         typed = None
         with suppress(InputError):  # what is wrong with it is shown below
-            typed = case_of(form.question, form.pasted, form.answer)
-        _where(form.effective, typed)
+            typed = case_of(form.question, form.pasted_evidence, form.answer)
+        _draw_what_leaves(form.effective, typed)
         _UNDERSTOOD(
-            data=understood(
-                form.question, form.pasted, form.answer, form.refused, editable=not form.large
+            data=form_panel(
+                form.question,
+                form.pasted_evidence,
+                form.answer,
+                form.refused,
+                editable=not form.large,
             ),
             key="understood",
             on_edit_change=_edit_chunks,
@@ -216,7 +227,7 @@ def _typed(workbench: Workbench, form: AuditForm) -> None:
 
 def _start_button(label: str, case_id: str = "") -> None:
     shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
-    action(label, "start-audit", "play_arrow", _start, case_id, **shown)
+    action(label, "start-audit", "play_arrow", _start_audit_of, case_id, **shown)
 
 
 def _edit_chunks() -> None:
@@ -229,7 +240,7 @@ def _edit_chunks() -> None:
     form, asked = AuditForm.current(), st.session_state["understood"].get("edit")
     if form.large or not isinstance(asked, dict):
         return
-    chunks, index = form.pasted.chunks, asked.get("index")
+    chunks, index = form.pasted_evidence.chunks, asked.get("index")
     if (
         not isinstance(index, int)
         or not 0 <= index < len(chunks)
@@ -238,16 +249,16 @@ def _edit_chunks() -> None:
         return  # the preview of a text that was changed meanwhile
     try:
         if asked.get("kind") == "merge" and index:
-            chunks = merged(chunks, index)
+            chunks = merge_chunk(chunks, index)
         elif asked.get("kind") == "rename":
-            chunks = renamed(chunks, index, str(asked.get("name") or ""))
+            chunks = rename_chunk(chunks, index, str(asked.get("name") or ""))
     except InputError as error:
         form.refused = error
         return
-    form.save(replaced=True, evidence=written(chunks))
+    form.save(replaced=True, evidence=write_pasted(chunks))
 
 
-def _field(form: AuditForm, name: str, label: str, **shown: Any) -> None:
+def _draw_text_field(form: AuditForm, name: str, label: str, **shown: Any) -> None:
     with st.container(gap="xsmall"):
         if name == "evidence" and form.large:
             show_file("Evidence", f"From the file {form.large.name}", lambda: form.save(large=None))
@@ -259,10 +270,10 @@ def _field(form: AuditForm, name: str, label: str, **shown: Any) -> None:
                 (UPLOADS if name == "evidence" else UPLOADS[:2]),
             )
             key = f"new-audit-upload-{name}-{form.uploads}"
-            st.file_uploader(what, kinds, key=key, on_change=_take_upload, args=(name, key))
+            st.file_uploader(what, kinds, key=key, on_change=_store_upload, args=(name, key))
 
 
-def _take_upload(name: str, key: str) -> None:
+def _store_upload(name: str, key: str) -> None:
     """Store an uploaded file: its text goes into the field, or beside it where it is too long for a
     field.
     """
@@ -284,7 +295,7 @@ def _take_upload(name: str, key: str) -> None:
         form.save(large=LargeFile(name=shown, text=text))
     else:
         form.refused = InputError(
-            f"The file {shown} holds {counted(len(text), 'character')}",
+            f"The file {shown} holds {count_noun(len(text), 'character')}",
             hint=f"This field takes {LONGEST[name]:,}.",
         )
 
@@ -297,7 +308,7 @@ def _fill(question: str = "", evidence: str = "", answer: str = "") -> None:
     form.save(replaced=True, large=None, question=question, evidence=evidence, answer=answer)
 
 
-def _start(case_id: str) -> None:
+def _start_audit_of(case_id: str) -> None:
     """Start the audit of a stored case, or of what was typed, which is stored first; the address
     then leads to it.
     """
@@ -314,7 +325,7 @@ def _start(case_id: str) -> None:
         if case_id:
             case = workbench.store.cases.get(case_id)
         else:
-            case = case_of(form.question, form.pasted, form.answer)
+            case = case_of(form.question, form.pasted_evidence, form.answer)
             workbench.cases.add(actor(), [case])
         check_models(settings)
         run_id = served_jobs().audit(actor(), case.id, settings)
@@ -325,8 +336,8 @@ def _start(case_id: str) -> None:
             str(error), hint="Nothing was started." if case_id else "What you typed is stored."
         )
     else:
-        address.put("job", run_id)
-        address.put("case", case.id)
+        address.set_param("job", run_id)
+        address.set_param("case", case.id)
         if not case_id:
             _fill()
 
@@ -334,7 +345,7 @@ def _start(case_id: str) -> None:
 # a stored case
 
 
-def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
+def _draw_case_picker(workbench: Workbench, form: AuditForm, case_id: str) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
         text = st.text_input(
@@ -345,13 +356,13 @@ def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
         )
         case_filter = CaseFilter(text=text, order="risk" if text else "newest", size=HITS)
         with st.container():
-            _found(workbench.cases.find_for(actor(), case_filter), text, case_id)
-        _settings(workbench, form)
+            _draw_found_cases(workbench.cases.find_for(actor(), case_filter), text, case_id)
+        _draw_audit_settings(workbench, form)
     with right:
-        _chosen(workbench, form, case_id)
+        _draw_chosen_case(workbench, form, case_id)
 
 
-def _found(page: CasePage, text: str, case_id: str) -> None:
+def _draw_found_cases(page: CasePage, text: str, case_id: str) -> None:
     if not page.rows:
         st.markdown(
             "**No case matches.** Remove a word from the search."
@@ -363,22 +374,20 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
         {
             "id": row.id,
             "question": row.query,
-            "state": label(stands(row.standing, row.state, row.severity)[0]),
+            "state": label(status_label(row.standing, row.state, row.severity)[0]),
         }
         for row in page.rows
     ]
-    picked = _PICKER(
-        data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=nothing
-    ).pick
+    picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=noop).pick
     if isinstance(picked, str) and picked != case_id:
-        address.put("case", picked)
+        address.set_param("case", picked)
         st.rerun()
     if (more := page.total - len(rows)) > 0:
-        st.caption(f"{counted(more, 'more case', 'more cases')}: search to find them.")
+        st.caption(f"{count_noun(more, 'more case', 'more cases')}: search to find them.")
 
 
-def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
-    case = address.known(workbench.store.cases.get, case_id)
+def _draw_chosen_case(workbench: Workbench, form: AuditForm, case_id: str) -> None:
+    case = address.find_by_id(workbench.store.cases.get, case_id)
     if case is None:
         st.markdown(
             "**That case is not here.** Pick one from the list."
@@ -386,9 +395,9 @@ def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
             else "Pick a case from the list."
         )
         return
-    done = not workbench.audits.needed(case, form.effective)
+    done = not workbench.audits.is_needed(case, form.effective)
     _start_button("Audit it again" if done else "Start the audit", case_id)
-    _where(form.effective, case)
+    _draw_what_leaves(form.effective, case)
     if form.refused:
         st.error("The audit could not be started.", icon=":material/error:")
         st.text(str(form.refused))
@@ -399,7 +408,7 @@ def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
 # settings
 
 
-def _settings(workbench: Workbench, form: AuditForm) -> None:
+def _draw_audit_settings(workbench: Workbench, form: AuditForm) -> None:
     settings = form.effective
     with form.settings_panel():
         for start in range(0, len(CHOICES), 2):
@@ -435,11 +444,11 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
             with column:
                 _choose_model(form, role)
     if line := served_workbench().exams.line_for(settings):
-        st.caption(escaped(f"Verifier, critic and evaluator together: {line}."))
+        st.caption(escape_markdown(f"Verifier, critic and evaluator together: {line}."))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
         wanted = st.button(
-            "Test these models", icon=":material/bolt:", key="test-these", **needs("audit")
+            "Test these models", icon=":material/bolt:", key="test-these", **button_state("audit")
         )
     if wanted:  # here and not in a callback: what was chosen a moment before counts
         workbench.access.require(actor(), "audit")
@@ -543,7 +552,7 @@ def _one_model() -> None:
     form.save(replaced=True, settings={**settings, **dict.fromkeys(ROLES, model)})
 
 
-def _where(settings: Settings, case: Case | None) -> None:
+def _draw_what_leaves(settings: Settings, case: Case | None) -> None:
     """Show what leaves the machine, what an audit takes and leaves out, or why a model can't be
     asked.
     """

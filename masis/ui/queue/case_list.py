@@ -17,7 +17,7 @@ from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.datasets.exports.formats import FORMATS
 from masis.schema.actor import Actor
 from masis.schema.review import Standing
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench, demo_cases
 from masis.services.records import (
     NOT_DECIDED,
@@ -27,14 +27,21 @@ from masis.services.records import (
     Facets,
     QueueOrder,
 )
-from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
+from masis.ui.components.linked_table import (
+    LinkedRow,
+    TableCell,
+    TableColumn,
+    column,
+    linked_table,
+    row,
+)
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
-from masis.ui.shell.permissions import carried_out, needs
+from masis.ui.shell.permissions import button_state, carried_out
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
-from masis.views.markdown import coloured, escaped
+from masis.views.markdown import colour_label, escape_markdown
 from masis.views.words import DECIDED as DECIDED_AS
 from masis.views.words import (
     FOR_YOU,
@@ -45,7 +52,7 @@ from masis.views.words import (
     LabelData,
     label,
     model_words,
-    stands,
+    status_label,
 )
 
 PRODUCT = (
@@ -98,7 +105,7 @@ def show_cases(workbench: Workbench) -> None:
     case_filter = address.case_filter()
     page = workbench.cases.find_for(actor(), case_filter)
     # neither order nor counts say what is hidden
-    shown = workbench.cases.blinded(actor(), case_filter)
+    shown = workbench.cases.blind_filter(actor(), case_filter)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="queue-head"):
         st.title("Queue", width="content")
         _search_and_order(blind=blind)
@@ -108,7 +115,7 @@ def show_cases(workbench: Workbench) -> None:
             _export(workbench, case_filter, page)
     _standings(workbench, facets, case_filter)
     adjudications = workbench.team.adjudications(actor())
-    _narrowed(page, case_filter, shown, adjudications, blind=blind)
+    _draw_filter_summary(page, case_filter, shown, adjudications, blind=blind)
     if not page.total:
         _no_match(workbench, case_filter)
         return
@@ -157,7 +164,7 @@ def _search_and_order(*, blind: bool) -> None:
         max_chars=address.LONGEST_QUERY,
         label_visibility="collapsed",
         width=340,
-        **address.kept("q", key="search"),
+        **address.bind_query_param("q", key="search"),
     )
     orders = [order for order in address.ORDERS if not (blind and order in FIGURES)]
     chosen = address.order()
@@ -167,7 +174,9 @@ def _search_and_order(*, blind: bool) -> None:
         format_func=address.ORDERS.__getitem__,
         label_visibility="collapsed",
         width=230,
-        **address.kept("order", address.ORDER, shows=chosen if chosen in orders else "random"),
+        **address.bind_query_param(
+            "order", address.ORDER, shows=chosen if chosen in orders else "random"
+        ),
     )
 
 
@@ -202,7 +211,7 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
             f"{stands_as[name].text} {counts[name]:,}{with_lesser.get(name, '')}"
         ),
         label_visibility="collapsed",
-        **address.kept(
+        **address.bind_query_param(
             "standing",
             [],
             shows=chosen if several else next(iter(chosen), None),
@@ -218,7 +227,9 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
             list(parts),
             format_func=parts.__getitem__,
             label_visibility="collapsed",
-            **address.kept("severity", shows=asked if asked in parts else None, key="lesser"),
+            **address.bind_query_param(
+                "severity", shows=asked if asked in parts else None, key="lesser"
+            ),
         )
 
 
@@ -240,7 +251,7 @@ def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> No
             if each.kind == "range":
                 low, high = address.bounds(each.name)
                 shown = (low or 0.0, 1.0 if high is None else high)
-                keeps = address.kept(each.name, (0.0, 1.0), shows=shown, drawer=True)
+                keeps = address.bind_query_param(each.name, (0.0, 1.0), shows=shown, drawer=True)
                 st.slider(each.title, 0.0, 1.0, step=0.05, format="%.2f", **keeps)
                 continue
             listed = case_filter.model_copy(
@@ -252,10 +263,10 @@ def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> No
                 if each.options
                 else found
             )
-            address.choose_several(each.title, each.name, counts, partial(_worded, each))
+            address.choose_several(each.title, each.name, counts, partial(_filter_text, each))
 
 
-def _worded(filter_: address.Filter, name: str) -> str:
+def _filter_text(filter_: address.Filter, name: str) -> str:
     return model_words(name) if filter_.name == "model" else filter_.options.get(name, name)
 
 
@@ -266,14 +277,14 @@ def adjudications_link(waiting: CasePage) -> None:
     if waiting.total:
         st.page_link(
             "pages/team.py",
-            label=f"**{waiting.total:,}** {coloured(FOR_YOU)}",
+            label=f"**{waiting.total:,}** {colour_label(FOR_YOU)}",
             icon=":material/balance:",
             query_params={"case": waiting.rows[0].id},
             help=FOR_YOU.meaning,
         )
 
 
-def _narrowed(
+def _draw_filter_summary(
     page: CasePage,
     case_filter: CaseFilter,
     shown: CaseFilter,
@@ -304,12 +315,12 @@ def _narrowed(
             )
             if each is address.SEVERITIES and case_filter.standings == ("nothing_found",):
                 continue  # the pills beside where cases stand show it
-            chips += [(each, word, f"{each.title}: {_worded(each, word)}") for word in found]
+            chips += [(each, word, f"{each.title}: {_filter_text(each, word)}") for word in found]
     first = (case_filter.page - 1) * case_filter.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
     left_out = ", decided ones left out" if case_filter.standings == NOT_DECIDED else ""
     order = f" {order_says(shown)}" if page.total > 1 else ""
-    says = f"**{part}{counted(page.total, 'case')}**{left_out}.{order} **?** shows the keys."
+    says = f"**{part}{count_noun(page.total, 'case')}**{left_out}.{order} **?** shows the keys."
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="list-head"):
         st.caption(
             f"{says} :material/visibility_off: {MACHINE_HIDDEN}" if blind else says, width="content"
@@ -317,7 +328,7 @@ def _narrowed(
         adjudications_link(adjudications)
         for place, (filter_, word, text) in enumerate(chips[:MOST_CHIPS]):
             st.button(
-                escaped(shortened(text, 60)),
+                escape_markdown(shorten(text, 60)),
                 key=f"chip-{place}-{filter_.name}-{word}",
                 icon=":material/close:",
                 help="Remove this filter",
@@ -351,8 +362,8 @@ def order_says(shown: CaseFilter) -> str:
 
 
 def _put_on_first_page(name: str, text: str) -> None:
-    address.put(name, text)
-    address.put("page", "")
+    address.set_param(name, text)
+    address.set_param("page", "")
 
 
 def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
@@ -371,9 +382,9 @@ def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
             count := workbench.cases.find_for(actor(), decided).total
         ):
             st.button(
-                f"Show {counted(count, 'decided case')}",
+                f"Show {count_noun(count, 'decided case')}",
                 key="show-decided",
-                on_click=address.put,
+                on_click=address.set_param,
                 args=("standing", "decided"),
             )
 
@@ -398,7 +409,9 @@ def _paging(case_filter: CaseFilter, total: int) -> None:
                 label_visibility="collapsed",
                 format_func=lambda size: f"{size} a page",
                 required=True,
-                **address.kept("size", address.PAGE_SIZE, shows=case_filter.size, key="page-size"),
+                **address.bind_query_param(
+                    "size", address.PAGE_SIZE, shows=case_filter.size, key="page-size"
+                ),
             )
 
 
@@ -415,20 +428,20 @@ def _views(workbench: Workbench) -> None:
     """
     name = actor().name
     with st.popover("Views", icon=":material/bookmark:"):
-        if mine := workbench.store.team.counted("assigned").get(name, 0) if reviewer() else 0:
+        if mine := workbench.store.team.count_cases("assigned").get(name, 0) if reviewer() else 0:
             way = {"assignee": address.in_words([name])}
             st.page_link("pages/queue.py", label=f"Assigned to me ({mine:,})", query_params=way)
         views = workbench.store.team.views(name)
         for number, view in enumerate(views):
             link, remove = st.columns([5, 1], vertical_alignment="center")
             known = {name: text for name, text in view.parameters.items() if name in _KEPT}
-            link.page_link("pages/queue.py", label=escaped(view.name), query_params=known)
+            link.page_link("pages/queue.py", label=escape_markdown(view.name), query_params=known)
             if remove.button(
-                f"Remove {escaped(view.name)}",
+                f"Remove {escape_markdown(view.name)}",
                 key=f"remove-view-{number}",
                 icon=":material/delete:",
                 type="tertiary",
-                **needs("decide"),
+                **button_state("decide"),
             ):
                 workbench.team.remove_view(actor(), view)
                 st.rerun()
@@ -440,7 +453,7 @@ def _views(workbench: Workbench) -> None:
         with st.form("save-view", clear_on_submit=True, border=False):
             title = st.text_input("Save this list as", max_chars=60)
             shared = st.checkbox("For the whole team")
-            saved = st.form_submit_button("Save this view", **needs("decide"))
+            saved = st.form_submit_button("Save this view", **button_state("decide"))
         if saved:
             parameters = {
                 key: text for key, text in address.list_parameters().items() if key in _KEPT
@@ -486,8 +499,8 @@ def _export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> No
             " manifest."
         )
         prepared_download(
-            f"{counted(workbench.exports.count(case_filter), 'case')}: {form}",
-            lambda: zipped(workbench, who, form, case_filter, encoding),
+            f"{count_noun(workbench.exports.count(case_filter), 'case')}: {form}",
+            lambda: zip_export(workbench, who, form, case_filter, encoding),
             file_name=f"masis-{form}.zip",
             key="export-prepare",
             help_="The cases that match search and filters, on all pages of the list.",
@@ -504,7 +517,7 @@ def _export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> No
         )
 
 
-def zipped(
+def zip_export(
     workbench: Workbench, who: Actor, form: str, case_filter: CaseFilter, encoding: str
 ) -> io.BytesIO:
     """Return an export and its manifest as a zip file. Raises NotAllowed, and RecordDamaged naming
@@ -532,7 +545,7 @@ states.
 """
 
 
-def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
+def case_columns(order: QueueOrder, *, brief: bool = False) -> list[TableColumn]:
     """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
     figure = column(
         FIGURES.get(order, "Quality"), "figure", hide="" if order in FIGURES else "hide-narrow"
@@ -559,7 +572,7 @@ def own_marks(workbench: Workbench, listed: Sequence[CaseSummary]) -> dict[str, 
     """
     ids = [summary.id for summary in listed]
     mine = workbench.store.team.assigned_among(actor().name, ids)
-    begun = workbench.drafts.begun(actor(), ids)
+    begun = workbench.drafts.with_drafts(actor(), ids)
     return {
         each: [*([MINE] if each in mine else []), *([BEGUN] if each in begun else [])]
         for each in ids
@@ -572,11 +585,11 @@ def case_row(
     *,
     order: QueueOrder = "newest",
     page: str = "review",
-    state: Cell | None = None,
+    state: TableCell | None = None,
     brief: bool = False,
     marks: Sequence[LabelData] = (),
     adjudicate: bool = False,
-) -> Row:
+) -> LinkedRow:
     """Return a case as a row of ``case_columns``.
 
     Args:
@@ -596,22 +609,22 @@ def case_row(
         else address.link(page, **parameters, case=summary.id)
     )
     below = "  ·  ".join(each for each in (summary.field, summary.id) if each)
-    aside: Cell = state if brief and state else {}
-    question: Cell = {"text": summary.query, "href": href, "open": summary.id}
+    aside: TableCell = state if brief and state else {}
+    question: TableCell = {"text": summary.query, "href": href, "open": summary.id}
     question["pills"] = [*marks, *aside.get("pills", ())]
     question["below"] = [*aside.get("below", ()), below]
     worst, _, others = (summary.headline or "").partition("\n")
-    found: Cell | None = {"text": worst, "quote": others} if worst else None
+    found: TableCell | None = {"text": worst, "quote": others} if worst else None
     return row(
         question,
         *([] if brief or state is None else [state]),
         found,
-        _figure(summary, order),
+        _order_cell(summary, order),
         open=summary.id,
     )
 
 
-def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
+def _order_cell(summary: CaseSummary, order: QueueOrder) -> TableCell | None:
     """Return what the list is ordered by, with the quality below under its name where that is
     another figure.
     """
@@ -625,7 +638,7 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
     return {"score": summary.quality, "below": revised}
 
 
-def severity_cell(summary: CaseSummary) -> Cell | None:
+def severity_cell(summary: CaseSummary) -> TableCell | None:
     """Return how severe the worst issue of a case is; None where none was looked for, or what was
     found is hidden.
     """
@@ -652,13 +665,15 @@ def who_decided(workbench: Workbench, case_id: str) -> list[str]:
     ]
 
 
-def state_cell(workbench: Workbench, summary: CaseSummary, *, adjudicate: bool = False) -> Cell:
+def state_cell(
+    workbench: Workbench, summary: CaseSummary, *, adjudicate: bool = False
+) -> TableCell:
     """Return where a case stands, with what of it the standing leaves open: its verdict, by whom,
     what is awaited.
     """
     if adjudicate:
         return {"pills": [label(FOR_YOU)], "below": who_decided(workbench, summary.id)}
-    word, more = stands(summary.standing, summary.state, summary.severity)
+    word, more = status_label(summary.standing, summary.state, summary.severity)
     who = f"by {' and '.join(workbench.reviews.settled_by(summary.id))}" if summary.reviewer else ""
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
 
@@ -678,7 +693,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
         st.markdown(
             "Adds prepared cases from ten fields to this database, some with fabricated citations."
         )
-        if st.button("Load the demo cases", type="primary", **needs("audit")):
+        if st.button("Load the demo cases", type="primary", **button_state("audit")):
             workbench.cases.add(actor(), demo_cases())
             st.rerun()
     with paste.container(border=True, height="stretch"):

@@ -10,13 +10,13 @@ import streamlit as st
 
 from masis.api.roles import estimate, unpriced_models, uses_models
 from masis.errors import MasisError, UnknownRecord
-from masis.llm.estimates import Estimate
+from masis.llm.estimates import CostEstimate
 from masis.schema.review import LogEntry
 from masis.schema.team import QueuePolicy
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
 from masis.services.demo_database import SIMULATED
-from masis.services.jobs import UNAUDITED, Batch
+from masis.services.jobs import UNAUDITED, BatchProgress
 from masis.services.records import (
     CaseFilter,
     CasePage,
@@ -41,9 +41,9 @@ from masis.ui.queue.case_list import (
 from masis.ui.review.decisions import entry_context
 from masis.ui.review.log_view import decision_log, entry_row
 from masis.ui.shell import address
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import acting, actor
-from masis.views.markdown import coloured
+from masis.views.markdown import colour_label
 from masis.views.numbers import dollars, duration
 from masis.views.words import MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
@@ -95,11 +95,11 @@ def headline(facets: Facets) -> str:
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
         unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
-        return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{unseen}"
+        return f"{count_noun(waiting, 'case needs', 'cases need')} review{flagged}{unseen}"
     if differ := facets.states.get("needs_adjudication", 0):
-        return f"{counted(differ, 'case needs', 'cases need')} an adjudication"
+        return f"{count_noun(differ, 'case needs', 'cases need')} an adjudication"
     if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
-        return f"{counted(unaudited, 'case has', 'cases have')} not been audited"
+        return f"{count_noun(unaudited, 'case has', 'cases have')} not been audited"
     return "No case needs review"
 
 
@@ -120,7 +120,7 @@ def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> s
         f" At that pace the {waiting:,} that need review take about {duration(60_000 * minutes)}."
     )
     return (
-        f"You decided {counted(decided, 'case')}"
+        f"You decided {count_noun(decided, 'case')}"
         f" today{still}{took}.{left if took and waiting > 1 else ''}"
     )
 
@@ -162,7 +162,7 @@ def standing_counts(
                 )
                 st.page_link(
                     "pages/queue.py",
-                    label=f"**{count:,}** {coloured(word)}{with_issues}",
+                    label=f"**{count:,}** {colour_label(word)}{with_issues}",
                     query_params={parameter: value for parameter, value in way.items() if value},
                     help=word.meaning,
                 )
@@ -179,7 +179,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
             )
             else "No case has been audited yet. Cases that need review will be listed here."
         )
-        _assigned(workbench)
+        _draw_assigned(workbench)
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     blind = workbench.cases.hides_machine_from(actor())
@@ -190,7 +190,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
     page = workbench.cases.find_for(
         actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN)
     )
-    _assigned(workbench)
+    _draw_assigned(workbench)
     marks = own_marks(workbench, page.rows)
     order: QueueOrder = "random" if blind else "risk"
     rows = [case_row(summary, {}, order=order, marks=marks[summary.id]) for summary in page.rows]
@@ -217,22 +217,22 @@ def left_open(workbench: Workbench) -> str:
     if not count:
         return ""
     return (
-        f"{counted(count, 'answer has', 'answers have')} claims that the offline checks "
+        f"{count_noun(count, 'answer has', 'answers have')} claims that the offline checks "
         "could not confirm. A verifier model, on this machine or by an API, would decide these."
     )
 
 
-def _assigned(workbench: Workbench) -> None:
+def _draw_assigned(workbench: Workbench) -> None:
     """Draw how many cases that wait, escalated ones too, are assigned to whoever looks, with the
     way to them.
     """
     name = actor().name
-    if name not in workbench.store.team.counted("assigned"):
+    if name not in workbench.store.team.count_cases("assigned"):
         return
     case_filter = CaseFilter(
         states=("needs_review", "escalated"), assignees=(name,), undecided_by=name
     )
-    if count := workbench.cases.count(workbench.cases.blinded(actor(), case_filter)):
+    if count := workbench.cases.count(workbench.cases.blind_filter(actor(), case_filter)):
         st.page_link(
             "pages/queue.py",
             label=f"{count:,} {'is' if count == 1 else 'are'} assigned to you",
@@ -293,11 +293,11 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
         show_live(_draw_batch)
         return
     if batch is not None and (batch.done or batch.limit_reached):
-        _summary(workbench, batch)
+        _draw_batch_summary(workbench, batch)
     if not unaudited:
         return
     with st.container(border=True):
-        st.markdown(f"**{counted(unaudited, 'case has', 'cases have')} not been audited**")
+        st.markdown(f"**{count_noun(unaudited, 'case has', 'cases have')} not been audited**")
         st.caption(
             "The audits run in the background, one after the other. You can leave this page"
             " meanwhile."
@@ -323,7 +323,7 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
             icon=":material/fact_check:",
             on_click=lambda: served_jobs().audit_all_new(actor(), st.session_state.get(LIMIT)),
             key="audit-all",
-            **needs("audit"),
+            **button_state("audit"),
         )
 
 
@@ -348,7 +348,7 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
     try:
         where = where_it_runs(workbench.settings)
         ids = workbench.cases.find(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
-        whole = Estimate()
+        whole = CostEstimate()
         for row in ids:
             whole = whole.plus(estimate(workbench.store.cases.get(row.id), workbench.settings))
     except MasisError as error:
@@ -370,7 +370,7 @@ def batch_time(workbench: Workbench, unaudited: int) -> str:
         return ""
     mean_ms, audits = found
     about = duration(unaudited * mean_ms)
-    return f"About {about} at the pace of the last {counted(audits, 'audit')} with these models."
+    return f"About {about} at the pace of the last {count_noun(audits, 'audit')} with these models."
 
 
 def _draw_batch() -> bool:
@@ -384,17 +384,17 @@ def _draw_batch() -> bool:
             min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}"
         )
         if batch.failed:
-            st.caption(FAILURES.format(counted(batch.failed, "case")))
+            st.caption(FAILURES.format(count_noun(batch.failed, "case")))
         st.button(
             "Stop auditing",
             key="stop-batch",
             on_click=acting(served_jobs().cancel_batch),
-            **needs("audit", disabled=batch.stopping),
+            **button_state("audit", disabled=batch.stopping),
         )
     return True
 
 
-def _summary(workbench: Workbench, batch: Batch) -> None:
+def _draw_batch_summary(workbench: Workbench, batch: BatchProgress) -> None:
     """Draw what came of the last batch, each count a link to such cases, the newest first."""
     price = (
         "an unknown price"
@@ -403,12 +403,12 @@ def _summary(workbench: Workbench, batch: Batch) -> None:
         if batch.cost_usd
         else ""
     )
-    cases = counted(batch.done, "case was", "cases were")
+    cases = count_noun(batch.done, "case was", "cases were")
     words = [f"**In the last batch, {cases} audited{f' for {price}' if price else ''}.**"]
     if batch.limit_reached:
         words.append("It ended there since one more audit could pass the limit on cost.")
     if batch.failed:
-        words.append(FAILURES.format(counted(batch.failed, "case")))
+        words.append(FAILURES.format(count_noun(batch.failed, "case")))
     with st.container(border=True, key="batch-summary"):
         st.markdown(" ".join(words))
         if not workbench.cases.hides_machine_from(actor()):

@@ -13,12 +13,12 @@ from masis.schema.base import utc_now
 from masis.schema.case import Case
 from masis.schema.review import Decision, answer_digest
 from masis.schema.run import Run
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, RunSummary
 from masis.services.reports import case_report
 from masis.settings import Settings
-from masis.ui.components import HERE, nothing, registered
+from masis.ui.components import HERE, noop, register_component
 from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.live import served_jobs, show_live
@@ -32,7 +32,7 @@ from masis.ui.review.redaction import redact_case_form, show_redacted
 from masis.ui.review.run_list import run_name
 from masis.ui.shell import address, keys
 from masis.ui.shell.frame import tab_title
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import acting, actor, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
@@ -50,13 +50,21 @@ from masis.views.charts import course, course_chart
 from masis.views.faults import revealed_words
 from masis.views.headline import LONGEST_IN_HEAD, headline
 from masis.views.issue_history import IssueHistory, issue_history
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import day, moment
 from masis.views.report import report_name
 from masis.views.story import asks_for_a_person, may_revise_anyway, story, what_failed
-from masis.views.words import DECIDED, REASONING, REASONING_SHOWN, STATE, UNANSWERED, label, stands
+from masis.views.words import (
+    DECIDED,
+    REASONING,
+    REASONING_SHOWN,
+    STATE,
+    UNANSWERED,
+    label,
+    status_label,
+)
 
-_ANSWER_VIEW = registered("answer_view")
+_ANSWER_VIEW = register_component("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
 
 
@@ -103,7 +111,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     try:
         view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
-        _unknown(case_id)
+        _draw_unknown_case(case_id)
         return
     st.set_page_config(page_title=tab_title(view.case.query))
     st.html(_LAYOUT)
@@ -112,7 +120,7 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     busy = served_jobs().auditing(case_id) or any(each.state == "running" for each in view.runs)
     against = _against(len(run.iterations), index) if run else None
     page = _Page(workbench, view, run, index, against, busy, claim_case(workbench, view))
-    for section in (_bar, _head, _notices, _review):
+    for section in (_draw_case_bar, _draw_case_head, _notices, _draw_review):
         # always there, so that the decision stays where it is while somebody types
         with st.container(gap="xsmall"):
             section(page)
@@ -124,12 +132,12 @@ def _notices(page: _Page) -> None:
     """
     show_redacted()
     if page.view.planted is not None:
-        st.warning(escaped(revealed_words(page.view.planted)), icon=":material/science:")
+        st.warning(escape_markdown(revealed_words(page.view.planted)), icon=":material/science:")
     versions = page.workbench.versions.around(page.view.case)
     show_versions(page.view, versions)
     _conversation(page.view)
-    _unanswered(page.view.case, page.run)
-    _reasoning(page.view.case)
+    _draw_no_answer(page.view.case, page.run)
+    _draw_reasoning(page.view.case)
     missing_evidence(page.workbench, page.view, versions, busy=page.busy)
     run_id = address.value("run")
     if run_id and (page.run is None or page.run.id != run_id):
@@ -139,10 +147,10 @@ def _notices(page: _Page) -> None:
         st.error("The last audit failed.", icon=":material/error:")
         st.text(why)
     if page.busy:
-        show_live(_draw_progress, page.view.case.id, page.view.machine_hidden)
+        show_live(_draw_audit_progress, page.view.case.id, page.view.machine_hidden)
 
 
-def _review(page: _Page) -> None:
+def _draw_review(page: _Page) -> None:
     """Draw the answer with its evidence, the decision beside it, and below the answer how the audit
     went.
     """
@@ -156,7 +164,7 @@ def _review(page: _Page) -> None:
                 and not view.machine_hidden
                 and view.planted is None
             ):
-                _not_audited(page.run, view.runs)
+                _draw_not_audited(page.run, view.runs)
             show_answer(
                 view, page.run if page.audited else None, page.at, page.against, page.decided
             )
@@ -170,10 +178,10 @@ def _review(page: _Page) -> None:
             show_case_work(page.workbench, view)
         with after:
             if page.run and page.audited:
-                _outcome(page.run, page.at, view.case.id, busy=page.busy)
+                _draw_audit_outcome(page.run, page.at, view.case.id, busy=page.busy)
 
 
-def _unknown(case_id: str) -> None:
+def _draw_unknown_case(case_id: str) -> None:
     if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
         address.leave_case()
     st.title("There is no such case")
@@ -195,7 +203,7 @@ def show_no_case(workbench: Workbench) -> None:
     with st.container(horizontal=True):
         if first and st.button(
             (
-                f"Open the first of {counted(found.total, 'case')} that wait"
+                f"Open the first of {count_noun(found.total, 'case')} that wait"
                 if found.total > 1
                 else "Open the one that waits"
             ),
@@ -267,7 +275,10 @@ def _other_run(view: CaseView, run_id: str) -> None:
             )
             resume = acting(served_jobs().resume_audit, run_id)
             st.button(
-                "Resume the audit", icon=":material/play_arrow:", on_click=resume, **needs("audit")
+                "Resume the audit",
+                icon=":material/play_arrow:",
+                on_click=resume,
+                **button_state("audit"),
             )
 
 
@@ -302,7 +313,7 @@ def removed_words(run: RunSummary) -> str:
     return f"The audit of {moment(run.started_at)} was removed{on} by retention."
 
 
-def _bar(page: _Page) -> None:
+def _draw_case_bar(page: _Page) -> None:
     """Draw the way back, the choice of the iteration, a new audit, and the menu for the rest."""
     case_id, view = page.view.case.id, page.view
     with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
@@ -311,7 +322,7 @@ def _bar(page: _Page) -> None:
         if page.run and page.audited:
             _iteration_choice(page.run, page.at, page.against)
         st.space("stretch")
-        allowed = needs("audit", disabled=page.busy or view.machine_hidden)
+        allowed = button_state("audit", disabled=page.busy or view.machine_hidden)
         # one click must not replace what a model found by what the offline checks find; a popover
         # would stay open
         if page.run and not page.busy:
@@ -319,23 +330,28 @@ def _bar(page: _Page) -> None:
                 st.caption(_replaces(page.run, page.workbench.settings))
                 if page.workbench.settings.cache:
                     st.button(
-                        "With the cached replies", on_click=_audit, args=(case_id,), **allowed
+                        "With the cached replies",
+                        on_click=_start_audit_again,
+                        args=(case_id,),
+                        **allowed,
                     )
                     st.button(
                         "Ask the models anew",
-                        on_click=_audit,
+                        on_click=_start_audit_again,
                         args=(case_id,),
                         kwargs={"anew": True},
                         **allowed,
                     )
                 else:
-                    st.button("Start the audit", on_click=_audit, args=(case_id,), **allowed)
+                    st.button(
+                        "Start the audit", on_click=_start_audit_again, args=(case_id,), **allowed
+                    )
         else:
             st.button(
                 "Audit again" if view.runs else "Audit now",
                 icon=":material/fact_check:",
                 type="secondary" if view.run else "primary",
-                on_click=_audit,
+                on_click=_start_audit_again,
                 args=(case_id,),
                 **allowed,
             )
@@ -349,11 +365,11 @@ def _replaces(run: Run, settings: Settings) -> str:
         ", ".join(dict.fromkeys(models.values())) for models in (run.models, settings.models())
     )
     by = (
-        f"by **{escaped(after)}**, as the audit shown is"
+        f"by **{escape_markdown(after)}**, as the audit shown is"
         if before == after
-        else f"by **{escaped(after)}**"
+        else f"by **{escape_markdown(after)}**"
     )
-    instead = "" if before == after else f" in place of the one by **{escaped(before)}**"
+    instead = "" if before == after else f" in place of the one by **{escape_markdown(before)}**"
     return f"An audit {by}{instead}. The one shown stays under More, Audit shown."
 
 
@@ -404,12 +420,12 @@ def _run_choice(finished: list[RunSummary], run: Run, case_id: str) -> None:
 
 def _choose_run(newest: str) -> None:
     chosen = st.session_state["run"]
-    address.put("run", "" if chosen == newest else chosen)
-    address.put("iteration", "")
-    address.put("against", "")
+    address.set_param("run", "" if chosen == newest else chosen)
+    address.set_param("iteration", "")
+    address.set_param("against", "")
 
 
-def _audit(case_id: str, *, revise: bool = False, anew: bool = False) -> None:
+def _start_audit_again(case_id: str, *, revise: bool = False, anew: bool = False) -> None:
     workbench = served_workbench()
     settings = workbench.settings
     if anew:
@@ -420,7 +436,7 @@ def _audit(case_id: str, *, revise: bool = False, anew: bool = False) -> None:
         )
     served_jobs().audit(actor(), case_id, settings)
     for name in ("run", "iteration", "against"):
-        address.put(name, "")
+        address.set_param(name, "")
 
 
 def _iteration_choice(run: Run, index: int, against: int | None) -> None:
@@ -457,7 +473,7 @@ def _iteration_choice(run: Run, index: int, against: int | None) -> None:
             key="against",
             format_func=lambda each: f"against iteration {each + 1}",
             label_visibility="collapsed",
-            on_change=lambda: address.put("against", str(st.session_state["against"] + 1)),
+            on_change=lambda: address.set_param("against", str(st.session_state["against"] + 1)),
             width=180,
         )
 
@@ -472,12 +488,12 @@ def _against(count: int, index: int) -> int | None:
 
 def _toggle_changes(index: int, against: int | None) -> None:
     other = 0 if index else 1  # a revision is read against the original first
-    address.put("against", "" if against is not None else str(other + 1))
+    address.set_param("against", "" if against is not None else str(other + 1))
 
 
 def _choose_iteration() -> None:
     chosen = st.session_state["iteration"]
-    address.put("iteration", str(chosen + 1) if chosen else "")
+    address.set_param("iteration", str(chosen + 1) if chosen else "")
 
 
 def _iteration_name(run: Run, index: int) -> str:
@@ -489,13 +505,13 @@ def _iteration_name(run: Run, index: int) -> str:
 # ------------------------------------------------------------------------------------------
 
 
-def _head(page: _Page) -> None:
+def _draw_case_head(page: _Page) -> None:
     """Draw the question and what is worst about the original answer; the reasons are a
     press away.
     """
     case, view, run = page.view.case, page.view, page.run
     worst = headline(run, LONGEST_IN_HEAD) if run and not view.machine_hidden else None
-    word, more = stands(view.summary.standing, view.state, view.summary.severity)
+    word, more = status_label(view.summary.standing, view.state, view.summary.severity)
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
     data: CaseHead = {
         "question": case.query,
@@ -534,24 +550,24 @@ def _conversation(view: CaseView) -> None:
     if not turns:
         return
     with st.expander(
-        f"Earlier in this conversation: {counted(len(turns), 'turn')}", icon=":material/forum:"
+        f"Earlier in this conversation: {count_noun(len(turns), 'turn')}", icon=":material/forum:"
     ):
         for turn in turns[-TURNS_SHOWN:]:
-            st.caption(escaped(turn.role.capitalize()))
+            st.caption(escape_markdown(turn.role.capitalize()))
             st.text(turn.text[:TURN_SHOWN] + ("…" if len(turn.text) > TURN_SHOWN else ""))
         if len(turns) > TURNS_SHOWN:
             st.caption(f"The last {TURNS_SHOWN} turns are shown.")
 
 
-def _reasoning(case: Case) -> None:
+def _draw_reasoning(case: Case) -> None:
     """Show what the model thought before it answered, folded: it is no part of the answer."""
     if case.model_reasoning:
         with st.expander(REASONING.text, icon=":material/psychology:"):
             st.caption(f"{REASONING.meaning}. No claim or citation in it was checked.")
-            st.text(shortened(case.model_reasoning, REASONING_SHOWN))
+            st.text(shorten(case.model_reasoning, REASONING_SHOWN))
 
 
-def _unanswered(case: Case, run: Run | None) -> None:
+def _draw_no_answer(case: Case, run: Run | None) -> None:
     """Say why there is no answer, where the system gave none."""
     if case.unanswered is None:
         return
@@ -566,7 +582,7 @@ def _unanswered(case: Case, run: Run | None) -> None:
         st.text(case.unanswered.message)
 
 
-def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
+def _draw_not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
     if run is None and (gone := next((each for each in runs if each.removed_at), None)) is not None:
         st.info(
             f"{removed_words(gone)} **Audit again** repeats it; the case and every decision on it"
@@ -609,13 +625,13 @@ def show_answer(
     if decided and index in about and (corrected := correction(decided, run, view.case)):
         digest = answer_digest(decided.corrected_answer or "")
         data = {**data, "version": f"{data['version']}/{digest}", "corrected": corrected}
-    more = _ANSWER_VIEW(data=for_browser(data), key="answer-view", on_more_change=nothing).more
+    more = _ANSWER_VIEW(data=for_browser(data), key="answer-view", on_more_change=noop).more
     if isinstance(more, int) and more >= shown:
         st.session_state[place] = shown + EVIDENCE_SHOWN
         st.rerun()
 
 
-def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
+def _draw_audit_outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
     """Draw how the iterations went: why the loop stopped, the issues followed, the scores and where
     they come from.
     """
@@ -624,7 +640,7 @@ def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
             name, text = st.columns([1, 6])
             name.caption(title)
             if tone == "warning":  # technical, with paths and codes
-                with text.expander(counted(len(lines), "warning"), icon=":material/warning:"):
+                with text.expander(count_noun(len(lines), "warning"), icon=":material/warning:"):
                     st.text("\n".join(lines))
             else:
                 text.text("\n".join(lines))
@@ -634,10 +650,10 @@ def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
         st.button(
             "Revise once anyway",
             icon=":material/edit_note:",
-            on_click=_audit,
+            on_click=_start_audit_again,
             args=(case_id,),
             kwargs={"revise": True},
-            **needs("audit", disabled=busy or bool(missing), help=why),
+            **button_state("audit", disabled=busy or bool(missing), help=why),
         )
         if missing:
             st.text(missing)
@@ -671,10 +687,10 @@ def _issues_followed(found: IssueHistory) -> None:
         return
     st.table(found.table, border="horizontal", alt="Issues across iterations")
     if found.left_out:
-        st.caption(f"and {counted(found.left_out, 'more issue')}")
+        st.caption(f"and {count_noun(found.left_out, 'more issue')}")
 
 
-def _draw_progress(case_id: str, hidden: bool) -> bool:
+def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
     """Draw what the running audit has done so far, unless that is hidden; returns whether it is
     under way.
     """
@@ -706,7 +722,7 @@ def _draw_progress(case_id: str, hidden: bool) -> bool:
                 "Stopping" if stopping else "Stop",
                 icon=":material/stop_circle:",
                 on_click=acting(jobs.cancel, "audit", case_id),
-                **needs(
+                **button_state(
                     "audit",
                     disabled=stopping,
                     help="What is finished by then is stored and shown here.",

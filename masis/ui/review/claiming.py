@@ -10,7 +10,7 @@ import streamlit as st
 
 from masis.errors import CaseHeld, NotAllowed
 from masis.schema.team import QueuePolicy
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
 from masis.ui.shell.reviewer import TAKEN, actor, reviewer
@@ -79,7 +79,7 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
     if reviewer() is None:
         return shared
     if me in work.decided_by:
-        others = counted(work.pending, "other reviewer")
+        others = count_noun(work.pending, "other reviewer")
         return ClaimNotice(
             f"Your decision is recorded. You can correct yours until {others} decided, too."
         )

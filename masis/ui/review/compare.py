@@ -6,10 +6,10 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.schema.run import Run
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.records import CaseSummary, RunSummary
-from masis.ui.components import registered
+from masis.ui.components import register_component
 from masis.ui.components.case_head import case_head
 from masis.ui.components.linked_table import linked_table
 from masis.ui.queue.case_list import case_columns, case_row, state_cell
@@ -20,7 +20,7 @@ from masis.ui.shell.reviewer import actor
 from masis.views.comparison import SIDE, Of, differing, issues_by_side, score_frame
 from masis.views.diff import word_changes
 from masis.views.markdown import badge
-from masis.views.words import label, rule_word, stands
+from masis.views.words import label, rule_word, status_label
 
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
 
@@ -49,7 +49,7 @@ def show_compare(workbench: Workbench) -> None:
     runs = workbench.runs.for_case(case_id)
     if st.button("Back to the case", icon=":material/arrow_back:", type="tertiary"):
         address.open_case(case_id)
-    _head(summary, len(runs))
+    _draw_compare_head(summary, len(runs))
     finished = [run for run in runs if run.readable]
     left, right = chosen_runs(finished)
     _history(runs, left, right)
@@ -65,7 +65,7 @@ def show_compare(workbench: Workbench) -> None:
             query_params={"case": case_id},
         )
         return
-    _compared(workbench, finished, left, right)
+    _draw_side_by_side(workbench, finished, left, right)
 
 
 def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSummary | None]:
@@ -84,10 +84,10 @@ def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSumma
     return left or next(run for run in finished if run is not right), right
 
 
-def _head(summary: CaseSummary, runs: int) -> None:
+def _draw_compare_head(summary: CaseSummary, runs: int) -> None:
     st.set_page_config(page_title=tab_title("Compare", summary.query))
-    word, more = stands(summary.standing, summary.state, summary.severity)
-    facts = [*filter(None, [more, summary.field]), summary.id, counted(runs, "audit")]
+    word, more = status_label(summary.standing, summary.state, summary.severity)
+    facts = [*filter(None, [more, summary.field]), summary.id, count_noun(runs, "audit")]
     case_head({"question": summary.query, "state": label(word), "facts": facts}, key="compare-head")
 
 
@@ -105,7 +105,7 @@ def _history(
         st.switch_page("pages/review.py", query_params={"case": run.case_id, "run": run.id})
 
 
-def _compared(
+def _draw_side_by_side(
     workbench: Workbench, finished: list[RunSummary], left: RunSummary, right: RunSummary
 ) -> None:
     st.header("Side by side")
@@ -127,7 +127,7 @@ def _compared(
             list(OF),
             format_func=OF.__getitem__,
             required=True,
-            **address.kept("of", "first", shows=of, key="compare-of", drops=()),
+            **address.bind_query_param("of", "first", shows=of, key="compare-of", drops=()),
         )
         st.button(
             "Swap left and right",
@@ -167,7 +167,7 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
                         each.reason,
                     ):
                         if text:
-                            st.text(shortened(text, LONGEST_TEXT))
+                            st.text(shorten(text, LONGEST_TEXT))
             if len(issues) > ISSUES_SHOWN:
                 st.caption(f"and {len(issues) - ISSUES_SHOWN:,} more")
     st.header("The answer each audit chose")
@@ -185,7 +185,7 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
     )
 
 
-CHANGES = registered("changes")
+CHANGES = register_component("changes")
 ISSUES_SHOWN = 40
 """Issues listed for each side."""
 
@@ -194,7 +194,7 @@ LONGEST_TEXT = 400
 
 
 def _choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
-    kept = address.kept(side, shows=chosen, key=f"compare-{side}", drops=())
+    kept = address.bind_query_param(side, shows=chosen, key=f"compare-{side}", drops=())
     st.selectbox(title, list(names), format_func=names.__getitem__, **kept)
 
 
@@ -211,7 +211,7 @@ def _show_ways_in(workbench: Workbench) -> None:
             "**No case has more than one audit yet.** Open a case and audit it again with other"
             " settings, or enter a case id here to see its history."
         )
-    kept = address.kept("case", key="compare-case", drops=())
+    kept = address.bind_query_param("case", key="compare-case", drops=())
     st.text_input("Case", placeholder="Case id", max_chars=500, **kept)
     if several:
         st.header("Cases with several audits")
@@ -226,10 +226,10 @@ def _show_ways_in(workbench: Workbench) -> None:
             description="Cases with several audits",
             key="several-runs",
         ):
-            address.put("case", opened)
+            address.set_param("case", opened)
             st.rerun()
 
 
 def _swap(left: str, right: str) -> None:
-    address.put("left", right)
-    address.put("right", left)
+    address.set_param("left", right)
+    address.set_param("right", left)

@@ -20,7 +20,7 @@ from masis.errors import AnotherAnswer, MasisError, Removed, StaleVersion, Store
 from masis.schema.review import Decision, LogEntry, answer_digest
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench, decision_rules
 from masis.services.cases import WAITING
 from masis.services.decision_rules import (
@@ -32,7 +32,7 @@ from masis.services.decision_rules import (
 )
 from masis.services.drafts import case_subject, clean, read_form
 from masis.services.records import CaseFilter, explained_errors
-from masis.ui.components import nothing, registered
+from masis.ui.components import noop, register_component
 from masis.ui.review import decision_form as forms
 from masis.ui.review.claiming import ClaimNotice
 from masis.ui.review.decision_form import FormFields
@@ -56,7 +56,7 @@ never change.
 _FORM = "decision-form"
 _PREVIOUS = "previous-decision"
 _CARRIED = "carried-message"
-_COMPONENT = registered("decision", "key_sheet", "report_issue", "correction_check")
+_COMPONENT = register_component("decision", "key_sheet", "report_issue", "correction_check")
 
 
 @dataclass
@@ -118,7 +118,7 @@ class _Form:
         self.acks[mount] = seq
         return True
 
-    def asks(self, about: str, says: str, where: str) -> bool:
+    def ask_once(self, about: str, says: str, where: str) -> bool:
         """Ask once about something, in place of recording it; returns whether it has not been asked
         before.
         """
@@ -138,7 +138,7 @@ class _Previous:
     words: str
 
 
-class _Place(NamedTuple):
+class _QueuePlace(NamedTuple):
     """The queue the address describes, and how many of its cases need review."""
 
     case_filter: CaseFilter
@@ -153,7 +153,7 @@ class _PanelContext(NamedTuple):
     run: Run | None
     at: int
     shown: tuple[str, ...]
-    place: _Place
+    place: _QueuePlace
     notice: ClaimNotice | None
 
     @property
@@ -194,8 +194,8 @@ def decision_panel(
     (``run`` is None).
     """
     who = actor()
-    case_filter = workbench.cases.blinded(who, address.case_filter())
-    place = _Place(case_filter, workbench.team.count_open(actor(), case_filter))
+    case_filter = workbench.cases.blind_filter(who, address.case_filter())
+    place = _QueuePlace(case_filter, workbench.team.count_open(actor(), case_filter))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place, notice))
     if notice and notice.adjudicate:
@@ -220,7 +220,7 @@ def _panel(context: _PanelContext) -> None:
     """Draw the panel as a fragment; it reports an unreachable database itself."""
     try:
         with explained_errors(served_database()):
-            _draw(context)
+            _draw_decision(context)
     except StoreError as error:
         st.error(
             "The database can't be used just now. What you typed is stored in this browser.",
@@ -229,21 +229,21 @@ def _panel(context: _PanelContext) -> None:
         st.text(str(error))
 
 
-def _draw(context: _PanelContext) -> None:
+def _draw_decision(context: _PanelContext) -> None:
     form = _open_form(context)
     _resume(context, form)
     key = f"decision-{hashlib.sha256(context.case_id.encode()).hexdigest()[:16]}"
-    _keep(context, form, st.session_state.get(key, {}).get("draft"))
+    _keep_posted(context, form, st.session_state.get(key, {}).get("draft"))
     posted = _COMPONENT(
         data=_data(context, form),
         key=key,
-        on_draft_change=nothing,
-        on_submit_change=nothing,
-        on_act_change=nothing,
+        on_draft_change=noop,
+        on_submit_change=noop,
+        on_act_change=noop,
     )
     # a page that outlived its server posts again what this session has not seen yet
-    kept_late = _keep(context, form, posted.draft)
-    for asked, do in ((posted.submit, _submit), (posted.act, _act)):
+    kept_late = _keep_posted(context, form, posted.draft)
+    for asked, do in ((posted.submit, _submit_decision), (posted.act, _run_form_action)):
         if isinstance(asked, dict):
             _say_errors(context, form, asked, do)
             st.rerun()
@@ -271,11 +271,11 @@ def _open_form(context: _PanelContext) -> _Form:
     return form
 
 
-def _keep(context: _PanelContext, form: _Form, posted: object) -> bool:
+def _keep_posted(context: _PanelContext, form: _Form, posted: object) -> bool:
     """Keep what the page posted, once; returns whether it was new."""
     if not isinstance(posted, dict) or posted.get("case") != context.case_id:
         return False
-    if posted.get("token") in _decided(context, form) or not form.keep(posted):
+    if posted.get("token") in _recorded_tokens(context, form) or not form.keep(posted):
         return False
     try:
         store_form(context.workbench, context.case_id, read_form(FormFields, posted.get("fields")))
@@ -290,7 +290,7 @@ def _keep(context: _PanelContext, form: _Form, posted: object) -> bool:
     return True
 
 
-def _decided(context: _PanelContext, form: _Form) -> list[str]:
+def _recorded_tokens(context: _PanelContext, form: _Form) -> list[str]:
     """Tokens of decisions that are in the log: what is still posted under them is past."""
     return [
         *form.done,
@@ -354,7 +354,7 @@ def _audited_again(context: _PanelContext, posted: object) -> str:
     return f" It was audited again{by} at {newest.ended_at[11:16]} UTC."
 
 
-def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
+def _submit_decision(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
     """Record the decision of the form (``masis/services/reviews.py``), or say what keeps it from
     being recorded.
     """
@@ -362,7 +362,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         return
     form.handled = {"mount": posted.get("mount"), "sends": posted.get("sends")}
     token = clean(posted.get("token"), 64) or form.token
-    if token in _decided(context, form):
+    if token in _recorded_tokens(context, form):
         return
     fields = read_form(FormFields, posted.get("fields"))
     if reviewer() is None:
@@ -370,7 +370,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         form.reviewer = actor().name
     store_form(context.workbench, context.case_id, fields)
     form.keep(posted)
-    if missing := forms.unfinished(fields, reviewer() or ""):
+    if missing := forms.find_problem(fields, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
     decision = forms.decision_of(
@@ -391,7 +391,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     why = (
         "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
     )
-    if forms.unexplained(fields) and form.asks("why", why, "reason"):
+    if forms.is_unexplained_escalation(fields) and form.ask_once("why", why, "reason"):
         return
     _assert_shown(context, posted.get("shown"))
     if fields.verdict == "override" and (doubts := _doubts(context, fields)):
@@ -399,7 +399,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
             f"Look at the correction again: {'; '.join(doubts)}. Nothing was recorded; Ctrl Enter"
             " again records it."
         )
-        if form.asks(f"correction {fields.corrected}", says, "corrected"):
+        if form.ask_once(f"correction {fields.corrected}", says, "corrected"):
             return
     if found:  # the answer is the one shown, so these issues were open all the time
         form.message = _Message(
@@ -418,7 +418,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         seen_version=seen if isinstance(seen, int) else context.view.summary.version,
         shown=posted["shown"]["digest"],
     )
-    _go_on(context, form, form.recording, entry)
+    _open_next(context, form, form.recording, entry)
 
 
 def _resume(context: _PanelContext, form: _Form) -> None:
@@ -427,10 +427,10 @@ def _resume(context: _PanelContext, form: _Form) -> None:
         return
     for entry in context.view.history:
         if entry.decision and entry.decision.token == recording.token:
-            _go_on(context, form, recording, entry)
+            _open_next(context, form, recording, entry)
 
 
-def _go_on(context: _PanelContext, form: _Form, recording: _Recording, entry: LogEntry) -> None:
+def _open_next(context: _PanelContext, form: _Form, recording: _Recording, entry: LogEntry) -> None:
     """Say that a decision is recorded and open the next case."""
     forget_scores(context.workbench, context.case_id)
     words = verdict_text(entry.decision) if entry.decision else "Decided"
@@ -476,7 +476,7 @@ def _assert_shown(context: _PanelContext, posted: object) -> None:
         )
 
 
-def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
+def _run_form_action(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
     """Do what a key or a button asked for, other than to submit."""
     if posted.get("case") != context.case_id:
         return
@@ -485,7 +485,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
         form.reviewer = actor().name
     match posted.get("kind"):
         case "undo":
-            _undo(context, form, clean(posted.get("entry"), 64))
+            _undo_decision(context, form, clean(posted.get("entry"), 64))
         case "discard":
             context.workbench.drafts.clear(actor(), case_subject(context.case_id))
             form.keep(posted)
@@ -504,7 +504,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
         case "whole_queue":
             address.clear(address.FILTERS)
             whole = context.place._replace(
-                case_filter=context.workbench.cases.blinded(actor(), address.case_filter())
+                case_filter=context.workbench.cases.blind_filter(actor(), address.case_filter())
             )
             _next_waiting(context._replace(place=whole), form, skip=False)
         case "forward":
@@ -515,7 +515,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             _go_beside(context, form, forward=False)
 
 
-def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
+def _undo_decision(context: _PanelContext, form: _Form, entry_id: str) -> None:
     if reviewer() is None:
         form.message = _Message(
             "Type your name first: it is recorded with an undo, too.", "warn", "reviewer"
@@ -624,8 +624,8 @@ def _take_revision(context: _PanelContext, form: _Form) -> None:
 
 
 def _show_iteration(index: int) -> None:
-    address.put("iteration", str(index + 1) if index else "")
-    address.put("against", "")
+    address.set_param("iteration", str(index + 1) if index else "")
+    address.set_param("against", "")
 
 
 def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str = "") -> None:
@@ -680,7 +680,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "case": context.case_id,
         "form": form.token,
         "reviewer": reviewer() or "",
-        "done": _decided(context, form)[:50],
+        "done": _recorded_tokens(context, form)[:50],
         "acks": form.acks,
         "handled": form.handled,
         "seen": view.summary.version,
@@ -720,14 +720,14 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
             "choices": forms.choices(),
         },
         "reporting": _reporting(context),
-        "standing": _standing(context, history),
+        "standing": _standing_entry(context, history),
         "history": forms.with_audits(history, view.runs),
-        "go": {"waiting": context.place.waiting > 0, "says": _left(context)},
+        "go": {"waiting": context.place.waiting > 0, "says": _left_text(context)},
         "keys": keys.key_map(),
     }
 
 
-def _left(context: _PanelContext) -> str:
+def _left_text(context: _PanelContext) -> str:
     """Say how many cases are left in what a search or a filter shows, else in the queue."""
     waiting, view = context.place.waiting, context.view
     narrowed = "in this list" if any(map(address.value, address.FILTERS)) else ""
@@ -782,11 +782,11 @@ def _about_answer(context: _PanelContext) -> str:
         for kind in ("out", "in")
     )
     which = "Suggested by the audit" if context.at == run.best else "Not suggested by the audit"
-    changed = f"Against the original: {counted(gone, 'word')} removed, {new:,} added."
+    changed = f"Against the original: {count_noun(gone, 'word')} removed, {new:,} added."
     return f"{which}. {changed} D shows the changes, V the original."
 
 
-def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data | None:
+def _standing_entry(context: _PanelContext, history: list[forms.Data]) -> forms.Data | None:
     """Return the entry that decides the case now; a person can undo what a person decided."""
     entry = context.view.decision
     row = next((row for row in history if entry and row["id"] == entry.id), None)

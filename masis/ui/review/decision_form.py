@@ -25,7 +25,7 @@ from masis.schema.case import Case, Severity
 from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer_name
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import decision_rules
 from masis.services.decision_rules import (
     OTHER,
@@ -34,7 +34,7 @@ from masis.services.decision_rules import (
     reason_text,
     reasons_for,
     seen_issues,
-    suggested,
+    suggest_reasons,
 )
 from masis.services.drafts import clean, read_if_valid
 from masis.services.records import RunSummary
@@ -81,16 +81,16 @@ _BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
 Place = Annotated[int, Strict(), Field(ge=0, le=100_000_000)]
 
 
-def _text(value: object, longest: int) -> str:
+def _checked_text(value: object, longest: int) -> str:
     if not isinstance(value, str):
         raise ValueError("it is no text")
     return clean(value, longest)
 
 
-Name = Annotated[str, BeforeValidator(partial(_text, longest=64))]
-OwnWords = Annotated[str, BeforeValidator(partial(_text, longest=300))]
-Note = Annotated[str, BeforeValidator(partial(_text, longest=LONGEST_NOTE))]
-Answer = Annotated[str, BeforeValidator(partial(_text, longest=LONGEST_ANSWER))]
+Name = Annotated[str, BeforeValidator(partial(_checked_text, longest=64))]
+OwnWords = Annotated[str, BeforeValidator(partial(_checked_text, longest=300))]
+Note = Annotated[str, BeforeValidator(partial(_checked_text, longest=LONGEST_NOTE))]
+Answer = Annotated[str, BeforeValidator(partial(_checked_text, longest=LONGEST_ANSWER))]
 
 
 class ReportFields(Record):
@@ -179,7 +179,7 @@ class FormFields(Record):
         return self == FormFields()
 
 
-class Problem(NamedTuple):
+class FormProblem(NamedTuple):
     """Why a form can't be submitted yet, and the field that wants attention."""
 
     field: str
@@ -190,43 +190,45 @@ Data = dict[str, Any]
 """What the component draws, as JSON: ``decision.js`` reads it, and nothing else does."""
 
 
-def unfinished(fields: FormFields, reviewer: str) -> Problem | None:
+def find_problem(fields: FormFields, reviewer: str) -> FormProblem | None:
     """Return what the form lacks to make a decision of any kind; None where ``decision_of`` can
     make one.
     """
     if fields.verdict is None:
-        return Problem("verdict", "Choose a verdict first: approve, override, reject or escalate.")
+        return FormProblem(
+            "verdict", "Choose a verdict first: approve, override, reject or escalate."
+        )
     if any(
         not issue.type or not issue.severity
         for issues in fields.reported.values()
         for issue in issues
     ):
-        return Problem(
+        return FormProblem(
             "reported", "A reported issue lacks its type or severity: edit or remove it."
         )
     if not reviewer.strip():
-        return Problem("reviewer", "Type your name: it is recorded with every decision.")
+        return FormProblem("reviewer", "Type your name: it is recorded with every decision.")
     return None
 
 
-def to_mend(problems: Iterable[decision_rules.Problem]) -> Problem | None:
+def to_mend(problems: Iterable[decision_rules.DecisionProblem]) -> FormProblem | None:
     """Return the first problem of a decision as the form says it, with the field that mends it;
     None without one.
     """
     for found in problems:
         field = "corrected" if found.field == "corrected_answer" else found.field
-        return Problem("other" if found.code == "own_words_missing" else field, found.sentence)
+        return FormProblem("other" if found.code == "own_words_missing" else field, found.sentence)
     return None
 
 
-def unexplained(fields: FormFields) -> bool:
+def is_unexplained_escalation(fields: FormFields) -> bool:
     """Return whether a case is escalated without a word that says what for: the form asks for one
     once.
     """
-    return fields.verdict == "escalate" and not _reason(fields) and not fields.note.strip()
+    return fields.verdict == "escalate" and not _chosen_reason(fields) and not fields.note.strip()
 
 
-def _reason(fields: FormFields) -> str:
+def _chosen_reason(fields: FormFields) -> str:
     known = {reason.code for reason in reasons_for(fields.verdict)} if fields.verdict else set()
     return reason_text(fields.reason, fields.other) if fields.reason in known else ""
 
@@ -249,7 +251,7 @@ def decision_of(
     the serious issues that were listed to the person.
     """
     base = label_base(run, index)
-    reason = _reason(fields)
+    reason = _chosen_reason(fields)
     extra: dict[str, Any] = {"answer": shown_name(run, index)}
     if reason or fields.reason == OTHER:
         extra[REASON_CODE] = fields.reason
@@ -373,7 +375,7 @@ def serious_rows(run: Run | None, index: int) -> list[Data]:
             "severity": (
                 "critical" if any(each.severity == "critical" for each in alike) else "high"
             ),
-            "text": shortened(alike[0].description, EXCERPT),
+            "text": shorten(alike[0].description, EXCERPT),
         }
         for alike in about_same_words(serious_issues(run, index))
     ]
@@ -387,7 +389,7 @@ def label_base(run: Run | None, index: int) -> str:
     return f"{run.id}/{index + 1}" if run else ""
 
 
-def _audited(answer: str, case: Case, settings: Settings | None) -> CitationAudit:
+def _audit_correction(answer: str, case: Case, settings: Settings | None) -> CitationAudit:
     return audit_citations(answer, case.evidence, settings, citations=citations_kept(case, answer))
 
 
@@ -397,7 +399,10 @@ def doubts(
     """Yield what speaks against recording a correction of the answer shown as it is: a slip, most
     likely.
     """
-    before, after = _audited(shown, case, settings), _audited(corrected, case, settings)
+    before, after = (
+        _audit_correction(shown, case, settings),
+        _audit_correction(corrected, case, settings),
+    )
     if is_unchanged(corrected, original):
         yield "it equals the original answer"
     wrong = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][
@@ -405,7 +410,7 @@ def doubts(
     ]
     if wrong:
         yield (
-            f"it cites {', '.join(f'“{shortened(each, 60)}”' for each in wrong)}, which names no"
+            f"it cites {', '.join(f'“{shorten(each, 60)}”' for each in wrong)}, which names no"
             " evidence"
         )
     index = evidence_index(case.evidence)
@@ -416,7 +421,7 @@ def doubts(
         if (was := get_close_matches(sentence, status, 1, cutoff=0.5)) and status[
             was[0]
         ] == "cited":
-            yield f"“{shortened(sentence, 80)}” has lost its citation"
+            yield f"“{shorten(sentence, 80)}” has lost its citation"
             return
 
 
@@ -435,9 +440,9 @@ def check(
     """Return what the citation engine says about a corrected answer, and what it changes in the one
     ``shown``.
     """
-    audit = _audited(answer, case, settings)
+    audit = _audit_correction(answer, case, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
-    before = () if shown is None else _audited(shown, case, settings).citations
+    before = () if shown is None else _audit_correction(shown, case, settings).citations
     held, kept = (
         Counter(
             each.evidence_id
@@ -448,17 +453,19 @@ def check(
     )
     return {
         "references": len(audit.citations),
-        "beside": _beside(len(citations_kept(case, answer)), len(case.given_citations)),
-        "changed": list(_changed(shown, answer)) if shown is not None else [],
+        "beside": _kept_citations_text(
+            len(citations_kept(case, answer)), len(case.given_citations)
+        ),
+        "changed": list(_changed_words(shown, answer)) if shown is not None else [],
         "dropped": list(held - kept),
-        "fabricated": [shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
+        "fabricated": [shorten(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
-        "uncited": [shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
+        "uncited": [shorten(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
         "uncited_count": len(audit.uncited_claims),
     }
 
 
-def _changed(shown: str, corrected: str) -> Iterator[tuple[str, str]]:
+def _changed_words(shown: str, corrected: str) -> Iterator[tuple[str, str]]:
     """Yield all words that a correction changes among their neighbours, so that a slip of the hand
     is seen.
     """
@@ -492,12 +499,12 @@ def correction(decision: Decision, run: Run | None, case: Case) -> list[tuple[st
     return [(each.kind, each.text) for each in word_changes(answer, decision.corrected_answer)]
 
 
-def _beside(kept: int, all_: int) -> str:
+def _kept_citations_text(kept: int, all_: int) -> str:
     """Say how many of the citations that came beside the original answer a corrected one keeps."""
     if not all_:
         return ""
     of = (
-        f"{kept:,} of {counted(all_, 'citation')} beside the original answer"
+        f"{kept:,} of {count_noun(all_, 'citation')} beside the original answer"
         f" {'is' if kept == 1 else 'are'} kept"
     )
     return f"{of}: those of unchanged sentences." if kept < all_ else f"{of}."
@@ -511,7 +518,7 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
             {
                 "code": reason.code,
                 "text": reason.text,
-                "suggested": reason.code in suggested(verdict, rules),
+                "suggested": reason.code in suggest_reasons(verdict, rules),
             }
             for reason in reasons_for(verdict)
         ]
@@ -560,8 +567,10 @@ def label_rows(iteration: Iteration) -> list[Data]:
         {
             "key": target.key,
             "kind": target.kind,
-            "text": shortened(iteration.answer[target.start : target.end], EXCERPT),
-            "where": _before(iteration.answer, target.start) if target.kind == "reference" else "",
+            "text": shorten(iteration.answer[target.start : target.end], EXCERPT),
+            "where": _words_before_reference(iteration.answer, target.start)
+            if target.kind == "reference"
+            else "",
             "machine": label(_WORDS[target.kind][target.verdict]),
             "verdict": target.verdict,
         }
@@ -587,7 +596,7 @@ def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[Targ
             )
 
 
-def _before(answer: str, start: int) -> str:
+def _words_before_reference(answer: str, start: int) -> str:
     """Return the last words before a reference, which distinguish one ``[1]`` from another."""
     words = answer[max(0, start - 60) : start].rstrip("[( ").replace("\n", " ")
     return words if start <= 60 else "…" + words.partition(" ")[2]

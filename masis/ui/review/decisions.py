@@ -13,7 +13,7 @@ from masis.datasets.exports.export import DECIDED, Selection
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry
 from masis.schema.team import MachineShown, QueuePolicy
-from masis.schema.wording import counted, counted_upto
+from masis.schema.wording import count_noun, counted_upto
 from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
@@ -25,7 +25,7 @@ from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.views import words
-from masis.views.diff import Change, word_changes
+from masis.views.diff import DiffChange, word_changes
 from masis.views.log_entries import whose_decision
 from masis.views.words import MACHINE_HIDDEN
 
@@ -50,10 +50,10 @@ def show_decisions(workbench: Workbench) -> None:
         _show_none_yet()
         return
     with export.popover("Export", icon=":material/download:", width="stretch"):
-        _exports(workbench)
+        _draw_decision_exports(workbench)
     with st.container():
         show_redacted()
-    _chain(workbench, head.length, head.digest)
+    _draw_chain_state(workbench, head.length, head.digest)
     people = workbench.store.decisions.reviewers(actor().name)
     if workbench.cases.hides_machine_from(actor()):
         people.pop(POLICY.name, None)
@@ -61,22 +61,25 @@ def show_decisions(workbench: Workbench) -> None:
             f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the"
             " list."
         )
-    _controls(people)
+    _draw_log_filters(people)
     entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     page = workbench.reviews.entries(entry_filter, upto=ENTRIES_COUNTED)
     pages = max(1, -(-page.total // entry_filter.size))
     if entry_filter.page > pages:
-        address.put("page", str(pages) if pages > 1 else "")
+        address.set_param("page", str(pages) if pages > 1 else "")
         st.rerun()
     if not page.total:
         st.markdown("**No entry matches.** Choose fewer filters.")
         st.button("Clear filters", on_click=address.clear, args=(_CLEARED,))
         return
-    _counted(page, narrowed=any(address.value(name) for name in FILTERS))
-    _log(workbench, page.rows)
+    _draw_page_count(page, narrowed=any(address.value(name) for name in FILTERS))
+    _draw_log(workbench, page.rows)
     if pages > 1:
         st.pagination(
-            pages, **address.kept("page", 1, shows=entry_filter.page, key="log-page", drops=())
+            pages,
+            **address.bind_query_param(
+                "page", 1, shows=entry_filter.page, key="log-page", drops=()
+            ),
         )
 
 
@@ -109,35 +112,35 @@ def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
     # who may not know the number of the one may not know the other's
     if undone is not None and not entry.seq:
         undone = undone.model_copy(update={"seq": 0})
-    case, took = _case(workbench, decision.case_id), ""
+    case, took = _case_summary_or_none(workbench, decision.case_id), ""
     if case is not None and decision.extra.get("taken_from"):
         sides = [each.decision for each in workbench.reviews.individual(case.id)]
         took = whose_decision(decision, [side for side in sides if side is not None])
     return EntryContext(case, undone, workbench.reviews.undone_by(entry), took)
 
 
-def _case(workbench: Workbench, case_id: str) -> CaseSummary | None:
+def _case_summary_or_none(workbench: Workbench, case_id: str) -> CaseSummary | None:
     try:
         return workbench.cases.summary(case_id)
     except UnknownRecord:
         return None
 
 
-def _log(workbench: Workbench, entries: tuple[LogEntry, ...]) -> None:
+def _draw_log(workbench: Workbench, entries: tuple[LogEntry, ...]) -> None:
     opened = next((entry for entry in entries if entry.id == address.value("entry")), None)
     clicked = decision_log(
         {
             "brief": False,
             "rows": [entry_row(entry, entry_context(workbench, entry)) for entry in entries],
             "opened": opened.id if opened else "",
-            "detail": entry_detail(opened, _correction(workbench, opened)) if opened else None,
+            "detail": entry_detail(opened, _correction_diff(workbench, opened)) if opened else None,
         },
         key="decision-log",
     )
     if opened is not None:
         redact_entry_form(workbench, opened)
     if clicked.entry is not None:
-        address.put("entry", clicked.entry)
+        address.set_param("entry", clicked.entry)
         st.rerun()
     if clicked.case:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})
@@ -157,7 +160,7 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
     return {name: text for name, text in given.items() if text}
 
 
-def _correction(workbench: Workbench, entry: LogEntry) -> list[Change]:
+def _correction_diff(workbench: Workbench, entry: LogEntry) -> list[DiffChange]:
     """Return the corrected answer against the one that was shown; empty where either is unknown."""
     decision = entry.decision
     if decision is None or decision.corrected_answer is None or decision.run_id is None:
@@ -171,7 +174,7 @@ def _correction(workbench: Workbench, entry: LogEntry) -> list[Change]:
     return word_changes(shown, decision.corrected_answer)
 
 
-def _counted(page: DecisionPage, *, narrowed: bool) -> None:
+def _draw_page_count(page: DecisionPage, *, narrowed: bool) -> None:
     left, right = st.columns([4, 1], vertical_alignment="center")
     newest = address.value("order") != "oldest"
     order = "newest first" if newest else "oldest first"
@@ -198,7 +201,7 @@ def _counted(page: DecisionPage, *, narrowed: bool) -> None:
         )
 
 
-def _controls(reviewers: dict[str, int]) -> None:
+def _draw_log_filters(reviewers: dict[str, int]) -> None:
     who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
     with who:
         chosen = address.words("reviewer")
@@ -208,19 +211,22 @@ def _controls(reviewers: dict[str, int]) -> None:
             options,
             format_func=lambda each: f"{each} ({reviewers.get(each, 0):,})",
             placeholder="Anyone",
-            **address.kept("reviewer", [], shows=chosen, key="log-reviewer"),
+            **address.bind_query_param("reviewer", [], shows=chosen, key="log-reviewer"),
         )
     for place, name, title in ((since, "since", "From"), (until, "until", "To")):
         with place:
             st.date_input(
                 title,
                 format="YYYY-MM-DD",
-                **address.kept(name, shows=address.day(name), key=f"log-{name}"),
+                **address.bind_query_param(name, shows=address.day(name), key=f"log-{name}"),
             )
     with case:
         show_value("log-case", address.value("case")[:500])
         st.text_input(
-            "Case", placeholder="Case id", max_chars=500, **address.kept("case", key="log-case")
+            "Case",
+            placeholder="Case id",
+            max_chars=500,
+            **address.bind_query_param("case", key="log-case"),
         )
     with st.container(horizontal=True, gap="medium"):
         _pills("Verdict", "verdict", {name: word.text for name, word in words.DECIDED.items()})
@@ -236,11 +242,13 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
         # in a row of its parent, pills scroll sideways instead, and the last ones can't be seen
         wrap=True,
         format_func=options.__getitem__,
-        **address.kept(name, [], shows=address.several(name, list(options)), key=f"log-{name}"),
+        **address.bind_query_param(
+            name, [], shows=address.several(name, list(options)), key=f"log-{name}"
+        ),
     )
 
 
-def _chain(workbench: Workbench, length: int, head: str) -> None:
+def _draw_chain_state(workbench: Workbench, length: int, head: str) -> None:
     """Draw whether every entry fits the one before, with length and head of the log."""
     asked, hidden = (
         st.session_state.get("log-checked") == head,
@@ -251,7 +259,7 @@ def _chain(workbench: Workbench, length: int, head: str) -> None:
         log = (
             "The decision log"
             if hidden
-            else f"{counted(length, 'entry', 'entries')}, head `{head[:12]}…`"
+            else f"{count_noun(length, 'entry', 'entries')}, head `{head[:12]}…`"
         )
         line.markdown(f":material/link: {log}: not verified yet.")
         button.button("Verify the log", on_click=_remember_check, args=(head,), width="stretch")
@@ -277,12 +285,12 @@ def chain_words(check: LogCheck) -> str:
     redacted = f", {check.redacted} of them redacted" if check.redacted else ""
     return (
         ":green[:material/verified:] The decision log is intact: "
-        f"{counted(check.length, 'entry', 'entries')}{redacted}, "
+        f"{count_noun(check.length, 'entry', 'entries')}{redacted}, "
         f"head `{check.head[:12]}…`. Every entry fits the one before it."
     )
 
 
-def _exports(workbench: Workbench) -> None:
+def _draw_decision_exports(workbench: Workbench) -> None:
     who = actor()
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
@@ -296,8 +304,8 @@ def _exports(workbench: Workbench) -> None:
     states: tuple[CaseState, ...] = (*DECIDED, "accepted") if too else DECIDED
     number = workbench.exports.count(CaseFilter(states=states))
     prepared_download(
-        f"{counted(number, 'decided case')}, JSON Lines",
-        lambda: _written(
+        f"{count_noun(number, 'decided case')}, JSON Lines",
+        lambda: _write_to_memory(
             lambda out: (
                 workbench.exports.write(
                     who, out, "decided", Selection(CaseFilter(states=states))
@@ -316,7 +324,9 @@ def _exports(workbench: Workbench) -> None:
     entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     st.download_button(
         "The entries listed here, CSV",
-        lambda: _written(lambda out: workbench.exports.write_log_csv(who, out, entry_filter)),
+        lambda: _write_to_memory(
+            lambda out: workbench.exports.write_log_csv(who, out, entry_filter)
+        ),
         file_name="decision-log.csv",
         mime="text/csv",
         icon=":material/table:",
@@ -327,7 +337,7 @@ def _exports(workbench: Workbench) -> None:
     st.caption(f"Everything, without loss: {command_markdown('masis db backup FILE')}")
 
 
-def _written(write: Callable[[BinaryIO], int]) -> io.BytesIO:
+def _write_to_memory(write: Callable[[BinaryIO], int]) -> io.BytesIO:
     out = io.BytesIO()
     write(out)
     return out
@@ -353,5 +363,5 @@ def _remember_check(head: str) -> None:
 
 
 def _turn_order() -> None:
-    address.put("order", "" if address.value("order") == "oldest" else "oldest")
-    address.put("page", "")
+    address.set_param("order", "" if address.value("order") == "oldest" else "oldest")
+    address.set_param("page", "")

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from masis.schema.review import LogEntry
 from masis.services.records import CaseSummary
-from masis.ui.components import nothing, registered
+from masis.ui.components import noop, register_component
 from masis.ui.shell.address import link
-from masis.views.diff import Change
+from masis.views.diff import DiffChange
 from masis.views.log_entries import (
     entry_about,
     entry_contents,
@@ -60,7 +60,7 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
     }
 
 
-def entry_detail(entry: LogEntry, correction: list[Change]) -> dict[str, Any]:
+def entry_detail(entry: LogEntry, correction: list[DiffChange]) -> dict[str, Any]:
     """Return everything else an entry holds; ``correction`` is the corrected answer against the one
     that was shown.
     """
@@ -81,7 +81,7 @@ def entry_detail(entry: LogEntry, correction: list[Change]) -> dict[str, Any]:
     return detail
 
 
-_LOG = registered("decision_log")
+_LOG = register_component("decision_log")
 
 
 class LogClick(NamedTuple):
@@ -96,10 +96,14 @@ class LogClick(NamedTuple):
 
 def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
     """Draw entries of the decision log, in full or in brief; return what was just clicked."""
-    found = _LOG(data=data, key=key, on_open_change=nothing, on_entry_change=nothing)
+    found = _LOG(data=data, key=key, on_open_change=noop, on_entry_change=noop)
     opened = found.open if isinstance(found.open, Mapping) else {}
-    return LogClick(_text(opened.get("case")), _text(found.entry), _text(opened.get("href")))
+    return LogClick(
+        _text_or_none(opened.get("case")),
+        _text_or_none(found.entry),
+        _text_or_none(opened.get("href")),
+    )
 
 
-def _text(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) else None

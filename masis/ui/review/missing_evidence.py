@@ -10,9 +10,9 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.case import Case, Evidence
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench
-from masis.services.arrivals.versions import LONGEST_TEXT, Versions, fillable
+from masis.services.arrivals.versions import LONGEST_TEXT, CaseVersions, fillable
 from masis.services.drafts import evidence_subject
 from masis.ui.live import served_jobs
 from masis.ui.shell import address
@@ -27,7 +27,7 @@ OPEN_TO_VERSIONS = ("new", "interrupted", "needs_review", "accepted", "escalated
 _REFUSED = "missing-evidence-refused"
 
 
-def show_versions(view: CaseView, versions: Versions) -> None:
+def show_versions(view: CaseView, versions: CaseVersions) -> None:
     """Say that a case has an earlier or a newer version, with a way there."""
     earlier = view.case.earlier_version
     if versions.newer is not None:
@@ -39,11 +39,11 @@ def show_versions(view: CaseView, versions: Versions) -> None:
             st.button(
                 "Open the newer version",
                 key="newer-version",
-                on_click=_open,
+                on_click=_open_case,
                 args=(versions.newer,),
             )
     if earlier is not None:
-        chunks = counted(len(earlier.filled), "chunk of evidence", "chunks of evidence")
+        chunks = count_noun(len(earlier.filled), "chunk of evidence", "chunks of evidence")
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"Version {earlier.number} of this case: the text of {chunks} was pasted.")
             if versions.earlier is not None:
@@ -51,13 +51,13 @@ def show_versions(view: CaseView, versions: Versions) -> None:
                     "Earlier version",
                     key="earlier-version",
                     type="tertiary",
-                    on_click=_open,
+                    on_click=_open_case,
                     args=(versions.earlier,),
                 )
 
 
 def missing_evidence(
-    workbench: Workbench, view: CaseView, versions: Versions, *, busy: bool
+    workbench: Workbench, view: CaseView, versions: CaseVersions, *, busy: bool
 ) -> None:
     """Draw the form that gives evidence its text; nothing where all of it has one, or the case is
     settled.
@@ -88,9 +88,9 @@ def missing_evidence(
             " decisions stay as they are."
         )
         for chunk in fields[:FIELDS]:
-            _field(chunk, case, str(draft.values.get(chunk.id, chunk.text)))
+            _draw_chunk_field(chunk, case, str(draft.values.get(chunk.id, chunk.text)))
         if (more := len(fields) - FIELDS) > 0:
-            st.caption(f"{counted(more, 'further chunk')} can be filled in the next version.")
+            st.caption(f"{count_noun(more, 'further chunk')} can be filled in the next version.")
         st.button(
             "Audit with this text",
             key="audit-with-text",
@@ -118,12 +118,12 @@ def _title(lacking: int, of: int) -> str:
         return "No evidence has text, so nothing can be checked: paste what stands at the addresses"
     has = "has" if lacking == 1 else "have"
     return (
-        f"{lacking} of {counted(of, 'chunk of evidence', 'chunks of evidence')} {has} no text:"
+        f"{lacking} of {count_noun(of, 'chunk of evidence', 'chunks of evidence')} {has} no text:"
         " paste it"
     )
 
 
-def _field(chunk: Evidence, case: Case, text: str) -> None:
+def _draw_chunk_field(chunk: Evidence, case: Case, text: str) -> None:
     with st.container(gap="xxsmall"):
         if chunk.source:
             if chunk.source.startswith(("https://", "http://")):
@@ -140,18 +140,18 @@ def _field(chunk: Evidence, case: Case, text: str) -> None:
             most=LONGEST_TEXT,
             rows=4,
             placeholder="Paste the text here",
-            on_text=partial(_keep, case.id, chunk.id),
+            on_text=partial(_keep_chunk_text, case.id, chunk.id),
         )
 
 
-def _keep(case_id: str, chunk_id: str, text: str) -> None:
+def _keep_chunk_text(case_id: str, chunk_id: str, text: str) -> None:
     served_workbench().drafts.save(actor(), evidence_subject(case_id), {chunk_id: text})
 
 
-def _open(case_id: str) -> None:
-    address.put("case", case_id)
+def _open_case(case_id: str) -> None:
+    address.set_param("case", case_id)
     for name in ("run", "iteration", "against"):
-        address.put(name, "")
+        address.set_param(name, "")
 
 
 def _audit_with_text(case_id: str, seen_version: int) -> None:
@@ -172,7 +172,7 @@ def _audit_with_text(case_id: str, seen_version: int) -> None:
         refuse(case_id, str(error))
         return
     workbench.drafts.clear(actor(), evidence_subject(case_id))
-    _open(newer.id)
+    _open_case(newer.id)
     try:
         served_jobs().audit(actor(), newer.id, workbench.settings)
     except MasisError as error:

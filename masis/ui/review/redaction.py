@@ -10,10 +10,10 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.review import LogEntry
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.ui.review.decision_form import LONGEST_NAME
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.views.log_entries import entry_number
 
@@ -34,11 +34,11 @@ def redact_case_form(workbench: Workbench, case_id: str) -> None:
     def redact(reason: str) -> str:
         done = workbench.reviews.redact_case(actor(), case_id, reason)
         return (
-            f"The case is redacted, with {counted(done.entries, 'decision')},"
-            f" {counted(done.runs, 'audit')} and {counted(done.drafts, 'field')} of drafts."
+            f"The case is redacted, with {count_noun(done.entries, 'decision')},"
+            f" {count_noun(done.runs, 'audit')} and {count_noun(done.drafts, 'field')} of drafts."
         )
 
-    _form(
+    _draw_redaction_form(
         workbench,
         key="redact-case",
         removes=(
@@ -63,7 +63,7 @@ def redact_entry_form(workbench: Workbench, entry: LogEntry) -> None:
         return f"Entry {entry_number(entry)} is redacted."
 
     with st.expander(f"Redact entry {entry_number(entry)}", icon=":material/ink_eraser:"):
-        _form(
+        _draw_redaction_form(
             workbench,
             key=f"redact-entry-{entry_number(entry)}",
             removes=(
@@ -81,7 +81,7 @@ def show_redacted() -> None:
         st.success(done, icon=":material/check_circle:")
 
 
-def _form(
+def _draw_redaction_form(
     workbench: Workbench, *, key: str, removes: str, button: str, redact: Callable[[str], str]
 ) -> None:
     st.markdown(removes)
@@ -97,7 +97,7 @@ def _form(
         )
         typed = st.text_input(f"Type “{CONFIRMED_BY}” to confirm", max_chars=40)
         pressed = st.form_submit_button(
-            button, type="primary", icon=":material/ink_eraser:", **needs("redact")
+            button, type="primary", icon=":material/ink_eraser:", **button_state("redact")
         )
     if not pressed:
         return

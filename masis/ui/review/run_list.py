@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services.records import RunSummary
-from masis.ui.components.linked_table import Row, column, row
+from masis.ui.components.linked_table import LinkedRow, column, row
 from masis.ui.shell.address import link
 from masis.views.comparison import changed_settings_words, models_words
 from masis.views.numbers import moment, score_text
@@ -22,7 +22,7 @@ RUN_COLUMNS = [
 ]
 
 
-def run_row(run: RunSummary, *, left: str = "", right: str = "") -> Row:
+def run_row(run: RunSummary, *, left: str = "", right: str = "") -> LinkedRow:
     """Return one run as the history lists it; ``left`` and ``right`` are the ids of
     those compared.
     """
@@ -46,7 +46,7 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> Row:
         },
         {"text": models_words(run.models), "below": [settings]},
         run.iterations,
-        {"text": _score(run.quality) or "", "below": [_revised(run)]},
+        {"text": _score(run.quality) or "", "below": [_revision_quality(run)]},
         _score(run.confidence),
         _score(run.overall),
         STOPPED[run.termination] if run.termination else run.why,
@@ -55,7 +55,7 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> Row:
     )
 
 
-def _revised(run: RunSummary) -> str:
+def _revision_quality(run: RunSummary) -> str:
     """Return the quality of the best revision, where there is one."""
     return "" if run.revised_quality is None else f"revised {score_text(run.revised_quality)}"
 
@@ -70,4 +70,4 @@ def run_name(run: RunSummary) -> str:
     """
     changed = changed_settings_words(run.settings)
     parts = [f"{moment(run.started_at)} UTC", models_words(run.models), changed]
-    return " · ".join([*filter(None, parts), counted(run.iterations or 0, "iteration")])
+    return " · ".join([*filter(None, parts), count_noun(run.iterations or 0, "iteration")])

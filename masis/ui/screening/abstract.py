@@ -24,21 +24,21 @@ from masis.schema.screening import (
     Override,
     OverrideField,
 )
-from masis.schema.wording import counted, shortened, with_article
+from masis.schema.wording import count_noun, shorten, with_article
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, sentence_of
 from masis.screening.rounds.overrides import effective_overrides
 from masis.screening.synthesis.findings import finding
 from masis.screening.synthesis.prisma import criteria_of
 from masis.services.screening import OpenedScreening
-from masis.ui.components import registered
-from masis.ui.screening.actions import attempt, name_field, named, show_problem
+from masis.ui.components import register_component
+from masis.ui.screening.actions import attempt, has_reviewer_name, name_field, show_problem
 from masis.ui.shell import address
 from masis.ui.shell.keys import AGREE
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import served_workbench
 from masis.views.abstract import abstract_data
-from masis.views.markdown import badge, escaped
+from masis.views.markdown import badge, escape_markdown
 from masis.views.numbers import day, moment
 from masis.views.screening import (
     DESIGN,
@@ -54,7 +54,7 @@ from masis.views.words import Tone, Word
 
 LONGEST_REASON = 1_000
 LONGEST_SENTENCE = 420
-_ABSTRACT = registered("screening_abstract")
+_ABSTRACT = register_component("screening_abstract")
 _OVERRIDE, _CORRECTION = "override-problem", "correction-problem"
 _OPEN = "correcting"
 _NAMES = ("correction-name", "override-name")
@@ -88,7 +88,7 @@ def beside_buttons(ids: Sequence[str], opened: str) -> None:
             type="tertiary",
             disabled=name != "close" and not to,
             shortcut=shortcut,
-            on_click=address.put,
+            on_click=address.set_param,
             args=("abstract", to),
         )
 
@@ -123,7 +123,7 @@ def _agreement(opened: OpenedScreening, grade: Grade) -> None:
                 "Undo my agreement",
                 "agree-undo",
                 "undo",
-                _agree,
+                _record_agreement,
                 *undo,
                 takes="decide",
                 type="tertiary",
@@ -134,7 +134,7 @@ def _agreement(opened: OpenedScreening, grade: Grade) -> None:
                 "Agree with the grade",
                 "agree",
                 "thumb_up",
-                _agree,
+                _record_agreement,
                 *(opened, grade.abstract_id, True),
                 takes="decide",
                 disabled=changed,
@@ -155,8 +155,8 @@ def _agreement(opened: OpenedScreening, grade: Grade) -> None:
             )
 
 
-def _agree(opened: OpenedScreening, abstract_id: str, agrees: bool) -> None:
-    if not named("override-name"):
+def _record_agreement(opened: OpenedScreening, abstract_id: str, agrees: bool) -> None:
+    if not has_reviewer_name("override-name"):
         st.session_state[_OVERRIDE] = "Type your name first: it is recorded with the agreement."
         return
     attempt(
@@ -175,7 +175,7 @@ def _agree(opened: OpenedScreening, abstract_id: str, agrees: bool) -> None:
 # Changing a grade: a field of it, an item of the appraisal, or the direction of the finding.
 
 
-def _change(
+def _record_override(
     opened: OpenedScreening,
     abstract_id: str,
     field: OverrideField,
@@ -193,29 +193,31 @@ def _change(
     reason = next(
         (text for key in reasons if (text := str(st.session_state.get(key) or "").strip())), ""
     )
-    if not named(*_NAMES):
+    if not has_reviewer_name(*_NAMES):
         st.session_state[slot] = f"Type your name first: it is recorded with the {what}."
     elif value is None:
         st.session_state[slot] = "Choose first what it is to be."
     elif not reason:
         st.session_state[slot] = f"Give a reason first: it is recorded with the {what}."
-    elif _recorded(opened, abstract_id, field, value, reason, slot):
+    elif _save_override(opened, abstract_id, field, value, reason, slot):
         st.session_state["override-reason"] = st.session_state["correction-reason"] = ""
         st.session_state["override-criterion"] = None
         st.session_state.pop(_OPEN, None)
 
 
-def _undo(opened: OpenedScreening, abstract_id: str, field: OverrideField, slot: str) -> None:
+def _undo_override(
+    opened: OpenedScreening, abstract_id: str, field: OverrideField, slot: str
+) -> None:
     st.session_state.pop(f"override-{abstract_id}-{field}", None)
-    if named(*_NAMES):
-        _recorded(opened, abstract_id, field, None, "", slot)
+    if has_reviewer_name(*_NAMES):
+        _save_override(opened, abstract_id, field, None, "", slot)
     else:
         st.session_state[slot] = (
             "Type your name first, at the top of the page: it is recorded with an undo, too."
         )
 
 
-def _recorded(
+def _save_override(
     opened: OpenedScreening,
     abstract_id: str,
     field: OverrideField,
@@ -272,7 +274,7 @@ def _override_panel(
                 "Override the field",
                 "override-record",
                 "edit",
-                _change,
+                _record_override,
                 *(
                     opened,
                     grade.abstract_id,
@@ -293,7 +295,7 @@ def _override_panel(
         now, machine = opened.screening, opened.machine
         result = (
             f"The result is now **{OUTCOME[now.outcome].text.lower()}**,"
-            f" {counted(len(now.kept), 'abstract')} kept"
+            f" {count_noun(len(now.kept), 'abstract')} kept"
         )
         if now.rounds:
             result += f", last round: {SUFFICIENCY[now.rounds[-1].ruling.decision].text}"
@@ -338,14 +340,20 @@ def _in_force(opened: OpenedScreening, override: Override) -> None:
         st.text(f"{name} set to {value} by {by}", width="stretch")
         undo = opened, override.abstract_id, field, _OVERRIDE
         action(
-            "Undo", f"undo-override-{field}", "undo", _undo, *undo, takes="decide", type="tertiary"
+            "Undo",
+            f"undo-override-{field}",
+            "undo",
+            _undo_override,
+            *undo,
+            takes="decide",
+            type="tertiary",
         )
 
 
 # The appraisal: what was read of the method, and of the finding where the study is kept.
 
 
-def marked(sentence: str, start: int, words: str) -> str:
+def mark_sentence(sentence: str, start: int, words: str) -> str:
     """Return a sentence as Markdown, the words that begin at ``start`` marked; a long one is cut
     around them.
     """
@@ -355,9 +363,8 @@ def marked(sentence: str, start: int, words: str) -> str:
         before = f"… {before[-half:]}" if len(before) > half else before
         after = f"{after[:half]} …" if len(after) > half else after
     lead, trail = (" " if before[-1:].isspace() else ""), (" " if after[:1].isspace() else "")
-    return (
-        f"{escaped(before)}{lead}:blue-background[{escaped(words)}]{trail}{escaped(after)}".strip()
-    )
+    marked = f"{lead}:blue-background[{escape_markdown(words)}]{trail}"
+    return f"{escape_markdown(before)}{marked}{escape_markdown(after)}".strip()
 
 
 def _appraisal(
@@ -381,7 +388,7 @@ def _appraisal(
         show_problem(_CORRECTION)
         items = appraise(abstract, grade.design) if grade.design else ()
         for each in sorted(items, key=lambda item: -item.points):
-            _row(
+            _draw_item(
                 opened,
                 grade,
                 Item(
@@ -393,7 +400,7 @@ def _appraisal(
                 note=f"{each.points:g} {'point' if each.points == 1 else 'points'}",
                 now=grade.corrections.get(each.item, each.state),
                 sentence=(
-                    marked(*sentence_of(each.words[0], abstract), each.words[0].text)
+                    mark_sentence(*sentence_of(each.words[0], abstract), each.words[0].text)
                     if each.words
                     else ""
                 ),
@@ -408,13 +415,13 @@ def _appraisal(
             )
             found = finding(opened.screening.question, abstract)
             words = " ".join(found.words.text.split()) if found.words else ""
-            _row(
+            _draw_item(
                 opened,
                 grade,
                 Item("direction", "Direction of the finding", DIRECTION, found.direction),
                 note="as an answer to the question",
                 now=grade.direction or found.direction,
-                sentence=escaped(shortened(words, LONGEST_SENTENCE)),
+                sentence=escape_markdown(shorten(words, LONGEST_SENTENCE)),
                 by=overrides.get("direction"),
             )
 
@@ -430,7 +437,7 @@ class Item(NamedTuple):
     read: str
 
 
-def _row(
+def _draw_item(
     opened: OpenedScreening,
     grade: Grade,
     item: Item,
@@ -452,21 +459,21 @@ def _row(
             st.markdown(sentence or ":gray[No sentence speaks of it.]")
             if by is not None:
                 said = f"Set by {by.reviewer}, {moment(by.at)} UTC: {by.reason}"
-                st.caption(escaped(f"{said} Read as {item.states[item.read].text}."))
+                st.caption(escape_markdown(f"{said} Read as {item.states[item.read].text}."))
         label, icon, do, why = (
             ("Correct", "edit", _toggle, "set it to what the study says")
             if by is None
-            else ("Undo", "undo", _undo, "undo the correction")
+            else ("Undo", "undo", _undo_override, "undo the correction")
         )
         arguments = place if by is None else (opened, *place, _CORRECTION)
         key, why = f"{label.lower()}-{item.field}", f"{item.name}: {why}"
         with button:
             action(label, key, icon, do, *arguments, takes="decide", why=why, type="tertiary")
         if st.session_state.get(_OPEN) == place:
-            _correction(opened, grade, item, now)
+            _draw_item_correction(opened, grade, item, now)
 
 
-def _correction(opened: OpenedScreening, grade: Grade, item: Item, now: str) -> None:
+def _draw_item_correction(opened: OpenedScreening, grade: Grade, item: Item, now: str) -> None:
     key = f"correction-{grade.abstract_id}-{item.field}"
     with st.container(border=True, key="correction", gap="small"):
         st.segmented_control(
@@ -489,7 +496,7 @@ def _correction(opened: OpenedScreening, grade: Grade, item: Item, now: str) -> 
                 "Correct it",
                 "correction-record",
                 "check",
-                _change,
+                _record_override,
                 *(opened, grade.abstract_id, item.field, key, _CORRECTION, "correction-reason"),
                 takes="decide",
                 type="primary",

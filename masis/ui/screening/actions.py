@@ -26,7 +26,7 @@ def name_field(key: str, **shown: Any) -> None:
         st.text_input("Your name", key=key, max_chars=LONGEST_NAME, **shown)
 
 
-def named(*keys: str) -> bool:
+def has_reviewer_name(*keys: str) -> bool:
     """Return whether the reviewer's name is known, or was just typed into one of these fields."""
     for key in keys:
         if reviewer() is None:
@@ -60,4 +60,4 @@ def open_screening(screening_id: str | None) -> None:
     """
     if screening_id is not None:
         address.clear(OF_ONE)
-        address.put("screening", screening_id)
+        address.set_param("screening", screening_id)

@@ -24,7 +24,7 @@ from masis.errors import InputError, MasisError
 from masis.llm.endpoints import endpoint_of
 from masis.llm.registry import resolve
 from masis.schema.screening import Abstract
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.critic import ROLE, grader_names
 from masis.screening.demo import CORPUS, demo_questions
 from masis.screening.grading.question import (
@@ -43,7 +43,7 @@ from masis.services.records import CorpusImport, CorpusSummary
 from masis.services.screening import CORPUS as CORPUS_PREFIX
 from masis.services.screening import PUBMED
 from masis.settings import OFFLINE, Settings
-from masis.ui.components import registered
+from masis.ui.components import register_component
 from masis.ui.live import draw_task, served_jobs, show_live
 from masis.ui.new_audit.form import panel
 from masis.ui.shell import address
@@ -71,7 +71,7 @@ CONCEPTS = "screening_concepts"
 CONCEPT_NAMES: dict[Part, str] = {part: part.capitalize() for part in PARTS}
 CONCEPT_HINT = "Commas separate concepts; = gives another name for one: death = mortality."
 UNDER_WAY = "screening-import-under-way"
-_UNDERSTOOD = registered("understood")
+_UNDERSTOOD = register_component("understood")
 _STYLE = """<style>
 @st-column:has(> div .st-key-screening-rail) { position: sticky; top: 4rem; align-self: flex-start; }
 :is([class*=new-screening-sources], [class*=new-screening-graders]) {
@@ -115,7 +115,7 @@ class CorpusUpload(BackgroundTask):
         """How far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
         of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
         return (
-            f"Importing {self._files[self._at][0]}{of_files}: {counted(self._records, 'record')} so"
+            f"Importing {self._files[self._at][0]}{of_files}: {count_noun(self._records, 'record')} so"
             " far."
         )
 
@@ -201,7 +201,7 @@ def show_form(workbench: Workbench) -> None:
         with st.container():
             if any(each.name == CORPUS for each in corpora):
                 _demo_questions()
-        _concepts(form)
+        _draw_concept_fields(form)
         typing_area(
             "Criteria of the team",
             key="screening-criteria",
@@ -218,7 +218,7 @@ def show_form(workbench: Workbench) -> None:
             optional=True,
         )
         _sources(form, corpora, sources)
-        _settings(form)
+        _draw_screening_settings(form)
     st.html(with_selectors(_STYLE))
     with right, st.container(key="screening-rail"):
         if corpora or PUBMED in sources:
@@ -227,7 +227,9 @@ def show_form(workbench: Workbench) -> None:
                 "width": "stretch",
                 "shortcut": "Ctrl+Enter",
             }
-            action("Screen the evidence", "start-screening", "play_arrow", _start, **start)
+            action(
+                "Screen the evidence", "start-screening", "play_arrow", _start_screening, **start
+            )
             try:
                 also = " The queries go to PubMed." if PUBMED in sources else ""
                 st.caption(f"{where_it_grades(form.effective)}{also}")
@@ -236,7 +238,7 @@ def show_form(workbench: Workbench) -> None:
                 st.text(str(error))
         else:
             _no_corpus()
-        _UNDERSTOOD(data=_understood(workbench, form, sources), key="screening-understood")
+        _UNDERSTOOD(data=_concept_panel(workbench, form, sources), key="screening-understood")
 
 
 def _take_concept(part: Part, typed: str) -> None:
@@ -268,11 +270,14 @@ def _take_demo_question() -> None:
         form = ScreeningForm.current()
         settings = {**form.settings, "screening_retrieve": found.retrieve, CONCEPTS: ""}
         form.save(
-            replaced=True, question=found.question, sources=(_source(CORPUS),), settings=settings
+            replaced=True,
+            question=found.question,
+            sources=(_corpus_source(CORPUS),),
+            settings=settings,
         )
 
 
-def _concepts(form: ScreeningForm) -> None:
+def _draw_concept_fields(form: ScreeningForm) -> None:
     """Draw what was understood of the question, a field for each part; what is typed takes its
     place.
     """
@@ -323,13 +328,13 @@ def _reset_concepts() -> None:
 # Where to look.
 
 
-def _source(corpus: str) -> str:
+def _corpus_source(corpus: str) -> str:
     return f"{CORPUS_PREFIX}{corpus}"
 
 
 def _chosen_sources(form: ScreeningForm, corpora: tuple[CorpusSummary, ...]) -> tuple[str, ...]:
     """Return the sources of the form that exist; the first corpus where none is chosen."""
-    existing = [_source(each.name) for each in corpora]
+    existing = [_corpus_source(each.name) for each in corpora]
     chosen = tuple(each for each in form.sources if each in existing or each == PUBMED)
     return chosen or tuple(existing[:1])
 
@@ -338,9 +343,9 @@ def _sources(
     form: ScreeningForm, corpora: tuple[CorpusSummary, ...], sources: tuple[str, ...]
 ) -> None:
     known = {
-        _source(each.name): (
+        _corpus_source(each.name): (
             f"{'Demo abstracts' if each.name == CORPUS else each.name} "
-            f"({counted(each.abstracts, 'abstract')})"
+            f"({count_noun(each.abstracts, 'abstract')})"
         )
         for each in corpora
     } | {PUBMED: "PubMed (asks the network)"}
@@ -372,7 +377,7 @@ def _sources(
             key,
             disabled=_upload() is not None,
         )
-        if _source(CORPUS) not in known:
+        if _corpus_source(CORPUS) not in known:
             action(
                 "Load the demo abstracts",
                 "load-demo-too",
@@ -393,8 +398,8 @@ def _show_imported(upload: CorpusUpload) -> None:
     """Say what the last files brought, and what of them could not be imported."""
     for each in upload.done:
         counts = (
-            f"{counted(each.identified, 'record')}, {each.added:,} added,"
-            f" {counted(each.duplicates, 'duplicate')}"
+            f"{count_noun(each.identified, 'record')}, {each.added:,} added,"
+            f" {count_noun(each.duplicates, 'duplicate')}"
         )
         st.text(f"{each.source}: {counts}, {each.faulty:,} unreadable")
     if upload.stopping:
@@ -404,7 +409,7 @@ def _show_imported(upload: CorpusUpload) -> None:
     for errors, what in ((upload.refused, "file"), (upload.errors, "record")):
         if errors:
             st.warning(
-                f"{counted(len(errors), what)} could not be imported.", icon=":material/error:"
+                f"{count_noun(len(errors), what)} could not be imported.", icon=":material/error:"
             )
             st.text("\n".join(str(error) for error in errors[:MOST_ERRORS]))
 
@@ -418,7 +423,7 @@ def _take_sources() -> None:
 
 def _load_demo() -> None:
     served_workbench().corpora.add_demo(actor())
-    ScreeningForm.current().save(replaced=True, sources=(_source(CORPUS),))
+    ScreeningForm.current().save(replaced=True, sources=(_corpus_source(CORPUS),))
 
 
 def _import_chosen(key: str) -> None:
@@ -454,14 +459,15 @@ def _take_finished_import(form: ScreeningForm) -> None:
         form.imported = upload
         if any(each.added or each.duplicates for each in upload.done):
             form.save(
-                replaced=True, sources=tuple(dict.fromkeys((*form.sources, _source(upload.corpus))))
+                replaced=True,
+                sources=tuple(dict.fromkeys((*form.sources, _corpus_source(upload.corpus)))),
             )
 
 
 # What to hold to, and who grades.
 
 
-def _settings(form: ScreeningForm) -> None:
+def _draw_screening_settings(form: ScreeningForm) -> None:
     settings = form.effective
     with form.settings_panel():
         for column, (name, text, least, most) in zip(
@@ -531,7 +537,7 @@ def _no_corpus() -> None:
         )
 
 
-def _understood(
+def _concept_panel(
     workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return what the panel beside the form shows: what the question's own search brings from the
@@ -548,7 +554,7 @@ def _understood(
     elif not first:
         line = "Nothing matches yet.", "Use words that abstracts would use, or other sources."
     else:
-        line = "The first search brings", f"{counted(len(first), 'abstract')}:"
+        line = "The first search brings", f"{count_noun(len(first), 'abstract')}:"
     return panel(
         "What will be screened",
         form.question,
@@ -559,7 +565,7 @@ def _understood(
     )
 
 
-def _start() -> None:
+def _start_screening() -> None:
     take_typed()
     form = ScreeningForm.current()
     sources = _chosen_sources(form, served_workbench().store.corpora.list_all())
@@ -571,7 +577,7 @@ def _start() -> None:
     try:
         # raises for a model that can't be asked, while the form is in sight
         where_it_grades(form.effective)
-        address.put(
+        address.set_param(
             "screening",
             served_jobs().screen(actor(), form.question.strip(), sources, form.effective),
         )

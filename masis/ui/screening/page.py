@@ -14,16 +14,22 @@ import pandas as pd
 import streamlit as st
 
 from masis.schema.screening import ScreeningEvent
-from masis.schema.wording import counted
-from masis.screening.rounds.memory import adapted
+from masis.schema.wording import count_noun
+from masis.screening.rounds.memory import adapt_thresholds
 from masis.screening.rounds.ruling import thresholds_of
 from masis.services import Workbench
 from masis.services.records import ScreeningProgress, ScreeningSummary
 from masis.services.screening import DriftSeries
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.linked_table import Row, column, linked_table, row
+from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
 from masis.ui.live import served_jobs, show_live, show_stop, waits_for
-from masis.ui.screening.actions import attempt, name_field, named, open_screening, show_problem
+from masis.ui.screening.actions import (
+    attempt,
+    has_reviewer_name,
+    name_field,
+    open_screening,
+    show_problem,
+)
 from masis.ui.screening.form import show_form
 from masis.ui.screening.result import show_head, show_over, show_rounds
 from masis.ui.shell import address
@@ -53,7 +59,7 @@ def show_screening(workbench: Workbench) -> None:
     show_form(workbench)
     with st.container():
         _earlier(workbench)
-    kept = address.kept(
+    kept = address.bind_query_param(
         "memory", False, shows=address.value("memory") == "yes", key="screening-memory-open"
     )
     panel = st.expander("Acceptance memory and drift", icon=":material/monitoring:", **kept)
@@ -75,7 +81,10 @@ def _one(workbench: Workbench, screening_id: str) -> None:
         on_click=open_screening,
         args=("",),
     )
-    jobs, summary = served_jobs(), address.known(workbench.store.screenings.summary, screening_id)
+    jobs, summary = (
+        served_jobs(),
+        address.find_by_id(workbench.store.screenings.summary, screening_id),
+    )
     job = jobs.get(screening_id)
     if job is not None or (summary is not None and summary.state == "running"):
         show_head(
@@ -83,7 +92,7 @@ def _one(workbench: Workbench, screening_id: str) -> None:
         )
         show_live(draw_live, screening_id)
     elif summary is None:
-        _never_began(screening_id, jobs.failure("screening", screening_id))
+        _draw_missing_screening(screening_id, jobs.failure("screening", screening_id))
     elif summary.removed_at is not None:
         reason = f"Its rounds and grades were removed on {day(summary.removed_at)} by retention."
         show_head(summary.question, label(RUN_STATE["removed"]), reasons=[reason])
@@ -111,7 +120,7 @@ def _one(workbench: Workbench, screening_id: str) -> None:
         show_over(workbench, screening_id)
 
 
-def _never_began(screening_id: str, why: str | None) -> None:
+def _draw_missing_screening(screening_id: str, why: str | None) -> None:
     """Say that the screening in the address is not here, or why it failed."""
     st.title("The screening failed" if why else "There is no such screening")
     st.text(why or screening_id[:200])
@@ -142,13 +151,13 @@ def _earlier(workbench: Workbench) -> None:
     if opened := linked_table(
         SUMMARY_COLUMNS, rows, description="Earlier screenings", key="screening-list"
     ):
-        address.put("screening", opened)
+        address.set_param("screening", opened)
         st.rerun()
     if len(found) == LISTED:
-        st.caption(f"The newest {counted(LISTED, 'screening')}.")
+        st.caption(f"The newest {count_noun(LISTED, 'screening')}.")
 
 
-def _summary_row(summary: ScreeningSummary) -> Row:
+def _summary_row(summary: ScreeningSummary) -> LinkedRow:
     """Return a screening as the list shows it, with the critic's outcome and the number of
     overrides since.
     """
@@ -157,7 +166,7 @@ def _summary_row(summary: ScreeningSummary) -> Row:
         word = RUN_STATE["removed"]
     searched = ", ".join(source.removeprefix("corpus:") for source in summary.sources)
     if summary.overrides:
-        searched += f" · {counted(summary.overrides, 'override')}"
+        searched += f" · {count_noun(summary.overrides, 'override')}"
     href = link("screening", screening=summary.id)
     return row(
         {"text": summary.question, "href": href, "open": summary.id},
@@ -178,7 +187,7 @@ def draw_live(screening_id: str) -> bool:
     workbench, jobs = served_workbench(), served_jobs()
     here, summary = (
         jobs.get(screening_id) is not None,
-        address.known(workbench.store.screenings.summary, screening_id),
+        address.find_by_id(workbench.store.screenings.summary, screening_id),
     )
     running = summary is not None and summary.state == "running"
     if not here and (not running or screening_id in workbench.screenings.mark_lost()):
@@ -215,7 +224,7 @@ def now_words(events: Sequence[ScreeningEvent]) -> str:
         queries = data.get("queries")
         return (
             f"{number}: searching"
-            f" ({counted(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
+            f" ({count_noun(len(queries) if isinstance(queries, list) else 1, 'query', 'queries')})."
         )
     if last.kind == "searched":
         return f"{number}: {data.get('retrieved')} found, {data.get('new')} to grade."
@@ -257,7 +266,7 @@ def _memory(workbench: Workbench) -> None:
         ["Accepted", "Mean quality", "In rounds"]
     ]
     st.table(held, border="horizontal", alt="Accepted abstracts by design")
-    moved = adapted(settings.model_copy(update={"screening_memory": True}), memory.entries)
+    moved = adapt_thresholds(settings.model_copy(update={"screening_memory": True}), memory.entries)
     own, then = (
         ", ".join(f"{value:.2f}" for value in each.required_average)
         for each in (thresholds_of(settings), moved)
@@ -280,7 +289,7 @@ def _memory(workbench: Workbench) -> None:
 
 def _reset() -> None:
     reason = str(st.session_state.get("memory-reason", "")).strip()
-    if not named("memory-name") or not reason:
+    if not has_reviewer_name("memory-name") or not reason:
         st.session_state[_MEMORY_PROBLEM] = (
             "A reset is recorded with a name and a reason: give both."
         )

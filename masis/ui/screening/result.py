@@ -26,7 +26,7 @@ from masis.schema.screening import (
     Screening,
     Thresholds,
 )
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.screening.grading.question import (
     LONGEST_CONCEPTS,
     PARTS,
@@ -42,14 +42,14 @@ from masis.services.screening import OpenedScreening, ScreeningFile
 from masis.trust.agreement import Patterns, krippendorff_alpha
 from masis.ui.components.case_head import case_head
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.linked_table import Column, Row, column, linked_table, row
+from masis.ui.components.linked_table import LinkedRow, TableColumn, column, linked_table, row
 from masis.ui.live import served_jobs
 from masis.ui.screening.abstract import beside_buttons, show_abstract
 from masis.ui.screening.actions import (
     PROBLEM,
     attempt,
+    has_reviewer_name,
     name_field,
-    named,
     open_screening,
     show_problem,
 )
@@ -63,7 +63,7 @@ from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.abstract import facts
 from masis.views.charts import AVERAGE, KEEP, NEEDED, REQUIRED, convergence_chart, direction_chart
-from masis.views.markdown import badge, escaped
+from masis.views.markdown import badge, escape_markdown
 from masis.views.numbers import moment
 from masis.views.rounds import flow_frame, rules_text, votes_text
 from masis.views.screening import (
@@ -110,15 +110,15 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     """Draw the page of one finished screening."""
     if handed := st.session_state.pop("screening-handed", None):
         st.switch_page("pages/new.py", query_params=handed)
-    opened = _opened(
+    opened = _open_screening(
         str(workbench.database),
         screening_id,
         workbench.store.screenings.summary(screening_id).version,
     )
     screening = opened.screening
     found = [
-        counted(len(screening.rounds), "round"),
-        f"{len(screening.kept)} of {counted(len(screening.grades), 'abstract')} kept",
+        count_noun(len(screening.rounds), "round"),
+        f"{len(screening.kept)} of {count_noun(len(screening.grades), 'abstract')} kept",
         ", ".join(source.removeprefix("corpus:") for source in screening.retrievers),
         f"graded by {', '.join(screening.graders)}",
         moment(screening.started_at) + " UTC",
@@ -129,15 +129,15 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         reasons=screening.reasons,
         found=found,
     )
-    _concepts(screening)
+    _draw_concepts(screening)
     with st.container(horizontal=True, vertical_alignment="center"):
-        _hand_over(opened)
+        _draw_hand_over(opened)
         with st.popover("Change the concepts", icon=":material/edit:"):
             _change_concepts(screening)
         with st.popover("Search further", icon=":material/travel_explore:"):
             _further(screening)
         with st.popover("Export", icon=":material/download:"):
-            _exports(workbench, opened)
+            _draw_screening_exports(workbench, opened)
         if words := agreement_words(screening.grades):
             st.text(words)
     show_problem(PROBLEM, st.error)
@@ -158,7 +158,7 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
     with st.container(key="screening-course"):
         _course(screening)
     with st.container():
-        _abstracts(opened)
+        _draw_abstracts(opened)
     if chosen := address.value("abstract"):
         grade = screening.grade(chosen)
         if grade is None:
@@ -172,12 +172,15 @@ def show_over(workbench: Workbench, screening_id: str) -> None:
         ):
             st.header("Abstract", width="content")
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
-                beside_buttons([each.abstract_id for each in listed(screening, *_shown())], chosen)
+                beside_buttons(
+                    [each.abstract_id for each in select_grades(screening, *_shown_in_address())],
+                    chosen,
+                )
         show_abstract(opened, grade)
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _opened(database: str, screening_id: str, version: int) -> OpenedScreening:
+def _open_screening(database: str, screening_id: str, version: int) -> OpenedScreening:
     """Return the screening at this version, which rises with every override."""
     return served_workbench().screenings.open(screening_id)
 
@@ -188,7 +191,7 @@ def show_head(
     """Draw the question, what became of its screening, and why."""
     st.set_page_config(page_title=tab_title(state["text"], question))
     case_head({"question": question, "state": state, "facts": list(found)}, key="screening-head")
-    st.markdown("\n".join(f"- {escaped(each)}" for each in reasons))
+    st.markdown("\n".join(f"- {escape_markdown(each)}" for each in reasons))
 
 
 def agreement_words(grades: tuple[Grade, ...]) -> str:
@@ -212,21 +215,21 @@ def agreement_words(grades: tuple[Grade, ...]) -> str:
     )
     found = float(krippendorff_alpha(patterns, np.bincount(patterns.member).astype(float)))
     alpha = "" if math.isnan(found) else f", Krippendorff's alpha {found:.2f}"
-    agree = f"agree on {sum(shares) / len(shares):.0%} of {counted(len(shares), 'abstract')}"
+    agree = f"agree on {sum(shares) / len(shares):.0%} of {count_noun(len(shares), 'abstract')}"
     return f"{graders} graders {agree}{alpha}"
 
 
 # The concepts that were looked for, and screening again with others.
 
 
-def _concepts(screening: Screening) -> None:
+def _draw_concepts(screening: Screening) -> None:
     question = question_of(screening.question, screening.settings)
     used, written = concepts_as_text(question), read_question(question).written
     with st.container(key="screening-concepts-used", gap="small"):
         for cell, part in zip(st.columns(len(PARTS), gap="medium"), PARTS, strict=True):
             with cell, st.container(gap=None):
                 st.caption(CONCEPT_NAMES[part] + (" · set by a person" if part in written else ""))
-                st.markdown(escaped(used[part]) if used[part] else "none")
+                st.markdown(escape_markdown(used[part]) if used[part] else "none")
 
 
 def _change_concepts(screening: Screening) -> None:
@@ -239,14 +242,14 @@ def _change_concepts(screening: Screening) -> None:
             max_chars=LONGEST_CONCEPTS,
         )
     st.caption(CONCEPT_HINT)
-    action("Screen again", "screen-again", "replay", _again, screening.id, type="primary")
+    action("Screen again", "screen-again", "replay", _screen_again, screening.id, type="primary")
     st.caption(
         "It becomes a screening of its own: same question, sources and criteria. This one stays as"
         " it is."
     )
 
 
-def _again(screening_id: str) -> None:
+def _screen_again(screening_id: str) -> None:
     typed = {part: st.session_state.get(f"again-{screening_id}-{part}") for part in PARTS}
     concepts: dict[Part, str] = {part: str(text or "") for part, text in typed.items()}
     open_screening(attempt(lambda: served_jobs().screen_again(actor(), screening_id, concepts)))
@@ -255,7 +258,7 @@ def _again(screening_id: str) -> None:
 # What follows from a screening: an audit, further rounds, files.
 
 
-def _hand_over(opened: OpenedScreening) -> None:
+def _draw_hand_over(opened: OpenedScreening) -> None:
     kept = len(opened.screening.kept)
     if not kept:
         st.button(
@@ -270,7 +273,7 @@ def _hand_over(opened: OpenedScreening) -> None:
         f"Audit with {'this abstract' if kept == 1 else f'these {kept} abstracts'}",
         "hand-over",
         "fact_check",
-        _go_on,
+        _hand_over_and_open,
         opened.screening.id,
         why=(
             "The kept abstracts become the evidence of a case; an answer is drafted from them and"
@@ -280,15 +283,15 @@ def _hand_over(opened: OpenedScreening) -> None:
     )
 
 
-def _go_on(screening_id: str) -> None:
-    if not named("hand-over-name"):
+def _hand_over_and_open(screening_id: str) -> None:
+    if not has_reviewer_name("hand-over-name"):
         st.session_state[PROBLEM] = "Type your name first: it is recorded with the case."
         return
     workbench = served_workbench()
 
     def handed() -> dict[str, str]:
         case: Case = workbench.screenings.hand_over(actor(), screening_id)
-        done = workbench.audits.finished(case)
+        done = workbench.audits.newest_finished(case)
         return {"job": done.id if done else served_jobs().audit(actor(), case.id), "case": case.id}
 
     st.session_state["screening-handed"] = attempt(handed)
@@ -348,13 +351,13 @@ FILES: dict[ScreeningFile, tuple[str, str, str, str]] = {
 MIME = {"csv": "text/csv", "ris": "application/x-research-info-systems", "svg": "image/svg+xml"}
 
 
-def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
+def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> None:
     who, screening = actor(), opened.screening
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
     number = {
-        "csv": f" ({counted(len(screening.grades), 'abstract')})",
+        "csv": f" ({count_noun(len(screening.grades), 'abstract')})",
         "kept": f" ({len(screening.kept)})",
     }
     for form, (name, ending, icon, what) in FILES.items():
@@ -391,9 +394,11 @@ def _findings(opened: OpenedScreening) -> None:
     verdict = {True: "The kept studies agree.", False: "The kept studies conflict.", None: ""}[
         found.agree
     ]
-    st.markdown(f"{f'**{verdict}** ' if verdict else ''}{escaped(found.summary)}")
+    st.markdown(f"{f'**{verdict}** ' if verdict else ''}{escape_markdown(found.summary)}")
     rows = [finding_row(opened, each) for each in found.findings]
-    _linked(FINDING_COLUMNS, rows, "Findings of the kept studies", "screening-findings")
+    _draw_abstract_table(
+        FINDING_COLUMNS, rows, "Findings of the kept studies", "screening-findings"
+    )
     st.caption(
         "Best quality first. The direction is read from the wording of the sentence below each"
         " title: check it before you rely on it, and open the study to correct it. Effects are not"
@@ -401,16 +406,18 @@ def _findings(opened: OpenedScreening) -> None:
     )
 
 
-def _linked(columns: Sequence[Column], rows: Sequence[Row], description: str, key: str) -> None:
+def _draw_abstract_table(
+    columns: Sequence[TableColumn], rows: Sequence[LinkedRow], description: str, key: str
+) -> None:
     """Draw a table of abstracts; the one that is clicked on is opened and comes into view."""
     clicked = linked_table(columns, rows, description=description, key=key)
     if clicked is not None and clicked != address.value("abstract"):
-        address.put("abstract", clicked)
+        address.set_param("abstract", clicked)
         st.session_state["screening-reveal"] = clicked
         st.rerun()
 
 
-def finding_row(opened: OpenedScreening, found: Finding) -> Row:
+def finding_row(opened: OpenedScreening, found: Finding) -> LinkedRow:
     """Return one study as a row of the table, with the sentence that says what it found."""
     abstract = opened.abstracts.get(found.abstract_id) or Abstract(id=found.abstract_id)
     grade = opened.screening.grade(found.abstract_id)
@@ -567,7 +574,7 @@ def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -
             for warning in each.warnings:
                 st.text(f"⚠ {warning}")
     if waiting:
-        st.caption(escaped(waiting))
+        st.caption(escape_markdown(waiting))
 
 
 # The table of abstracts.
@@ -582,7 +589,9 @@ ABSTRACT_COLUMNS = [
 ]
 
 
-def listed(screening: Screening, shown: Sequence[Recommendation], order: Order) -> list[Grade]:
+def select_grades(
+    screening: Screening, shown: Sequence[Recommendation], order: Order
+) -> list[Grade]:
     """Return the grades with these recommendations (all where none is named), in this order,
     unscored ones last.
     """
@@ -596,14 +605,14 @@ def listed(screening: Screening, shown: Sequence[Recommendation], order: Order) 
     return found if order == "found" else sorted(found, key=rank)
 
 
-def counts(screening: Screening) -> Counter[Recommendation]:
+def count_recommendations(screening: Screening) -> Counter[Recommendation]:
     """Return how many abstracts have each recommendation."""
     return Counter(grade.recommendation for grade in screening.grades)
 
 
 def abstract_row(
     screening: Screening, grade: Grade, abstract: Abstract | None, *, opened: str = ""
-) -> Row:
+) -> LinkedRow:
     """Return a graded abstract as the table lists it. ``abstract`` None: its record was removed,
     its grade was not.
     """
@@ -637,35 +646,35 @@ def abstract_row(
     )
 
 
-def _shown() -> tuple[list[Recommendation], Order]:
+def _shown_in_address() -> tuple[list[Recommendation], Order]:
     """Return which abstracts the address shows, and in which order."""
     return address.several("show", RECOMMENDATIONS), address.one_of("order", ORDERS, "quality")
 
 
-def _abstracts(opened: OpenedScreening) -> None:
+def _draw_abstracts(opened: OpenedScreening) -> None:
     """Draw the table of graded abstracts: filtered, ordered, paged."""
     screening = opened.screening
     st.header("Abstracts")
     if not screening.grades:
         st.markdown("**Nothing was found.** Use other words in the question, or other sources.")
         return
-    shown, order = _shown()
-    _controls(screening, shown, order)
-    found = listed(screening, shown, order)
+    shown, order = _shown_in_address()
+    _draw_abstract_filters(screening, shown, order)
+    found = select_grades(screening, shown, order)
     start = (address.number("page") - 1) * PAGE_SIZE
     chosen = address.value("abstract")
     rows = [
         abstract_row(screening, each, opened.abstracts.get(each.abstract_id), opened=chosen)
         for each in found[start : start + PAGE_SIZE]
     ]
-    _linked(ABSTRACT_COLUMNS, rows, "Graded abstracts", "screening-table")
+    _draw_abstract_table(ABSTRACT_COLUMNS, rows, "Graded abstracts", "screening-table")
     if not rows:
         st.markdown("**No abstract has this recommendation.** Choose another one.")
     address.show_pages(len(found), PAGE_SIZE, key="screening-page")
 
 
-def _controls(screening: Screening, shown: list[Recommendation], order: Order) -> None:
-    numbers = counts(screening)
+def _draw_abstract_filters(screening: Screening, shown: list[Recommendation], order: Order) -> None:
+    numbers = count_recommendations(screening)
     with st.container(
         horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"
     ):
@@ -674,7 +683,7 @@ def _controls(screening: Screening, shown: list[Recommendation], order: Order) -
             [each for each in RECOMMENDATIONS if numbers[each]],
             selection_mode="multi",
             format_func=lambda each: f"{RECOMMENDATION[each].text} {numbers[each]}",
-            **address.kept("show", shows=shown, key="screening-show"),
+            **address.bind_query_param("show", shows=shown, key="screening-show"),
         )
-        kept = address.kept("order", "quality", shows=order, key="screening-order")
+        kept = address.bind_query_param("order", "quality", shows=order, key="screening-order")
         st.selectbox("Order", list(ORDERS), format_func=ORDERS.__getitem__, width=240, **kept)

@@ -58,30 +58,30 @@ class Filter(NamedTuple):
     machine: bool = False
 
 
-def _texts(words: Mapping[Any, Word]) -> dict[str, str]:
+def _label_texts(words: Mapping[Any, Word]) -> dict[str, str]:
     return {name: word.text for name, word in words.items()}
 
 
-STANDINGS = Filter("standing", "Stands", "known", "standings", _texts(STANDING))
+STANDINGS = Filter("standing", "Stands", "known", "standings", _label_texts(STANDING))
 SEVERITIES = Filter(
     "severity",
     "Worst issue",
     "known",
     "severities",
-    {**_texts(SEVERITY), "none": "none"},
+    {**_label_texts(SEVERITY), "none": "none"},
     machine=True,
 )
 FILTERED_STATES = ("needs_review", "needs_adjudication", *STATE_OF_VERDICT.values())
 DRAWER: tuple[Filter, ...] = (
-    Filter("flag", "Issue", "known", "flags", _texts(FLAG), machine=True),
+    Filter("flag", "Issue", "known", "flags", _label_texts(FLAG), machine=True),
     SEVERITIES,
-    Filter("reason", "Reason for review", "known", "reasons", _texts(REASON), machine=True),
+    Filter("reason", "Reason for review", "known", "reasons", _label_texts(REASON), machine=True),
     Filter(
         "state",
         "State in detail",
         "known",
         "states",
-        _texts({name: STATE[name] for name in FILTERED_STATES}),
+        _label_texts({name: STATE[name] for name in FILTERED_STATES}),
     ),
     Filter("field", "Field", "words", "fields"),
     Filter("dataset", "Data set", "words", "datasets"),
@@ -108,7 +108,7 @@ def value(name: str) -> str:
     return st.query_params.get(name, "")
 
 
-def put(name: str, text: str) -> None:
+def set_param(name: str, text: str) -> None:
     """Set a parameter, or drop it where ``text`` is empty."""
     if text:
         st.query_params[name] = text
@@ -119,10 +119,10 @@ def put(name: str, text: str) -> None:
 def clear(names: Iterable[str]) -> None:
     """Drop these parameters."""
     for name in names:
-        put(name, "")
+        set_param(name, "")
 
 
-def kept(
+def bind_query_param(
     name: str,
     default: object = None,
     *,
@@ -146,13 +146,13 @@ def kept(
     """
     key = key or name
     if drawer:
-        key = _drawn(key, shows)
+        key = _drawer_key(key, shows)
     if shows is not _AS_IT_IS:
         st.session_state[key] = shows
-    return {"key": key, "on_change": _keep, "args": (key, name, default, tuple(drops))}
+    return {"key": key, "on_change": _store_choice, "args": (key, name, default, tuple(drops))}
 
 
-def _drawn(key: str, shows: object) -> str:
+def _drawer_key(key: str, shows: object) -> str:
     """Return the key of a widget in a drawer: another one once the address says what was not chosen
     in the widget.
 
@@ -165,13 +165,13 @@ def _drawn(key: str, shows: object) -> str:
     return f"{key}-{drawn}"
 
 
-def _keep(key: str, name: str, default: object, drops: tuple[str, ...]) -> None:
+def _store_choice(key: str, name: str, default: object, drops: tuple[str, ...]) -> None:
     chosen = st.session_state[key]
-    put(name, "" if chosen in (None, default) else spelled(chosen))
+    set_param(name, "" if chosen in (None, default) else to_query(chosen))
     clear(drops)
 
 
-def spelled(chosen: object) -> str:
+def to_query(chosen: object) -> str:
     """Return a widget's value as the address has it."""
     match chosen:
         case bool():
@@ -224,11 +224,11 @@ def bounds(name: str) -> tuple[float | None, float | None]:
     """Return a parameter as a range of scores, ``0.2-0.8``, ``0.5-`` or ``-0.5``; None leaves a
     side open.
     """
-    low, high = (_share(each) for each in value(name).partition("-")[::2])
+    low, high = (_share_in_address(each) for each in value(name).partition("-")[::2])
     return (None, None) if low is not None and high is not None and low > high else (low, high)
 
 
-def _share(text: str) -> float | None:
+def _share_in_address(text: str) -> float | None:
     try:
         found = float(text) if len(text) < 10 else math.nan
     except ValueError:
@@ -298,7 +298,7 @@ def choose_several(
         format_func=lambda each: f"{worded(each)} ({counts.get(each, 0):,})",
         placeholder="Any" if options else "None",
         disabled=not options,
-        **kept(name, [], shows=chosen, drawer=True, **keeps),
+        **bind_query_param(name, [], shows=chosen, drawer=True, **keeps),
     )
 
 
@@ -308,19 +308,21 @@ def show_pages(total: int, size: int, *, key: str) -> None:
     """
     pages = max(1, -(-total // size))
     if number("page") > pages:
-        put("page", str(pages) if pages > 1 else "")
+        set_param("page", str(pages) if pages > 1 else "")
         st.rerun()
     if pages > 1:
         # in a row the widget is as narrow as it may be, and then leaves numbers out
         width = PAGE_BUTTON_PX * (min(pages, 7) + 2)
         with st.container(horizontal=True, vertical_alignment="center", width="content"):
             st.pagination(
-                pages, width=width, **kept("page", 1, shows=number("page"), key=key, drops=())
+                pages,
+                width=width,
+                **bind_query_param("page", 1, shows=number("page"), key=key, drops=()),
             )
             st.caption(f"{number('page'):,} of {pages:,}", width="content")
 
 
-def known(read: Callable[[str], Record], record_id: str) -> Record | None:
+def find_by_id(read: Callable[[str], Record], record_id: str) -> Record | None:
     """Return what ``read`` finds under an id from the address; None where there is none, or nothing
     under it.
     """

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from masis.errors import NotAllowed, RecordDamaged, SettingsError, StoreError
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.records import explained_errors
 from masis.ui.components import HERE
@@ -67,11 +67,11 @@ def demo_notice(workbench: Workbench) -> None:
     """Say above a page that cases are invented and reviewers simulated, where the demo simulated
     decisions.
     """
-    if simulated := workbench.store.decisions.simulated():
+    if simulated := workbench.store.decisions.count_simulated():
         with st.container(key="demo-notice"):
             st.markdown(
                 ":violet-background[:material/science: **Demo**] Invented cases, recorded replies"
-                f" of a model, and {counted(simulated, 'decision')} by simulated reviewers, not by"
+                f" of a model, and {count_noun(simulated, 'decision')} by simulated reviewers, not by"
                 " people."
             )
 

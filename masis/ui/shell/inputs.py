@@ -25,12 +25,12 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.services.records import explained_errors
-from masis.ui.components import registered
+from masis.ui.components import register_component
 from masis.ui.shell.served_database import served_database
 
 log = logging.getLogger(__name__)
 
-_TYPING = registered("typing")
+_TYPING = register_component("typing")
 _FIELDS = "typing-fields"
 _NOT_SHOWN = object()
 

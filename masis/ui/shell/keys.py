@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypedDict
 
 import streamlit as st
 
-from masis.ui.components import registered
+from masis.ui.components import register_component
 from masis.ui.shell import address
 
-_KEYS = registered("page_keys", "key_sheet")
+_KEYS = register_component("page_keys", "key_sheet")
 _FOCUS, _BORROWED, _OPEN_AT = "page-focus", "page-borrowed", "page-open-at"
 
 
@@ -135,7 +135,7 @@ _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 
 def key_map() -> list[KeyGroup]:
     """All keys of the case page, in groups."""
-    return [_group(title, keys) for title, keys in GROUPS]
+    return [_key_group(title, keys) for title, keys in GROUPS]
 
 
 def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
@@ -154,18 +154,18 @@ def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
     search = "search" if page == "queue" else None
     groups = [
         *(
-            [_group("Lists", (*_ROWS, *([ADJUDICATE] if page in ("queue", "team") else [])))]
+            [_key_group("Lists", (*_ROWS, *([ADJUDICATE] if page in ("queue", "team") else [])))]
             if rows
             else []
         ),
-        _group(
+        _key_group(
             "This page",
             (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP),
         ),
-        *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
+        *(_key_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
     if adjudicates:
-        groups = [_group("Adjudicate", _ADJUDICATION), _group("Look and go on", _BESIDE)]
+        groups = [_key_group("Adjudicate", _ADJUDICATION), _key_group("Look and go on", _BESIDE)]
     return {
         "keys": groups,
         "rows": rows,
@@ -174,7 +174,7 @@ def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
     }
 
 
-def _group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
+def _key_group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
     return {"title": title, "keys": [(key.shown, key.does) for key in keys]}
 
 

@@ -16,7 +16,7 @@ from masis.errors import MasisError
 from masis.schema.actor import PERMISSIONS, Permission
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 
 
 class ButtonState(TypedDict):
@@ -26,7 +26,7 @@ class ButtonState(TypedDict):
     help: str | None
 
 
-def needs(
+def button_state(
     permission: Permission,
     *,
     disabled: bool = False,
@@ -65,7 +65,7 @@ def action(
     """Draw a button that does what takes a permission; ``why`` is its tooltip where a person has
     that.
     """
-    state = needs(takes, disabled=disabled, help=why)
+    state = button_state(takes, disabled=disabled, help=why)
     sign = f":material/{icon}:" if icon else None
     st.button(label, key=key, icon=sign, on_click=on_click, args=args, **shown, **state)
 
@@ -77,9 +77,11 @@ def carried_out(act: Callable[[], object]) -> bool:
     try:
         act()
     except ValidationError as error:
-        st.warning(escaped(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")))
+        st.warning(
+            escape_markdown(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "))
+        )
     except (ValueError, MasisError) as error:
-        st.warning(escaped(str(error)))
+        st.warning(escape_markdown(str(error)))
     else:
         return True
     return False

@@ -29,12 +29,12 @@ class Reach(NamedTuple):
     sign_in: SignIn | None = None
 
     @property
-    def exposed(self) -> bool:
+    def is_exposed(self) -> bool:
         """Whether others than this machine's users reach the server without signing in."""
-        return self.opened and self.sign_in is None
+        return self.is_open and self.sign_in is None
 
     @property
-    def opened(self) -> bool:
+    def is_open(self) -> bool:
         """Whether others than this machine's users reach the server."""
         return not is_loopback(self.address) or bool(self.allow_hosts)
 
@@ -50,7 +50,7 @@ class Reach(NamedTuple):
         that they may.
         """
         self.hosts()
-        if self.exposed and not self.insecure:
+        if self.is_exposed and not self.insecure:
             by = (
                 f"--allow-host {self.allow_hosts[0]}"
                 if is_loopback(self.address)
@@ -88,6 +88,6 @@ def served_reach() -> Reach:
 
 def reach_notice() -> None:
     """Say on every page that the server is open to the network without sign-in, where it is."""
-    if _served[0].exposed:
+    if _served[0].is_exposed:
         with st.container(key="exposed-notice"):
             st.error(EXPOSED, icon=":material/lock_open:")

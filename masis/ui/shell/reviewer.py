@@ -14,19 +14,19 @@ import streamlit as st
 from masis.services import ANONYMOUS, POLICY, Actor, Workbench
 from masis.services.drafts import clean, subjects_of_case
 from masis.settings import account_name
-from masis.ui.components import nothing, registered
+from masis.ui.components import noop, register_component
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reach import served_reach
 from masis.ui.shell.streamlit_internals import with_selectors
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 
 _KEY = "reviewer-name"
 TAKEN = "taken-case"
 """The case that this session has taken for decision, in the session state."""
 _OPEN_FORMS = "open-forms"
-_MEMORY = registered("reviewer", "way_back")
+_MEMORY = register_component("reviewer", "way_back")
 
 _STYLE = """<style>
 .st-key-reviewer-badge { position: fixed; top: 0.875rem; right: 3.4rem; z-index: 999991; width: auto; }
@@ -95,7 +95,7 @@ def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     st.session_state[_KEY] = name
     workbench.drafts.adopt(actor())
     if earlier.name and earlier.name != name:
-        _hand_over(workbench, earlier, name)
+        _rename_session(workbench, earlier, name)
     return name
 
 
@@ -104,7 +104,7 @@ def note_open_form(subject: str) -> None:
     st.session_state.setdefault(_OPEN_FORMS, set()).add(subject)
 
 
-def _hand_over(workbench: Workbench, earlier: Actor, name: str) -> None:
+def _rename_session(workbench: Workbench, earlier: Actor, name: str) -> None:
     """Let what this session has open follow its new name: else the person would be refused by
     themselves.
     """
@@ -119,7 +119,7 @@ def suggested_name() -> str:
     """Return the name of the account that serves this machine alone, to be confirmed; "" where
     others can reach it.
     """
-    if served_reach().opened or served_reach().sign_in is not None:
+    if served_reach().is_open or served_reach().sign_in is not None:
         return ""
     account = account_name()
     return "" if account in ("root", "nobody", "www-data") else clean(account, LONGEST_NAME)
@@ -134,13 +134,13 @@ def reviewer_badge(workbench: Workbench) -> None:
     with st.container(key="reviewer-badge"):
         st.html(with_selectors(_STYLE))
         if not signed_in:
-            _remember(workbench)
+            _sync_stored_name(workbench)
         popover = st.popover(
-            escaped(who.name) or "Your name", icon=":material/person:", type="tertiary"
+            escape_markdown(who.name) or "Your name", icon=":material/person:", type="tertiary"
         )
     with popover:
         if signed_in:
-            st.markdown(f"Signed in as **{escaped(who.name)}**, {', '.join(who.roles)}.")
+            st.markdown(f"Signed in as **{escape_markdown(who.name)}**, {', '.join(who.roles)}.")
             st.markdown("Decisions are recorded under this name.")
             st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
             return
@@ -151,20 +151,20 @@ def reviewer_badge(workbench: Workbench) -> None:
 
         def rename() -> None:
             if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
-                st.toast(f"Stored: decisions are recorded as {escaped(name)}.")
+                st.toast(f"Stored: decisions are recorded as {escape_markdown(name)}.")
 
         show_value("reviewer-field", who.name)
         st.text_input("Your name", key="reviewer-field", max_chars=LONGEST_NAME, on_change=rename)
 
 
-def _remember(workbench: Workbench) -> None:
+def _sync_stored_name(workbench: Workbench) -> None:
     """Let the browser store the name, or take the one it has stored."""
     with st.container(key="reviewer-memory"):
         stored = _MEMORY(
             data={"name": reviewer() or ""},
             key="reviewer-store",
-            on_kept_change=nothing,
-            on_wake_change=nothing,
+            on_kept_change=noop,
+            on_wake_change=noop,
         ).kept
     if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
         st.rerun()

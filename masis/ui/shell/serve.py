@@ -167,7 +167,7 @@ def launch(
     )
     url = f"http://{host}:{port}"
     print(f"MASIS Workbench: {url}\nDatabase: {db}\nStop it with Ctrl-C.", flush=True)
-    if reach.exposed:
+    if reach.is_exposed:
         print(EXPOSED, file=sys.stderr, flush=True)
     if open_browser:
         threading.Thread(target=_open_when_up, args=(url,), daemon=True).start()
@@ -179,7 +179,9 @@ def launch(
     if (sign_in := reach.sign_in) is not None:
         guards.append(Middleware(SignInGate, sign_in=sign_in))
         routes += sign_in_routes(sign_in)
-        sign_in.keep_ended(ended_sessions.read(db), functools.partial(ended_sessions.add, db))
+        sign_in.keep_ended(
+            ended_sessions.read_sessions(db), functools.partial(ended_sessions.add, db)
+        )
         kept = sign_in.streamlit_secrets()
     app = streamlit.App(
         root / "app.py",
@@ -215,13 +217,13 @@ def import_heavy() -> None:
 def chosen_port(address: str, port: int | None) -> int:
     """``port`` if it is free, else PortTaken; without one the first free port from 8501 on."""
     if port is not None:
-        if not _free(address, port):
+        if not _is_port_free(address, port):
             raise PortTaken(
                 f"port {port} on {address} is taken. Name another with --port, or leave it out."
             )
         return port
     for candidate in range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
-        if _free(address, candidate):
+        if _is_port_free(address, candidate):
             return candidate
     last = FIRST_PORT + PORTS_TRIED - 1
     raise PortTaken(
@@ -237,21 +239,21 @@ def streamlit_settings(root: Path) -> dict[str, Any]:
     variable.
     """
     parsed = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    found = dict(_flattened(parsed))
+    found = dict(_flatten_table(parsed))
     if variable(LARGEST_UPLOAD):
         del found["server.maxUploadSize"]
     return found
 
 
-def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_table(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _flattened(value, f"{prefix}{key}.")
+            yield from _flatten_table(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
-def _free(address: str, port: int) -> bool:
+def _is_port_free(address: str, port: int) -> bool:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -57,11 +57,11 @@ def command_markdown(words: str) -> str:
 
 
 @st.cache_resource(show_spinner=False)
-def _opened(path: str) -> Workbench:
+def _open_served(path: str) -> Workbench:
     access = OPEN if served_reach().sign_in is None else SIGN_IN_REQUIRED
     return Workbench.open(Path(path), load().settings, access=access)
 
 
 def served_workbench() -> Workbench:
     """Return the workbench on the served database, opened (and migrated) on first use."""
-    return _opened(str(served_database()))
+    return _open_served(str(served_database()))

@@ -88,7 +88,9 @@ class SignInGate:
             and _wants_page(scope)
         ):
             query = scope.get("query_string", b"").decode("latin-1")
-            target = f"{PAGE}?{urlencode({'next': _local(path + (f'?{query}' if query else ''))})}"
+            target = (
+                f"{PAGE}?{urlencode({'next': _local_path(path + (f'?{query}' if query else ''))})}"
+            )
             await RedirectResponse(target, status_code=303, headers=_FRESH)(scope, receive, send)
         elif actor is None:
             await refuse(scope, receive, send, 401, "Sign in first.")
@@ -140,27 +142,34 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
     waiting = asyncio.Semaphore(MOST_WRONG)
 
     async def show(request: Request) -> Response:
-        return _page(_form(sign_in, request.query_params.get("next", "/"), ""))
+        return _page(_sign_in_form(sign_in, request.query_params.get("next", "/"), ""))
 
     async def check(request: Request) -> Response:
         if sign_in.kind != "team":
-            return _page(_form(sign_in, "/", ""), status=400)
-        fields = await _fields(request)
+            return _page(_sign_in_form(sign_in, "/", ""), status=400)
+        fields = await _form_fields(request)
         if fields is None:
-            return _page(_form(sign_in, "/", "That was too long."), status=413)
-        name, target = " ".join(fields.get("name", "").split()), _local(fields.get("next", "/"))
-        if not await run_in_threadpool(sign_in.knows, name, fields.get("secret", "").strip()):
-            who = repr(name) if sign_in.names(name) else "a name that is not in the file"
+            return _page(_sign_in_form(sign_in, "/", "That was too long."), status=413)
+        name, target = (
+            " ".join(fields.get("name", "").split()),
+            _local_path(fields.get("next", "/")),
+        )
+        if not await run_in_threadpool(
+            sign_in.is_secret_of, name, fields.get("secret", "").strip()
+        ):
+            who = repr(name) if sign_in.has_person(name) else "a name that is not in the file"
             host = request.client.host if request.client else "an unknown address"
             log.warning("%s: sign-in of %s from %s failed", utc_now(), who, host)
             if waiting.locked():
                 return _page(
-                    _form(sign_in, target, "Too many wrong secrets at once. Try again."), status=429
+                    _sign_in_form(sign_in, target, "Too many wrong secrets at once. Try again."),
+                    status=429,
                 )
             async with waiting:
                 await asyncio.sleep(WRONG_SECRET_S)
             return _page(
-                _form(sign_in, target, "Name and secret don't match. Type both again."), status=401
+                _sign_in_form(sign_in, target, "Name and secret don't match. Type both again."),
+                status=401,
             )
         origin = (
             request.headers.getlist("origin")
@@ -198,7 +207,7 @@ def _wants_page(scope: Scope) -> bool:
     return any("text/html" in value for value in Headers(scope=scope).getlist("accept"))
 
 
-def _local(address: str) -> str:
+def _local_path(address: str) -> str:
     """Return an address if it is a path of this server, else its start."""
     safe = (
         address.startswith("/")
@@ -209,7 +218,7 @@ def _local(address: str) -> str:
     return address if safe and len(address) <= 2000 else "/"
 
 
-async def _fields(request: Request) -> dict[str, str] | None:
+async def _form_fields(request: Request) -> dict[str, str] | None:
     """Return the fields of a posted form; None where there is more than a form can hold."""
     body = b""
     try:
@@ -229,7 +238,7 @@ def _page(content: str, status: int = 200) -> HTMLResponse:
     return HTMLResponse(_HTML.replace("@content", content), status_code=status, headers=_FRESH)
 
 
-def _form(sign_in: SignIn, target: str, problem: str) -> str:
+def _sign_in_form(sign_in: SignIn, target: str, problem: str) -> str:
     said = f'<p role="alert" class="problem">{html.escape(problem)}</p>' if problem else ""
     if (oidc := sign_in.oidc) is not None:
         button = f"Sign in with {html.escape(oidc.label)}"
@@ -239,7 +248,7 @@ def _form(sign_in: SignIn, target: str, problem: str) -> str:
         )
     return f"""<h1>MASIS Workbench</h1>{said}
 <form method="post" action="{PAGE}">
-<input type="hidden" name="next" value="{html.escape(_local(target))}">
+<input type="hidden" name="next" value="{html.escape(_local_path(target))}">
 <label for="name">Your name</label>
 <input id="name" name="name" required autofocus autocomplete="username" maxlength="80">
 <label for="secret">Your secret</label>

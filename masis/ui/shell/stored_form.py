@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 
 from masis.errors import InputError
 from masis.schema.actor import ANONYMOUS, Actor
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services.drafts import read_form
 from masis.settings import Settings
 from masis.ui.shell.inputs import typing_area
@@ -145,7 +145,7 @@ class SettingsForm(StoredForm):
         """Store the setting that the widget ``key`` has changed."""
         cls.current().change(name, st.session_state[key])
 
-    def changed(self, base: Settings) -> int:
+    def count_changed(self, base: Settings) -> int:
         """Return how many settings differ from the workbench's own."""
         chosen = self.applied_to(base)
         return sum(
@@ -156,9 +156,9 @@ class SettingsForm(StoredForm):
 
     def settings_panel(self) -> Any:
         """Draw how many settings are changed, and return the expander that they stand in."""
-        differ = self.changed(served_workbench().settings)
+        differ = self.count_changed(served_workbench().settings)
         st.caption(
-            f"{counted(differ, 'setting')} changed"
+            f"{count_noun(differ, 'setting')} changed"
             if differ
             else "The workbench's own settings apply."
         )

@@ -16,7 +16,7 @@ from masis.settings import Settings, load
 def main(database: str) -> None:
     """Run jobs on this database until the server is gone."""
     show_log()
-    jobs.main(database, prepare=_measure)
+    jobs.main(database, prepare=_start_worker_telemetry)
 
 
 def show_log() -> None:
@@ -28,7 +28,7 @@ def show_log() -> None:
     logging.getLogger("masis").addHandler(lines)
 
 
-def _measure(settings: Settings) -> None:
+def _start_worker_telemetry(settings: Settings) -> None:
     """Start telemetry if the settings ask for it; what is left is sent as the process ends."""
     if settings.telemetry == "off":
         return

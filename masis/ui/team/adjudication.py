@@ -15,7 +15,7 @@ from pydantic import Field
 from masis.errors import InputError, MasisError, Removed, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.review import Decision, Verdict, decided_about
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import count_noun, shorten
 from masis.services import ANONYMOUS, CaseView, Workbench, decision_rules
 from masis.services.decision_rules import (
     OTHER,
@@ -25,7 +25,7 @@ from masis.services.decision_rules import (
     seen_issues,
 )
 from masis.services.drafts import adjudication_subject, read_form
-from masis.ui.components import HERE, registered
+from masis.ui.components import HERE, register_component
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
 from masis.ui.review.decision_form import check
@@ -52,10 +52,10 @@ from masis.ui.team.taking import ask_name
 from masis.views.diff import word_changes
 from masis.views.headline import headline
 from masis.views.log_entries import whose_decision
-from masis.views.markdown import coloured, escaped
+from masis.views.markdown import colour_label, escape_markdown
 from masis.views.words import DECIDE, DECIDED, Word
 
-_LEFT = registered("correction_left", "key_sheet", "correction_check")
+_LEFT = register_component("correction_left", "key_sheet", "correction_check")
 _LAYOUT = (
     f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encoding='utf-8'))}</style>"
 )
@@ -83,22 +83,24 @@ def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
             labels.setdefault(key, [[] for _ in decisions])[number].append(
                 f"{label.label} {label.severity}"
             )
-    said |= {_labelled(*key): [sorted(each) for each in given] for key, given in labels.items()}
+    said |= {
+        _label_group_text(*key): [sorted(each) for each in given] for key, given in labels.items()
+    }
     return tuple(what for what, each in said.items() if any(other != each[0] for other in each[1:]))
 
 
-def _labelled(target: str, _start: int, _end: int, text: str, reports: bool) -> str:
+def _label_group_text(target: str, _start: int, _end: int, text: str, reports: bool) -> str:
     if target == "answer":
         return "issues reported in the whole answer"
     return f"issues reported in “{text[:60]}”" if reports else f"{target} “{text[:60]}”"
 
 
-def _decided(decision: Decision) -> str:
+def _verdict_text(decision: Decision) -> str:
     """Name a decision's verdict, and the answer that it approves."""
     if decision.verdict is None:
         return ""
     about = f" {decided_about(decision)}" if decision.verdict == "approve" else ""
-    return f"{coloured(DECIDED[decision.verdict])}{about}"
+    return f"{colour_label(DECIDED[decision.verdict])}{about}"
 
 
 def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
@@ -120,15 +122,15 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
     try:
         view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
-        _bar(workbench, case_id, None)
+        _draw_adjudication_bar(workbench, case_id, None)
         st.markdown("**There is no such case.**")
         st.text(case_id[:500])
         return
-    _bar(workbench, case_id, view)
+    _draw_adjudication_bar(workbench, case_id, view)
     work = workbench.team.work(actor(), case_id)
     decisions = decisions_on(workbench, case_id)
     if work.pending or work.policy is None or not work.decided_by:
-        _question(view, ())
+        _draw_question(view, ())
         st.markdown(
             "This case is not waiting for an adjudication: its reviewers have not all decided, or"
             " it has only one."
@@ -138,14 +140,20 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
     with st.container(key="adjudication"):
         read, final = st.columns([2, 1], gap="small")
         with read:
-            _question(view, differences(decisions))
+            _draw_question(view, differences(decisions))
             with st.container(border=True, key="adjudicated-answer", gap="xsmall"):
                 if run and not view.machine_hidden:
                     worst = headline(run)  # the answer view opens at the passages that it is about
-                    others = f" · {escaped(worst.others)}" if worst.others else ""
-                    st.markdown(f"**The audit:** {coloured(Word(worst.text, worst.tone))}{others}")
+                    others = f" · {escape_markdown(worst.others)}" if worst.others else ""
+                    st.markdown(
+                        f"**The audit:** {colour_label(Word(worst.text, worst.tone))}{others}"
+                    )
                 show_answer(view, run, 0, None)
-            _versions(workbench, decisions, may=_may(workbench, work.decided_by) and _open(view))
+            _draw_versions(
+                workbench,
+                decisions,
+                may=_may_adjudicate(workbench, work.decided_by) and _is_form_open(view),
+            )
             st.page_link(
                 "pages/review.py",
                 label="Open the case with its audit",
@@ -155,7 +163,7 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
             _final(workbench, view, work.decided_by)
 
 
-def _question(view: CaseView, differ: Sequence[str]) -> None:
+def _draw_question(view: CaseView, differ: Sequence[str]) -> None:
     """Draw what a case asks, its id and what its reviewers differ in; the whole of a long question
     is its hint.
 
@@ -164,18 +172,20 @@ def _question(view: CaseView, differ: Sequence[str]) -> None:
     asked = view.case.query
     with st.container(key="adjudicated-question", gap="xsmall"):
         st.text(
-            shortened(asked, LONG_QUESTION),
-            help=escaped(asked) if len(asked) > LONG_QUESTION else None,
+            shorten(asked, LONG_QUESTION),
+            help=escape_markdown(asked) if len(asked) > LONG_QUESTION else None,
         )
-        what = f" · the reviewers differ in the {escaped(', '.join(differ))}" if differ else ""
-        st.caption(f"{escaped(view.case.id)}{what}")
+        what = (
+            f" · the reviewers differ in the {escape_markdown(', '.join(differ))}" if differ else ""
+        )
+        st.caption(f"{escape_markdown(view.case.id)}{what}")
 
 
 LONG_QUESTION = 250
 """Characters of a question that are shown: two lines at 1440 pixels."""
 
 
-def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
+def _draw_adjudication_bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
     """Draw the way back, how far the adjudications have come, what was done last, and the ways to
     the cases beside.
     """
@@ -195,7 +205,7 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
             "Team",
             icon=":material/arrow_back:",
             type="tertiary",
-            on_click=address.put,
+            on_click=address.set_param,
             args=("case", ""),
         )
         st.title("Adjudication", anchor=False, width="content")
@@ -212,9 +222,11 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
             ("Previous", PREVIOUS, False),
             ("Next", NEXT_TO_ADJUDICATE, True),
         ):
-            beside = _beside(workbench, case_id, forward=forward)
+            beside = _neighbour_case(workbench, case_id, forward=forward)
             does, args = (
-                (address.put, ("case", beside)) if beside else (_notice, (case_id, NONE_BEFORE))
+                (address.set_param, ("case", beside))
+                if beside
+                else (_notice, (case_id, NONE_BEFORE))
             )
             if beside or (view is not None and not forward):
                 st.button(label, shortcut=key.shortcut, on_click=does, args=args)
@@ -222,10 +234,10 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
 
 def _notice(case_id: str, words: str, sign: str = ":material/info:") -> None:
     """Say something in the line of what was done last, while this case is open."""
-    st.session_state[_NOTICE] = (case_id, f"{sign} {escaped(words)}")
+    st.session_state[_NOTICE] = (case_id, f"{sign} {escape_markdown(words)}")
 
 
-def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str | None:
+def _neighbour_case(workbench: Workbench, case_id: str, *, forward: bool = True) -> str | None:
     """Return the case that waits for an adjudication before or behind this one; behind the last
     one, the first.
     """
@@ -240,13 +252,13 @@ def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str 
     return next((row.id for row in first if row.id != case_id), None)
 
 
-def _may(workbench: Workbench, decided_by: Sequence[str]) -> bool:
+def _may_adjudicate(workbench: Workbench, decided_by: Sequence[str]) -> bool:
     """Return whether whoever looks at a case may adjudicate it."""
     allowed = workbench.access.allows(actor(), "oversee")
     return allowed and reviewer() is not None and actor().name not in decided_by
 
 
-def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool) -> None:
+def _draw_versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool) -> None:
     """Draw every reviewer's decision and what the adjudicator typed, each with the key that puts it
     into the form.
     """
@@ -265,21 +277,27 @@ def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool)
             with st.container(
                 horizontal=True, vertical_alignment="center", gap="xsmall", key=f"side-{number}"
             ):
-                st.markdown(f"**{escaped(name)}**: {_decided(decision)}", width="content")
+                st.markdown(
+                    f"**{escape_markdown(name)}**: {_verdict_text(decision)}", width="content"
+                )
                 # its button says what the form holds: a further word would push it into the next
                 # line
                 if may:
                     st.button(
-                        "In the form" if version == draft.form else f"Take {escaped(what)}",
+                        "In the form" if version == draft.form else f"Take {escape_markdown(what)}",
                         key=f"take-{number}",
                         shortcut=str(number),
                         on_click=_take,
                         args=(decision.case_id, version),
                     )
-            _side(workbench, decision, number, first if number <= len(decisions) else None)
+            _draw_decision_side(
+                workbench, decision, number, first if number <= len(decisions) else None
+            )
 
 
-def _side(workbench: Workbench, decision: Decision, number: int, first: Decision | None) -> None:
+def _draw_decision_side(
+    workbench: Workbench, decision: Decision, number: int, first: Decision | None
+) -> None:
     """Draw what a decision says, what it corrects in the answer and, on request, in the ``first``
     correction.
     """
@@ -296,8 +314,8 @@ def _side(workbench: Workbench, decision: Decision, number: int, first: Decision
     _corrects(workbench, decision, decision.corrected_answer, f"correction-{number}")
     if first is not None and first.corrected_answer not in (None, decision.corrected_answer):
         what = f"{first.reviewer}'s correction"
-        with st.expander(f"Changes to {escaped(what)}"):
-            _changes(
+        with st.expander(f"Changes to {escape_markdown(what)}"):
+            _draw_changes(
                 what, first.corrected_answer or "", decision.corrected_answer, f"between-{number}"
             )
 
@@ -306,14 +324,14 @@ def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str) -
     """Draw what a correction changes in the answer that a decision is about; the whole of it where
     that was removed.
     """
-    if (before := _before(workbench, about)) is not None:
-        _changes("the answer", before, corrected, key)
+    if (before := _answer_before(workbench, about)) is not None:
+        _draw_changes("the answer", before, corrected, key)
         return
     st.caption("Corrected answer; the one it corrects was removed")
     st.text(corrected)
 
 
-def _before(workbench: Workbench, about: Decision) -> str | None:
+def _answer_before(workbench: Workbench, about: Decision) -> str | None:
     """Return the answer that a decision is about; None where it was removed."""
     try:
         return workbench.reviews.answer_of(about)
@@ -321,7 +339,7 @@ def _before(workbench: Workbench, about: Decision) -> str | None:
         return None
 
 
-def _changes(what: str, before: str, after: str, key: str) -> None:
+def _draw_changes(what: str, before: str, after: str, key: str) -> None:
     """Draw how a correction differs from another text, with no more of what is the same than the
     words beside it.
     """
@@ -346,7 +364,7 @@ def final_words(verdict: Verdict, about: Decision, serious: int = 0) -> str:
     """Return what the button says: what is done to which answer, and how many serious issues stay
     open.
     """
-    although = f" with {counted(serious, 'serious issue')} open" if serious else ""
+    although = f" with {count_noun(serious, 'serious issue')} open" if serious else ""
     return {
         "approve": f"Approve {decided_about(about)}{although}",
         "override": "Record the corrected answer",
@@ -400,7 +418,7 @@ class _Version(Record):
         return cls(verdict=decision.verdict, taken=whose, wrote=whose, words=words, given=words)
 
     @property
-    def typed(self) -> dict[str, str]:
+    def typed_fields(self) -> dict[str, str]:
         """The words that the adjudicator typed."""
         return {
             name: text
@@ -464,7 +482,7 @@ class _Draft(Record):
         draft = read_form(
             cls, served_workbench().drafts.get(actor(), adjudication_subject(case_id)).values
         )
-        held = {name: st.session_state.get(_field(case_id, name)) for name in _FIELDS}
+        held = {name: st.session_state.get(_field_key(case_id, name)) for name in _FIELDS}
         words = draft.form.words | {name: text for name, text in held.items() if text is not None}
         return draft.model_copy(update={"form": draft.form.model_copy(update={"words": words})})
 
@@ -473,7 +491,7 @@ class _Draft(Record):
         """What the adjudicator typed, the newest first; none until something else was put in its
         place.
         """
-        return (*((self.form,) if self.parted and self.form.typed else ()), *self.aside)[
+        return (*((self.form,) if self.parted and self.form.typed_fields else ()), *self.aside)[
             :_MOST_MINE
         ]
 
@@ -482,11 +500,11 @@ class _Draft(Record):
         values = self.model_copy(update=changes).model_dump(mode="json")
         served_workbench().drafts.save(actor(), adjudication_subject(case_id), values)
 
-    def put(self, case_id: str, form: _Version, **changes: Any) -> None:
+    def load(self, case_id: str, form: _Version, **changes: Any) -> None:
         """Put a version into the form; what was typed there and is not part of it is kept as the
         adjudicator's own.
         """
-        lost = any(form.words.get(name) != text for name, text in self.form.typed.items())
+        lost = any(form.words.get(name) != text for name, text in self.form.typed_fields.items())
         aside = [*((self.form,) if lost else ()), *(each for each in self.aside if each != form)]
         _empty_fields(
             case_id,
@@ -501,24 +519,24 @@ class _Draft(Record):
         )
 
 
-def _field(case_id: str, name: str) -> str:
+def _field_key(case_id: str, name: str) -> str:
     return f"final-{name}-{case_id}"
 
 
 def _empty_fields(case_id: str, *names: str) -> None:
     """Let fields begin with what the draft holds."""
     for name in names:
-        st.session_state.pop(_field(case_id, name), None)
+        st.session_state.pop(_field_key(case_id, name), None)
 
 
-def _keep(case_id: str) -> None:
+def _keep_fields(case_id: str) -> None:
     """Keep what the fields of a case hold."""
     _Draft.of(case_id).save(case_id)
 
 
-def _text(case_id: str, name: str, label: str, height: int, most: int | None = 2000) -> None:
+def _draw_text(case_id: str, name: str, label: str, height: int, most: int | None = 2000) -> None:
     """Draw a field of the form, whose text is kept when another case is opened."""
-    key, draft = _field(case_id, name), _Draft.of(case_id)
+    key, draft = _field_key(case_id, name), _Draft.of(case_id)
     st.session_state.setdefault(key, draft.form.words.get(name, ""))
     hint = "Type it, or press the number of one below" if name == "reason" else None
     st.text_area(
@@ -527,12 +545,12 @@ def _text(case_id: str, name: str, label: str, height: int, most: int | None = 2
         max_chars=most,
         height=height,
         placeholder=hint,
-        on_change=_keep,
+        on_change=_keep_fields,
         args=(case_id,),
     )
 
 
-def _choose(case_id: str, verdict: Verdict) -> None:
+def _choose_verdict(case_id: str, verdict: Verdict) -> None:
     """Choose a verdict, with the words that are there."""
     draft = _Draft.of(case_id)
     taken = draft.form.taken if verdict == draft.form.verdict else ""
@@ -541,10 +559,10 @@ def _choose(case_id: str, verdict: Verdict) -> None:
 
 def _take(case_id: str, version: _Version) -> None:
     """Put a reviewer's decision, or what the adjudicator had typed, into the form."""
-    _Draft.of(case_id).put(case_id, version)
+    _Draft.of(case_id).load(case_id, version)
 
 
-def _change(case_id: str, final: Decision | None) -> None:
+def _reopen_verdict(case_id: str, final: Decision | None) -> None:
     """Open the form on a case whose verdict stands, with that verdict; why it is replaced is for
     the lead to say.
     """
@@ -555,17 +573,17 @@ def _change(case_id: str, final: Decision | None) -> None:
             final.extra.get("taken_from", ""),
         )
         form = given.model_copy(update={"taken": whose, "wrote": whose})
-    _Draft.of(case_id).put(case_id, form, changing=True)
+    _Draft.of(case_id).load(case_id, form, changing=True)
 
 
-def _open(view: CaseView) -> bool:
+def _is_form_open(view: CaseView) -> bool:
     """Return whether the form is drawn: the reviewers differ, or the verdict that stands is to be
     changed.
     """
     return view.state == "needs_adjudication" or _Draft.of(view.case.id).changing
 
 
-def _standing(view: CaseView) -> Decision | None:
+def _standing_verdict(view: CaseView) -> Decision | None:
     """Return the verdict that stands on a case."""
     final = view.decision.decision if view.decision and view.state != "needs_adjudication" else None
     return final if final is not None and final.verdict is not None else None
@@ -588,8 +606,8 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
     """
     case_id = view.case.id
     decisions = decisions_on(workbench, case_id)
-    final = _standing(view)
-    may = _may(workbench, reviewers)
+    final = _standing_verdict(view)
+    may = _may_adjudicate(workbench, reviewers)
     with st.container(gap="xsmall", key="adjudication-recorded"):
         st.markdown(
             "**Final verdict**"
@@ -601,30 +619,40 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
                 if workbench.access.allows(ANONYMOUS, "oversee")
                 else "A lead who is none of them"
             )
-            st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
+            st.caption(
+                f"Decided by {escape_markdown(' and '.join(reviewers))}. {who} may adjudicate."
+            )
         if final is not None:
-            _stands(final, decisions, workbench.reviews.settled_by(case_id))
+            _draw_standing_verdict(final, decisions, workbench.reviews.settled_by(case_id))
         with st.container(horizontal=True, gap="xsmall"):
             if _is_mine(view) and view.decision:
-                _undo_button("Undo it", _undo, workbench, view.decision.id)
+                _undo_button("Undo it", _undo_adjudication, workbench, view.decision.id)
             if may and view.state != "needs_adjudication":
                 escalated = final is not None and final.verdict == "escalate"
-                label = "Keep it" if _open(view) else "Decide it" if escalated else "Change it"
-                does, args = (_forget, (case_id,)) if _open(view) else (_change, (case_id, final))
+                label = (
+                    "Keep it" if _is_form_open(view) else "Decide it" if escalated else "Change it"
+                )
+                does, args = (
+                    (_forget, (case_id,))
+                    if _is_form_open(view)
+                    else (_reopen_verdict, (case_id, final))
+                )
                 st.button(
                     label, key="final-change", shortcut=CHANGE.shortcut, on_click=does, args=args
                 )
-        if final is not None and final.corrected_answer and not _open(view):
+        if final is not None and final.corrected_answer and not _is_form_open(view):
             _corrects(workbench, final, final.corrected_answer, "final-correction")
     ask_name(workbench)
-    if not may or not _open(view):
+    if not may or not _is_form_open(view):
         return
     if st.session_state.get(OPENED, ("", 0.0))[0] != case_id:
         st.session_state[OPENED] = (case_id, time.monotonic())
-    _form(workbench, view, decisions)
+    _draw_final_form(workbench, view, decisions)
 
 
-def _stands(final: Decision, decisions: Sequence[Decision], whose: Sequence[str]) -> None:
+def _draw_standing_verdict(
+    final: Decision, decisions: Sequence[Decision], whose: Sequence[str]
+) -> None:
     """Draw the verdict that stands, with reason and note."""
     if final.verdict is None:
         return
@@ -634,8 +662,8 @@ def _stands(final: Decision, decisions: Sequence[Decision], whose: Sequence[str]
     agreed = final.kind != "adjudication"
     took = "" if agreed else whose_decision(final, decisions)
     st.markdown(
-        f"{_decided(final)} by"
-        f" {escaped(' and '.join(whose))}{f' ({escaped(took)})' if took else ''}{waits}."
+        f"{_verdict_text(final)} by"
+        f" {escape_markdown(' and '.join(whose))}{f' ({escape_markdown(took)})' if took else ''}{waits}."
     )
     said = []
     for name in ("reason", "note"):
@@ -647,7 +675,7 @@ def _stands(final: Decision, decisions: Sequence[Decision], whose: Sequence[str]
     st.text("\n".join(said) or "No reason given")
 
 
-def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -> None:
+def _draw_final_form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -> None:
     """Draw the verdicts to choose from, the fields of the one chosen, and the button that records
     it.
     """
@@ -660,7 +688,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
                 key=f"final-{name}",
                 shortcut=key.shortcut,
                 type="primary" if name == draft.form.verdict else "secondary",
-                on_click=_choose,
+                on_click=_choose_verdict,
                 args=(case_id, name),
             )
     verdict, about = draft.form.verdict, draft.form.about(decisions)
@@ -687,10 +715,10 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             )
         else:
             with st.container(key="final-reason"):
-                _text(
+                _draw_text(
                     case_id,
                     "reason",
-                    _label(draft.form, "reason", decisions, optional=optional),
+                    _field_label(draft.form, "reason", decisions, optional=optional),
                     68,
                 )
                 usual = [each.text for each in reasons_for(verdict) if each.code != OTHER]
@@ -700,14 +728,16 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
                     )
         if verdict == "override":
             with st.container(key="final-corrected", gap="xsmall"):
-                final = _standing(view)
-                _corrected(workbench, about, [*decisions, *([final] if final else [])])
+                final = _standing_verdict(view)
+                _draw_correction(workbench, about, [*decisions, *([final] if final else [])])
         if verdict is not None:
             with st.container(key="final-note"):
-                _text(case_id, "note", _label(draft.form, "note", decisions, optional=True), 68)
+                _draw_text(
+                    case_id, "note", _field_label(draft.form, "note", decisions, optional=True), 68
+                )
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
-            st.warning(escaped(refused))
+            st.warning(escape_markdown(refused))
         form = _Draft.of(case_id).form  # with the correction that was begun above
         lacks, serious = None, 0
         if verdict is not None:
@@ -718,7 +748,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
                 len(decided.serious),
             )
         # what it leaves was found by the audit
-        original = None if view.machine_hidden else _before(workbench, about)
+        original = None if view.machine_hidden else _answer_before(workbench, about)
         stands = {"override": form.words.get("corrected"), "approve": original}.get(verdict or "")
         if stands and not (lacks and lacks.field == "final-corrected"):
             checked = check(stands, view.case, workbench.settings)
@@ -730,38 +760,44 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
                 type="secondary" if lacks else "primary",
                 shortcut=SUBMIT.shortcut,
                 width="stretch",
-                on_click=_submit,
+                on_click=_submit_final,
                 args=(workbench, view, about),
             )
 
 
-def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
+def _field_label(
+    form: _Version, name: str, decisions: Sequence[Decision], *, optional: bool
+) -> str:
     """Name a field, and say whose words stand in it, changed or not, or that it may stay empty."""
     text, given = form.words.get(name, ""), form.given.get(name, "")
     more = " (optional)" if optional else ""
     if text.strip() and (whose := _of_whom(given, name, decisions, form.wrote)):
         more = (
-            f" (changed from {escaped(whose)})"
+            f" (changed from {escape_markdown(whose)})"
             if text != given
-            else f" ({escaped(whose)}, unchanged)"
+            else f" ({escape_markdown(whose)}, unchanged)"
         )
     return f"{name.capitalize()}{more}"
 
 
-def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decision]) -> None:
+def _draw_correction(workbench: Workbench, about: Decision, decisions: Sequence[Decision]) -> None:
     """Draw the corrected answer, which begins with what is chosen below it, and what it changes."""
-    case_id, draft, before = about.case_id, _Draft.of(about.case_id), _before(workbench, about)
+    case_id, draft, before = (
+        about.case_id,
+        _Draft.of(about.case_id),
+        _answer_before(workbench, about),
+    )
     begins = {} if before is None else {"the original": before}
     begins |= {
         f"{each.reviewer}'s": each.corrected_answer for each in decisions if each.corrected_answer
     }
     if "corrected" not in draft.form.words:
-        draft.put(case_id, draft.form.beginning_with(next(iter(begins.values()), "")))
+        draft.load(case_id, draft.form.beginning_with(next(iter(begins.values()), "")))
         draft = _Draft.of(case_id)
     corrected, given = draft.form.words["corrected"], draft.form.given.get("corrected")
-    whose = next((escaped(name) for name, text in begins.items() if text == given), "")
+    whose = next((escape_markdown(name) for name, text in begins.items() if text == given), "")
     state = f"{whose}, unchanged" if corrected == given else f"changed from {whose}"
-    _text(
+    _draw_text(
         case_id,
         "corrected",
         f"Corrected answer ({state})" if whose else "Corrected answer",
@@ -774,11 +810,11 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
         following = (texts.index(corrected) + 1) % len(texts) if corrected in texts else 0
         for number, (whose, text) in enumerate(begins.items()):
             st.button(
-                escaped(whose),
+                escape_markdown(whose),
                 key=f"begin-{number}",
                 type="tertiary",
                 shortcut=BEGIN_AGAIN.shortcut if number == following else None,
-                on_click=_begin,
+                on_click=_begin_with,
                 args=(case_id, text),
                 disabled=text == corrected,
             )
@@ -787,9 +823,9 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
             _corrects(workbench, about, corrected, "final-changes-made")
 
 
-def _begin(case_id: str, text: str) -> None:
+def _begin_with(case_id: str, text: str) -> None:
     draft = _Draft.of(case_id)
-    draft.put(case_id, draft.form.beginning_with(text))
+    draft.load(case_id, draft.form.beginning_with(text))
 
 
 class _Lack(NamedTuple):
@@ -846,7 +882,7 @@ def _with_seen_issues(decision: Decision, answer: DecidedAnswer) -> Decision:
     return decision.model_copy(update={"extra": decision.extra | seen_issues(answer.serious)})
 
 
-def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
+def _submit_final(workbench: Workbench, view: CaseView, about: Decision) -> None:
     """Record the final verdict and open the next case; keep what was entered where it
     is refused.
     """
@@ -862,7 +898,7 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
         answer = workbench.reviews.decided_answer(actor(), decision)
         decision = _with_seen_issues(decision, answer)
         if lacks := _lacks(decision, answer):
-            _refuse(lacks.why, lacks.field)
+            _show_refusal(lacks.why, lacks.field)
             return
         more: dict[str, Any] = {
             "token": draft.token,
@@ -886,16 +922,16 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
             )
         entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except MasisError as error:
-        _refuse(str(error), "final-corrected" if isinstance(error, InputError) else None)
+        _show_refusal(str(error), "final-corrected" if isinstance(error, InputError) else None)
     else:
         _forget(case_id)
         del st.session_state[OPENED]
         st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: (case_id, draft)}
         as_final = "" if verdict == "escalate" else " as final verdict"
-        following = _beside(workbench, case_id) or case_id
-        words = f"{case_id}: {DECIDED[verdict].text.lower()}{as_final}, {_asked(view)}"
+        following = _neighbour_case(workbench, case_id) or case_id
+        words = f"{case_id}: {DECIDED[verdict].text.lower()}{as_final}, {_question_ending(view)}"
         _notice(following, words, DONE)
-        address.put("case", following)
+        address.set_param("case", following)
 
 
 def _forget(case_id: str) -> None:
@@ -904,16 +940,16 @@ def _forget(case_id: str) -> None:
     _empty_fields(case_id, *_FIELDS)
 
 
-def _refuse(why: str, container: str | None) -> None:
+def _show_refusal(why: str, container: str | None) -> None:
     """Say why nothing was recorded, and put the focus where that can be mended."""
     st.session_state[_REFUSED] = f"Nothing was recorded: {why}"
     if container:
         focus_on(container)
 
 
-def _asked(view: CaseView) -> str:
+def _question_ending(view: CaseView) -> str:
     """Return a case's question for the end of a message, which is cut where its line ends."""
-    return f"“{shortened(view.case.query, 200)}”"
+    return f"“{shorten(view.case.query, 200)}”"
 
 
 DONE = ":green[:material/check_circle:]"
@@ -935,7 +971,7 @@ def _is_mine(view: CaseView) -> bool:
     """Return whether the verdict that stands on a case is an adjudication of whoever
     looks at it.
     """
-    final = _standing(view)
+    final = _standing_verdict(view)
     return final is not None and final.kind == "adjudication" and final.reviewer == actor().name
 
 
@@ -945,7 +981,9 @@ def _undo_last(workbench: Workbench, view: CaseView) -> None:
     """
     if done := st.session_state.get(_DONE):
         entry_id = next(reversed(done))
-        _undo_button(f"Undo {escaped(done[entry_id][0])}", _undo, workbench, entry_id)
+        _undo_button(
+            f"Undo {escape_markdown(done[entry_id][0])}", _undo_adjudication, workbench, entry_id
+        )
     elif done is not None:
         _undo_button("Undo", _notice, view.case.id, NOTHING_TO_UNDO)
 
@@ -954,7 +992,7 @@ def _undo_button(label: str, does: Callable[..., None], *args: Any) -> None:
     st.button(label, key="undo-adjudication", shortcut=UNDO.shortcut, on_click=does, args=args)
 
 
-def _undo(workbench: Workbench, entry_id: str) -> None:
+def _undo_adjudication(workbench: Workbench, entry_id: str) -> None:
     """Undo an adjudication and open its case, with what was entered where it waits again."""
     given = workbench.reviews.get(entry_id).decision
     try:
@@ -968,19 +1006,19 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
         return
     view = workbench.cases.open_for(actor(), given.case_id)
     _forget(given.case_id)
-    if (final := _standing(view)) is not None and final.verdict is not None:
+    if (final := _standing_verdict(view)) is not None and final.verdict is not None:
         whose = "your" if final.reviewer == actor().name else f"{final.reviewer}'s"
         words = f"{whose} verdict stands again ({DECIDED[final.verdict].text.lower()})"
     else:
-        words = f"{given.case_id} waits for you again, {_asked(view)}"
-        (draft or _drafted(given, decisions_on(workbench, given.case_id))).save(
+        words = f"{given.case_id} waits for you again, {_question_ending(view)}"
+        (draft or _draft_of_final(given, decisions_on(workbench, given.case_id))).save(
             given.case_id, token=uuid.uuid4().hex
         )
     _notice(given.case_id, f"Undone: {words}", DONE)
-    address.put("case", given.case_id)
+    address.set_param("case", given.case_id)
 
 
-def _drafted(given: Decision, decisions: Sequence[Decision]) -> _Draft:
+def _draft_of_final(given: Decision, decisions: Sequence[Decision]) -> _Draft:
     """Return the draft that a final verdict was recorded from, in another session."""
     whose = given.extra.get("taken_from", "")
     form = _Version.of(given).model_copy(update={"taken": whose, "wrote": whose})

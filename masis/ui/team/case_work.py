@@ -11,14 +11,14 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.team import Rubric, RubricScore
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench
 from masis.services.drafts import comment_subject, rubric_subject
 from masis.services.team import LONGEST_COMMENT
 from masis.ui.shell.inputs import take_typed, typing_area
-from masis.ui.shell.permissions import carried_out, needs
+from masis.ui.shell.permissions import button_state, carried_out
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
 
 UNSET = "–"
@@ -44,16 +44,16 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
             f"Guidelines and scores (version {rubric.version})", icon=":material/rule:"
         ):
             st.text(rubric.guidelines)
-            _scores(workbench, case_id, rubric)
+            _draw_rubric_scores(workbench, case_id, rubric)
     team = workbench.team
     work, comments = team.work(actor(), case_id), team.comments(actor(), case_id)
-    facts = [counted(len(comments), "comment")] if comments else []
+    facts = [count_noun(len(comments), "comment")] if comments else []
     facts += [f"assigned to {', '.join(work.assignees)}"] if work.assignees else []
     facts += [", ".join(work.tags)] if work.tags else []
-    title = f"Team: {escaped(' · '.join(facts))}" if facts else "Comments, assignment, tags"
+    title = f"Team: {escape_markdown(' · '.join(facts))}" if facts else "Comments, assignment, tags"
     with st.expander(title, icon=":material/group:", expanded=_left_unsent(workbench, case_id)):
         for at, comment in comments:
-            st.caption(f"{escaped(comment.reviewer)}, {moment(at)} UTC")
+            st.caption(f"{escape_markdown(comment.reviewer)}, {moment(at)} UTC")
             st.text(comment.note)
         if reviewer() is None:
             st.caption("Type your name to comment, assign and tag.")
@@ -61,29 +61,29 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
         _comment_field(workbench, case_id)
         names, tags = st.columns(2)
         with names:
-            _add(
+            _draw_add_choice(
                 case_id,
                 "Assign to",
                 "Assign",
                 team.reviewers(),
                 lambda to: team.assign(actor(), [case_id], to),
             )
-            _remove(
+            _draw_remove_choice(
                 "Unassign",
                 work.assignees,
                 lambda names: workbench.team.unassign(actor(), [case_id], names),
                 "unassign",
             )
         with tags:
-            tagged = workbench.store.team.counted("tagged")
-            _add(
+            tagged = workbench.store.team.count_cases("tagged")
+            _draw_add_choice(
                 case_id,
                 "Tags",
                 "Tag",
                 tagged,
                 lambda to: team.tag(actor(), [case_id], ",".join(to).split(",")),
             )
-            _remove(
+            _draw_remove_choice(
                 "Remove tags",
                 work.tags,
                 lambda names: workbench.team.untag(actor(), [case_id], names),
@@ -106,7 +106,7 @@ def show_own_assignment(workbench: Workbench, case_id: str) -> None:
         key="assign-me",
         on_click=change,
         width="stretch",
-        **needs("decide"),
+        **button_state("decide"),
     )
 
 
@@ -151,37 +151,37 @@ def _comment_field(workbench: Workbench, case_id: str) -> None:
         else:
             st.session_state[added] = st.session_state.get(added, 0) + 1
 
-    st.button("Add comment", key="add-comment", on_click=add, **needs("decide"))
+    st.button("Add comment", key="add-comment", on_click=add, **button_state("decide"))
     if error := st.session_state.pop(failed, None):
-        st.warning(escaped(error))
+        st.warning(escape_markdown(error))
 
 
-def _scores(workbench: Workbench, case_id: str, rubric: Rubric) -> None:
+def _draw_rubric_scores(workbench: Workbench, case_id: str, rubric: Rubric) -> None:
     chosen = rubric_scores(workbench, case_id)
     for score in rubric.scores:
         key = f"rubric/{case_id}/{score.name}"
-        options = [UNSET, *_options(score)]
+        options = [UNSET, *_score_options(score)]
         value = chosen.get(score.name)
         st.session_state[key] = value if value in options else UNSET
         st.segmented_control(
-            escaped(score.name),
+            escape_markdown(score.name),
             options,
-            format_func=lambda option: escaped(str(option)),
+            format_func=lambda option: escape_markdown(str(option)),
             key=key,
             required=True,
-            help=escaped(score.guidance) or None,
-            on_change=_choose,
+            help=escape_markdown(score.guidance) or None,
+            on_change=_store_score,
             args=(workbench, case_id, score.name, key),
         )
 
 
-def _options(score: RubricScore) -> list[int | str]:
+def _score_options(score: RubricScore) -> list[int | str]:
     if score.low is None or score.high is None:
         return list(score.categories)
     return list(range(score.low, score.high + 1))
 
 
-def _choose(workbench: Workbench, case_id: str, name: str, key: str) -> None:
+def _store_score(workbench: Workbench, case_id: str, name: str, key: str) -> None:
     value = st.session_state[key]
     if value in (None, UNSET):
         workbench.drafts.clear(actor(), rubric_subject(case_id), name)
@@ -189,7 +189,7 @@ def _choose(workbench: Workbench, case_id: str, name: str, key: str) -> None:
         workbench.drafts.save(actor(), rubric_subject(case_id), {name: value})
 
 
-def _add(
+def _draw_add_choice(
     case_id: str, label: str, button: str, known: Iterable[str], do: Callable[[list[str]], object]
 ) -> None:
     """Draw the choice of people or tags that a case gets: known ones, or names that are typed."""
@@ -198,15 +198,15 @@ def _add(
         names = st.multiselect(
             label, list(known), accept_new_options=True, placeholder="Choose or type a name"
         )
-        sent = st.form_submit_button(button, **needs("decide"))
+        sent = st.form_submit_button(button, **button_state("decide"))
     if sent and carried_out(lambda: do(names)):
         st.session_state[added] = f"{label} {', '.join(names)}: done"
         st.rerun()
     if says := st.session_state.pop(added, None):
-        st.caption(escaped(says))
+        st.caption(escape_markdown(says))
 
 
-def _remove(
+def _draw_remove_choice(
     label: str, names: tuple[str, ...], do: Callable[[tuple[str, ...]], object], key: str
 ) -> None:
     if not names:
@@ -216,7 +216,7 @@ def _remove(
         names,
         selection_mode="single",
         key=f"case-{key}",
-        format_func=lambda name: f"{escaped(name)} ✕",
+        format_func=lambda name: f"{escape_markdown(name)} ✕",
     )
     if chosen is not None and carried_out(lambda: do((chosen,))):
         st.rerun()

@@ -25,25 +25,25 @@ from masis.schema.team import (
     RubricScore,
     TeamRecord,
 )
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import ANONYMOUS, Workbench
 from masis.services.cases import waiting_in
 from masis.services.drafts import adjudication_subject
 from masis.services.records import CaseFilter, CaseSummary
-from masis.services.team import Shares
-from masis.services.trust.service import Own
+from masis.services.team import AssignmentPlan
+from masis.services.trust.service import ReviewerStats
 from masis.services.trust.summary import UPHELD, in_words
 from masis.trust.agreement import Pair
-from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.components.linked_table import TableCell, column, linked_table, row
 from masis.ui.queue.case_list import severity_cell, who_decided
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.inputs import typing_area
-from masis.ui.shell.permissions import carried_out, needs
+from masis.ui.shell.permissions import button_state, carried_out
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
 from masis.ui.team.taking import ask_name
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.numbers import duration, moment
 from masis.views.words import DECIDED, FOR_YOU
 
@@ -148,8 +148,8 @@ def show_team(workbench: Workbench) -> None:
 
 def _keep_view() -> None:
     chosen = st.session_state["team-view"].casefold()
-    address.put("view", "" if chosen == "progress" else chosen)
-    address.put("field", "")
+    address.set_param("view", "" if chosen == "progress" else chosen)
+    address.set_param("field", "")
 
 
 def _progress(workbench: Workbench) -> None:
@@ -167,24 +167,24 @@ def _progress(workbench: Workbench) -> None:
         # no link: one that leads to the page it stands on leaves the address as it was
         if mine.total:
             st.button(
-                f"Adjudicate {counted(mine.total, 'case')}",
+                f"Adjudicate {count_noun(mine.total, 'case')}",
                 icon=":material/balance:",
                 type="primary",
-                on_click=address.put,
+                on_click=address.set_param,
                 args=("case", mine.rows[0].id),
                 help=FOR_YOU.meaning,
             )
-        label = f"Review {counted(count, 'case')} that you can decide now"
+        label = f"Review {count_noun(count, 'case')} that you can decide now"
         pressed = count and st.button(label, icon=":material/rate_review:", key="team-review")
         # which one is looked for once asked
         if pressed and (first := workbench.team.next_open(me, CaseFilter())):
             st.switch_page("pages/review.py", query_params={"case": first})
-    _people(workbench)
-    _differing(workbench)
-    _escalated(workbench)
+    _draw_people(workbench)
+    _draw_differing(workbench)
+    _draw_escalated(workbench)
 
 
-def _people(workbench: Workbench) -> None:
+def _draw_people(workbench: Workbench) -> None:
     """Draw how far reviewers agree, and of each how many cases they decided, how fast, and how
     often that stood.
     """
@@ -202,15 +202,15 @@ def _people(workbench: Workbench) -> None:
         st.markdown("  \n".join([*agree, f"{in_words(found.agreement.alpha).capitalize()}."]))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided = workbench.trust.decisions_by(me)
-    assigned = workbench.store.team.counted("assigned", undecided=True)
+    assigned = workbench.store.team.count_cases("assigned", undecided=True)
     work = {own.reviewer: own for own in workbench.trust.reviewers(me, others=every)}
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
     for name in sorted({*decided, *adjudicated, *assigned, *held}, key=str.casefold):
-        who: Cell = {"text": name}
+        who: TableCell = {"text": name}
         if assigned.get(name):
             who |= {"href": address.link("queue", assignee=address.in_words([name]))}
-        at_work: Cell = {"text": "–"}
+        at_work: TableCell = {"text": "–"}
         if name in held:
             at_work = {
                 "text": held[name].case_id,
@@ -223,7 +223,7 @@ def _people(workbench: Workbench) -> None:
                 _with_time(decided.get(name, 0), own and own.seconds),
                 *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
                 _upheld(own),
-                _adjudicated(name, adjudicated.get(name, 0), own),
+                _adjudication_cell(name, adjudicated.get(name, 0), own),
                 assigned.get(name, 0),
                 at_work,
             )
@@ -246,18 +246,18 @@ def _people(workbench: Workbench) -> None:
     st.caption(
         f"{UPHELD} Times: of decisions on the pages. {hidden}{workbench.trust.counts_in_words(me)}"
     )
-    _of_two(pairs)
+    _draw_pairs(pairs)
     st.page_link(
         "pages/trust.py", label="Trust: agreement in detail", query_params={"view": "people"}
     )
 
 
-def _with_time(count: int, seconds: float | None) -> Cell:
+def _with_time(count: int, seconds: float | None) -> TableCell:
     below = [f"median {duration(1000 * round(seconds))}"] if count and seconds is not None else []
     return {"text": f"{count:,}", "below": below}
 
 
-def _adjudicated(name: str, count: int, own: Own | None) -> Cell:
+def _adjudication_cell(name: str, count: int, own: ReviewerStats | None) -> TableCell:
     """Return how many cases a person adjudicated, with the way to them: an escalation
     settles none.
     """
@@ -272,7 +272,7 @@ def _adjudicated(name: str, count: int, own: Own | None) -> Cell:
     return cell
 
 
-def _upheld(own: Own | None) -> Cell:
+def _upheld(own: ReviewerStats | None) -> TableCell:
     """Return how many decisions of a reviewer stand, by verdict, and below with their correction or
     answer.
     """
@@ -285,7 +285,7 @@ def _upheld(own: Own | None) -> Cell:
     return {"text": stood, "below": below}
 
 
-def _of_two(pairs: list[Pair]) -> None:
+def _draw_pairs(pairs: list[Pair]) -> None:
     """Draw how often two reviewers gave which verdicts on the same case, first of those who agree
     least.
     """
@@ -325,19 +325,19 @@ def _of_two(pairs: list[Pair]) -> None:
 
 def pair_agrees(pair: Pair, case: str) -> str:
     """Say in plain words how far two reviewers agree, and on what kind of case."""
-    of, who = pair.raw.n, f"{escaped(pair.first)} and {escaped(pair.second)}"
+    of, who = pair.raw.n, f"{escape_markdown(pair.first)} and {escape_markdown(pair.second)}"
     fully = (
         f", the same verdict and correction in {pair.same - len(pair.apart):,}"
         if pair.apart
         else ""
     )
     return (
-        f"{who} gave the same verdict in {pair.same:,} of {counted(of, case)}"
+        f"{who} gave the same verdict in {pair.same:,} of {count_noun(of, case)}"
         f" ({pair.same / max(1, of):.0%}){fully}."
     )
 
 
-def _differing(workbench: Workbench) -> None:
+def _draw_differing(workbench: Workbench) -> None:
     """Draw the cases whose reviewers differ."""
     st.header("Adjudication", anchor=False)
     page = workbench.cases.find_for(
@@ -365,15 +365,15 @@ def _differing(workbench: Workbench) -> None:
         "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
     )
     st.markdown(
-        f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}."
+        f"{listed}{count_noun(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}."
         f" Open one to decide it. {_who_may(workbench)}"
     )
-    rows, begun = [], workbench.drafts.begun(actor(), first, adjudication_subject)
+    rows, begun = [], workbench.drafts.with_drafts(actor(), first, adjudication_subject)
     for summary in page.rows:
-        verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
+        verdicts: TableCell = {"text": ", ".join(who_decided(workbench, summary.id))}
         if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
-        question = _question(summary, "team")
+        question = _case_question_cell(summary, "team")
         if summary.id in begun:
             question["below"] = [f"{summary.id} · begun by you"]
         rows.append(row(question, severity_cell(summary), verdicts, open=summary.id))
@@ -381,11 +381,11 @@ def _differing(workbench: Workbench) -> None:
     if opened := linked_table(
         columns, rows, description="Cases that need adjudication", key="differing"
     ):
-        address.put("case", opened)
+        address.set_param("case", opened)
         st.rerun()
 
 
-def _escalated(workbench: Workbench) -> None:
+def _draw_escalated(workbench: Workbench) -> None:
     """Draw the cases that somebody escalated, who and why, and the way to give them to others;
     nothing of none.
     """
@@ -393,7 +393,7 @@ def _escalated(workbench: Workbench) -> None:
     if not page.total:
         return
     st.header("Escalated", anchor=False)
-    waits = counted(page.total, "case is escalated and waits", "cases are escalated and wait")
+    waits = count_noun(page.total, "case is escalated and waits", "cases are escalated and wait")
     st.markdown(f"{waits} for more evidence or another reviewer. Open one, or give it to somebody.")
     named = workbench.trust.shows_names()
     rows, leads = [], {}
@@ -403,15 +403,17 @@ def _escalated(workbench: Workbench) -> None:
         work = workbench.team.work(actor(), summary.id)
         # decided by one, whoever decides it next settles it
         leads[summary.id] = "review" if work.policy is None else "team"
-        by: Cell = {"text": final.reviewer if final and named else "–"}
+        by: TableCell = {"text": final.reviewer if final and named else "–"}
         by["below"] = [final.reason or final.note or "No reason given"] if final else []
         given_to = ", ".join(work.assignees) or "nobody"
-        rows.append(row(_question(summary, leads[summary.id]), by, given_to, open=summary.id))
+        rows.append(
+            row(_case_question_cell(summary, leads[summary.id]), by, given_to, open=summary.id)
+        )
     columns = [column("Question", "main"), column("Escalated by"), column("Given to")]
     if opened := linked_table(columns, rows, description="Escalated cases", key="escalated"):
         if leads.get(opened) == "review":
             address.open_case(opened)
-        address.put("case", opened)
+        address.set_param("case", opened)
         st.rerun()
     if reviewer() is not None:
         st.button(
@@ -420,11 +422,11 @@ def _escalated(workbench: Workbench) -> None:
             icon=":material/assignment_ind:",
             on_click=_choose_to_give,
             args=(list(leads),),
-            **needs("oversee"),
+            **button_state("oversee"),
         )
 
 
-def _question(summary: CaseSummary, page: str) -> Cell:
+def _case_question_cell(summary: CaseSummary, page: str) -> TableCell:
     href = address.link(page, case=summary.id)
     return {"text": summary.query, "href": href, "open": summary.id, "below": [summary.id]}
 
@@ -432,11 +434,11 @@ def _question(summary: CaseSummary, page: str) -> Cell:
 def _choose_to_give(cases: list[str]) -> None:
     """Open the view that gives cases out with these chosen."""
     st.session_state["give-out-cases"], st.session_state["team-view"] = cases, "Give out cases"
-    address.put("view", "give out cases")
+    address.set_param("view", "give out cases")
 
 
 def _give_out(workbench: Workbench) -> None:
-    team, counts = workbench.team, workbench.store.team.counted
+    team, counts = workbench.team, workbench.store.team.count_cases
     text = st.text_input(
         "Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY
     )
@@ -495,9 +497,9 @@ def _give_out(workbench: Workbench) -> None:
         known = list(action.known)
         names = st.multiselect(action.names.capitalize(), known, key=f"give-{does}", **options)
     if action.names == "reviewers" and (loads := team.loads()):
-        each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
+        each = ", ".join(f"{escape_markdown(name)} {load:,}" for name, load in loads.items())
         st.caption(f"Assigned and not settled: {each}.")
-    label, shares = f"{action.label} {counted(len(chosen), 'case')}", Shares()
+    label, shares = f"{action.label} {count_noun(len(chosen), 'case')}", AssignmentPlan()
     if does == "assign" and chosen and names:
         ways = {"all": "All of them to each", "in turn": "Each to one of them, in turn"}
         way = "all"
@@ -511,31 +513,37 @@ def _give_out(workbench: Workbench) -> None:
             )
         shares = team.share_out(actor(), chosen, names, one_each=way == "in turn")
         label = (
-            f"Assign {escaped(_shared_out(shares.given))}" if shares.given else "Nothing to assign"
+            f"Assign {escape_markdown(_assignment_text(shares.given))}"
+            if shares.given
+            else "Nothing to assign"
         )
         for case_id, who in shares.decided.items():
             whom = _and(who) if named else "some"
             st.caption(
-                f"{escaped(case_id)} is not given to {escaped(whom)}, who decided it already."
+                f"{escape_markdown(case_id)} is not given to {escape_markdown(whom)}, who decided it already."
             )
         if shares.full:
             st.caption(
                 "Given to as many reviewers already as the policy asks for:"
-                f" {escaped(', '.join(shares.full))}."
+                f" {escape_markdown(', '.join(shares.full))}."
             )
         if not shares.given and not shares.decided:
             st.caption("They have been given these cases already.")
     ready = bool(chosen and (shares.given if does == "assign" else names or not action.names))
-    sent = st.button(label, key="give-out", type="primary", **needs("decide", disabled=not ready))
+    sent = st.button(
+        label, key="give-out", type="primary", **button_state("decide", disabled=not ready)
+    )
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
         words = (
-            _plus(shares.given) if does == "assign" else f"Done for {counted(len(chosen), 'case')}"
+            _plus(shares.given)
+            if does == "assign"
+            else f"Done for {count_noun(len(chosen), 'case')}"
         )
         st.session_state[_GIVEN] = (words, shares.given)
         st.rerun()  # what each has been given is another figure now
     words, given = st.session_state.get(_GIVEN, ("", {}))
     if words:
-        st.success(f"{escaped(words)}. Each is an entry of the decision log.")
+        st.success(f"{escape_markdown(words)}. Each is an entry of the decision log.")
     undo = given and st.button(
         "Undo", key="give-back", icon=":material/undo:", help="Takes just these back"
     )
@@ -560,15 +568,15 @@ def _plus(given: Mapping[str, Sequence[str]], sign: str = "+") -> str:
     return ", ".join(f"{name} {sign}{len(cases):,}" for name, cases in given.items())
 
 
-def _shared_out(given: Mapping[str, Sequence[str]]) -> str:
+def _assignment_text(given: Mapping[str, Sequence[str]]) -> str:
     """Say what each of several reviewers is given, and how many assignments that is."""
     sizes = {len(cases) for cases in given.values()}
     if len(given) == 1 or len(sizes) > 1:
         return ", ".join(
-            f"{counted(len(cases), 'case')} to {name}" for name, cases in given.items()
+            f"{count_noun(len(cases), 'case')} to {name}" for name, cases in given.items()
         )
     return (
-        f"{counted(size := sizes.pop(), 'case')} to each of {len(given)}: {size * len(given):,}"
+        f"{count_noun(size := sizes.pop(), 'case')} to each of {len(given)}: {size * len(given):,}"
         " assignments"
     )
 
@@ -608,18 +616,18 @@ def _policy(workbench: Workbench) -> None:
     # no form: what a choice asks for, and what it would change, show before it is set
     with choices:
         unset = (
-            f":orange[{counted(len(changed), 'choice is', 'choices are')} not set yet.] "
+            f":orange[{count_noun(len(changed), 'choice is', 'choices are')} not set yet.] "
             if changed
             else ""
         )
         st.caption(
-            f"{unset}{_version(workbench, now)} A case that has a decision keeps how many decide it"
+            f"{unset}{_version_text(workbench, now)} A case that has a decision keeps how many decide it"
             " and which verdict stands. What reviewers see of the machine changes at once, on"
             f" every case. {_who_may(workbench)}"
         )
         costs = "Each costs one more decision on every shared case. Two show how far people agree."
-        _number("reviewers", titles, keys, MOST_REVIEWERS, help=costs)
-        with _asked("share"):
+        _draw_policy_number("reviewers", titles, keys, MOST_REVIEWERS, help=costs)
+        with _policy_field("share"):
             st.slider(
                 titles["share"],
                 *(0, 100),
@@ -637,20 +645,25 @@ def _policy(workbench: Workbench) -> None:
         )
         _radio("rule", titles, RULES | enough, keys["rule"])
         # always there: what lies below doesn't move
-        _number("agree", titles, keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree")
+        _draw_policy_number(
+            "agree", titles, keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree"
+        )
         _radio("machine", titles, MACHINE, keys["machine"])
         away = (
             "Nobody else can decide it meanwhile. Once its reviewer has been away for longer,"
             " others can."
         )
-        _number("lease_minutes", titles, keys, 24 * 60, help=away)
+        _draw_policy_number("lease_minutes", titles, keys, 24 * 60, help=away)
         if "share" in changed:
             changed["share"] /= 100
         policy = now.model_dump(exclude={"version"}) | changed
         with st.container(horizontal=True, gap="small"):
             label = "Set this policy" if changed else "This policy is in force"
             sent = st.button(
-                label, key="set-policy", type="primary", **needs("oversee", disabled=not changed)
+                label,
+                key="set-policy",
+                type="primary",
+                **button_state("oversee", disabled=not changed),
             )
             back = {keys[name]: value for name, value in stands.items()}
             st.button(
@@ -662,12 +675,12 @@ def _policy(workbench: Workbench) -> None:
             )
         if effect := _hides(workbench, now.machine, chosen["machine"]):
             st.warning(effect)
-        what = ". ".join(_changes(now.model_dump(), policy))
-        _set(
+        what = ". ".join(_policy_changes(now.model_dump(), policy))
+        _put_in_force(
             workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent, what=what
         )
     with history:
-        _versions(workbench)
+        _draw_policy_versions(workbench)
 
 
 def _who_may(workbench: Workbench) -> str:
@@ -680,16 +693,16 @@ def _who_may(workbench: Workbench) -> str:
     return "Leads set the policy and adjudicate what others decided."
 
 
-def _asked(name: str) -> DeltaGenerator:
+def _policy_field(name: str) -> DeltaGenerator:
     """Return the place of a field of the policy, framed where the address asks for it."""
     return st.container(border=address.value("field") == name)
 
 
-def _number(
+def _draw_policy_number(
     name: str, titles: Mapping[str, str], keys: Mapping[str, str], most: int, **options: Any
 ) -> None:
     """Draw a number of the policy, from 1 to ``most``."""
-    with _asked(name):
+    with _policy_field(name):
         st.number_input(titles[name], 1, most, key=keys[name], **options)
 
 
@@ -697,7 +710,7 @@ def _radio(
     name: str, titles: Mapping[str, str], options: Mapping[Choice, tuple[str, str]], key: str
 ) -> None:
     """Draw the options of a field of the policy, each with what it costs and shows."""
-    with _asked(name):
+    with _policy_field(name):
         st.radio(
             titles[name],
             list(options),
@@ -707,14 +720,16 @@ def _radio(
         )
 
 
-def _versions(workbench: Workbench) -> None:
+def _draw_policy_versions(workbench: Workbench) -> None:
     """Draw who set which policy when, the newest first, each by what it changed."""
     st.markdown("**Who set what**")
     before, lines = QueuePolicy().model_dump(), []
     for at, by, policy in workbench.store.team.history(QueuePolicy):
         after = policy.model_dump()
-        changed = _changes(before, after) or ["As the one before"]
-        lines.append((f"Version {policy.version}, {escaped(by)}, {moment(at)} UTC", changed))
+        changed = _policy_changes(before, after) or ["As the one before"]
+        lines.append(
+            (f"Version {policy.version}, {escape_markdown(by)}, {moment(at)} UTC", changed)
+        )
         before = after
     for title, changed in lines[: -MOST_VERSIONS - 1 : -1]:
         st.caption(title)
@@ -725,16 +740,16 @@ def _versions(workbench: Workbench) -> None:
         )
 
 
-def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _policy_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Say what one policy changes in another."""
     differ = {name: title for name, title in CHOICES.items() if before[name] != after[name]}
     return [
-        f"{title}: {_worded(name, before[name])} → {_worded(name, after[name])}"
+        f"{title}: {_policy_value_text(name, before[name])} → {_policy_value_text(name, after[name])}"
         for name, title in differ.items()
     ]
 
 
-def _worded(name: str, value: Any) -> str:
+def _policy_value_text(name: str, value: Any) -> str:
     """Return the value of a policy's field as the page words it."""
     if name == "rule":
         return RULES[value][0]
@@ -743,12 +758,12 @@ def _worded(name: str, value: Any) -> str:
     return f"{value:.0%}" if name == "share" else str(value)
 
 
-def _version(workbench: Workbench, now: TeamRecord) -> str:
+def _version_text(workbench: Workbench, now: TeamRecord) -> str:
     """Say which version of a record is in force, who set it and when."""
     if not now.version:
         return "The default: nobody has set one."
     at, by, _ = workbench.store.team.history(type(now))[-1]
-    return f"Version {now.version}, set by {escaped(by)} on {moment(at)} UTC."
+    return f"Version {now.version}, set by {escape_markdown(by)} on {moment(at)} UTC."
 
 
 def _hides(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
@@ -763,14 +778,14 @@ def _hides(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
     )
     until = "who has not decided them" if then == "after" else "until they are decided"
     return (
-        f"Once set, marks and scores of {counted(undecided, 'undecided case')} are hidden from"
+        f"Once set, marks and scores of {count_noun(undecided, 'undecided case')} are hidden from"
         f" everybody {until}, from you and other adjudicators too, also where decisions were begun."
         " Pages name no reviewers and count decisions on settled cases only; Metrics is closed"
         " while cases are hidden from you. Setting it back shows all again."
     )
 
 
-def _set(
+def _put_in_force(
     workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool, what: str = ""
 ) -> None:
     """Set a record of the team where its button was pressed, and say so once it is in force, with
@@ -778,7 +793,7 @@ def _set(
     """
     done = f"team-set-{kind.__name__}"
     version = workbench.store.team.in_force(kind).version
-    if sent and carried_out(lambda: workbench.team.set(actor(), record())):
+    if sent and carried_out(lambda: workbench.team.put_in_force(actor(), record())):
         st.session_state[done] = version, what
         st.rerun()
     before, what = st.session_state.pop(done, (None, ""))
@@ -794,15 +809,19 @@ RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may fo
 def _rubric(workbench: Workbench) -> None:
     now = workbench.store.team.in_force(Rubric)
     st.caption(
-        f"{_version(workbench, now)} Decisions keep their scores with the version they were given"
+        f"{_version_text(workbench, now)} Decisions keep their scores with the version they were given"
         " under."
     )
     written = "\n".join(map(score_line, now.scores))
-    guidelines = _typed("Guidelines, shown beside every case", now, now.guidelines, rows=6, hint="")
-    lines = _typed("Scores", now, written, rows=4, hint=RUBRIC_HELP)
+    guidelines = _draw_policy_text(
+        "Guidelines, shown beside every case", now, now.guidelines, rows=6, hint=""
+    )
+    lines = _draw_policy_text("Scores", now, written, rows=4, hint=RUBRIC_HELP)
     unchanged = (guidelines.strip(), lines.strip()) == (now.guidelines, written)
-    sent = st.button("Set this rubric", key="set-rubric", **needs("oversee", disabled=unchanged))
-    _set(
+    sent = st.button(
+        "Set this rubric", key="set-rubric", **button_state("oversee", disabled=unchanged)
+    )
+    _put_in_force(
         workbench,
         Rubric,
         lambda: Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)),
@@ -810,7 +829,7 @@ def _rubric(workbench: Workbench) -> None:
     )
 
 
-def _typed(label: str, now: TeamRecord, text: str, *, rows: int, hint: str) -> str:
+def _draw_policy_text(label: str, now: TeamRecord, text: str, *, rows: int, hint: str) -> str:
     """Draw a field of the record in force, and return what it holds: a form would say so only once
     it is sent.
     """
@@ -865,16 +884,18 @@ LABEL_TYPES_HELP = "One type a line: name, or name | guidance."
 def _label_types(workbench: Workbench) -> None:
     now = workbench.store.team.in_force(LabelTypes)
     st.caption(
-        f"{_version(workbench, now)} The types of issues that reviewers report by labelling words"
+        f"{_version_text(workbench, now)} The types of issues that reviewers report by labelling words"
         " of an answer. Decisions keep theirs with the version they were set under."
     )
     written = "\n".join(map(type_line, now.types))
-    lines = _typed("Types", now, written, rows=8, hint=LABEL_TYPES_HELP)
+    lines = _draw_policy_text("Types", now, written, rows=8, hint=LABEL_TYPES_HELP)
     unchanged = lines.strip() == written
     sent = st.button(
-        "Set these label types", key="set-label-types", **needs("oversee", disabled=unchanged)
+        "Set these label types",
+        key="set-label-types",
+        **button_state("oversee", disabled=unchanged),
     )
-    _set(workbench, LabelTypes, lambda: LabelTypes(types=read_types(lines)), sent=sent)
+    _put_in_force(workbench, LabelTypes, lambda: LabelTypes(types=read_types(lines)), sent=sent)
 
 
 def read_types(lines: str) -> tuple[LabelType, ...]:

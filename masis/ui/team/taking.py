@@ -9,7 +9,7 @@ import time
 import streamlit as st
 
 from masis.errors import UnknownRecord
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.team import EmptyQueue
 from masis.ui.shell import address
@@ -91,7 +91,7 @@ def why_nothing(empty: EmptyQueue) -> str:
     """Return the sentences that say why a reviewer finds no case in a queue."""
     if not empty.waiting:
         where = (
-            f"{counted(empty.elsewhere, 'case')} outside of it and its filters still "
+            f"{count_noun(empty.elsewhere, 'case')} outside of it and its filters still "
             f"{'waits' if empty.elsewhere == 1 else 'wait'}."
             if empty.elsewhere
             else "Import more cases, or look at the decided ones."
@@ -102,7 +102,9 @@ def why_nothing(empty: EmptyQueue) -> str:
         )
     parts = []
     if empty.decided:
-        parts.append(f"{counted(empty.decided, 'case')} you have decided wait for other reviewers")
+        parts.append(
+            f"{count_noun(empty.decided, 'case')} you have decided wait for other reviewers"
+        )
     if empty.held:
         held = [
             f"{lease.case_id} by {lease.reviewer} until {lease.until[11:16]} UTC"
@@ -116,8 +118,8 @@ def why_nothing(empty: EmptyQueue) -> str:
             + ", ".join(f"{count} to {name}" for name, count in sorted(empty.assigned.items()))
         )
     if empty.skipped:
-        parts.append(f"{counted(empty.skipped, 'case')} you skipped")
-    found = counted(empty.waiting, "case")
+        parts.append(f"{count_noun(empty.skipped, 'case')} you skipped")
+    found = count_noun(empty.waiting, "case")
     return (
         f"No case is free for you. {found} in this queue"
         f" {'waits' if empty.waiting == 1 else 'wait'}; "

@@ -15,7 +15,7 @@ _SAVED = {
 }
 
 
-def _share(field: str, title: str) -> alt.Y:
+def _share_axis(field: str, title: str) -> alt.Y:
     return alt.Y(
         f"{field}:Q",
         title=title,
@@ -35,7 +35,7 @@ def reliability_chart() -> alt.TopLevelMixin:
         .encode(x="predicted:Q", y="observed:Q")
     )
     points = base.mark_point(filled=True, size=70).encode(
-        y=_share("observed", "Observed share of faulty answers"),
+        y=_share_axis("observed", "Observed share of faulty answers"),
         tooltip=[*tooltip, alt.Tooltip("n:Q", title="Answers")],
     )
     bars = base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q")
@@ -52,7 +52,7 @@ def yield_chart() -> alt.TopLevelMixin:
     tooltip = ["order:N", alt.Tooltip("read:Q", format=".0%"), alt.Tooltip("found:Q", format=".0%")]
     lines = alt.Chart(ROWS, height=300).mark_line()
     encoded: alt.Chart = lines.encode(
-        x=x, y=_share("found", "Faults found"), color=order, strokeDash=dash, tooltip=tooltip
+        x=x, y=_share_axis("found", "Faults found"), color=order, strokeDash=dash, tooltip=tooltip
     )
     encoded.usermeta = _SAVED
     return encoded
@@ -64,7 +64,7 @@ def rate_over_time_chart() -> alt.TopLevelMixin:
         x=alt.X("month:O", title=None, axis=alt.Axis(labelAngle=0))
     )
     points = base.mark_point(filled=True, size=70).encode(
-        y=_share("rate", "Faulty among what passed"),
+        y=_share_axis("rate", "Faulty among what passed"),
         tooltip=["month:O", alt.Tooltip("rate:Q", format=".1%"), "n:Q"],
     )
     return alt.layer(base.mark_rule().encode(y="low:Q", y2="high:Q"), points).properties(

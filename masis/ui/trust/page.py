@@ -14,17 +14,17 @@ import streamlit as st
 
 from masis.audit.measures.statistics import exact_bounds
 from masis.errors import MasisError
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
-from masis.services.trust.guarantees import Watch
+from masis.services.trust.guarantees import GuaranteeWatch
 from masis.services.trust.service import (
     MOST_LEFT_OUT,
     MachineReport,
     MissReport,
-    Own,
     PartReport,
     PeopleReport,
     PlanState,
+    ReviewerStats,
     TrustFilter,
     YieldReport,
 )
@@ -33,21 +33,21 @@ from masis.services.trust.summary import (
     SIMULATED,
     UPHELD,
     figure,
-    how_sure,
     in_words,
+    interval_text,
     short_answers,
     too_few,
 )
-from masis.trust.agreement import Estimate
+from masis.trust.agreement import AgreementEstimate
 from masis.trust.guarantee import draws_needed, least_tolerance
-from masis.trust.machine import Comparison, draws_for_width
+from masis.trust.machine import MachineComparison, draws_for_width
 from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH, LEAST_ORDERED
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import (
-    Cell,
-    Column,
-    Figure,
-    Row,
+    LinkedFigure,
+    LinkedRow,
+    TableCell,
+    TableColumn,
     column,
     figure_table,
     linked_table,
@@ -55,12 +55,12 @@ from masis.ui.components.linked_table import (
 )
 from masis.ui.shell import address
 from masis.ui.shell.keys import open_at
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.ui.trust.planted import show_planted
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 from masis.views.words import FLAG, HOW_IT_RAN, REASON, Word, model_words
 
 VIEWS = {
@@ -103,16 +103,22 @@ def show_trust(workbench: Workbench) -> None:
         "How far the automatic audit may be relied on, by what people decided. Rows lead to their"
         " cases."
     )
-    filters, key = trust_filter(), _key(workbench)
-    report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
+    filters, key = trust_filter(), _cache_key(workbench)
+    report, missed = _machine_report(*key, filters.model_dump_json()), _miss_report(*key)
     watch = workbench.trust.watch()
     blind = filters.model_copy(update={"blind_only": True})
     _headline(
-        report if filters.blind_only else _machine(*key, blind.model_dump_json()), missed, watch
+        report if filters.blind_only else _machine_report(*key, blind.model_dump_json()),
+        missed,
+        watch,
     )
     shown = address.one_of("view", VIEWS, "machine")
     st.segmented_control(
-        "View", list(VIEWS), format_func=VIEWS.__getitem__, required=True, **_kept("view", shown)
+        "View",
+        list(VIEWS),
+        format_func=VIEWS.__getitem__,
+        required=True,
+        **_bind_trust_param("view", shown),
     )
     if any(map(address.value, ("view", "seen", "level", "source"))):
         open_at("trust-view")
@@ -159,7 +165,7 @@ class _Key(NamedTuple):
     hidden: bool
 
 
-def _key(workbench: Workbench) -> _Key:
+def _cache_key(workbench: Workbench) -> _Key:
     me = actor()
     return _Key(
         str(served_database()),
@@ -170,7 +176,9 @@ def _key(workbench: Workbench) -> _Key:
 
 
 @st.cache_data(show_spinner=False, max_entries=40)
-def _machine(path: str, position: str, person: str, hidden: bool, filters: str) -> MachineReport:
+def _machine_report(
+    path: str, position: str, person: str, hidden: bool, filters: str
+) -> MachineReport:
     found = served_workbench().trust.compare(actor(), TrustFilter.model_validate_json(filters))
     kept = [
         name
@@ -181,12 +189,14 @@ def _machine(path: str, position: str, person: str, hidden: bool, filters: str) 
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _missed(path: str, position: str, person: str, hidden: bool) -> MissReport:
-    return served_workbench().trust.missed(actor())
+def _miss_report(path: str, position: str, person: str, hidden: bool) -> MissReport:
+    return served_workbench().trust.miss_report(actor())
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _people(path: str, position: str, person: str, hidden: bool, names: bool) -> PeopleReport:
+def _people_report(
+    path: str, position: str, person: str, hidden: bool, names: bool
+) -> PeopleReport:
     return served_workbench().trust.people(actor(), names=names)
 
 
@@ -196,12 +206,12 @@ def _yields(path: str, position: str, person: str, hidden: bool) -> YieldReport:
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> list[Own]:
+def _own(path: str, position: str, person: str, hidden: bool, others: bool) -> list[ReviewerStats]:
     return served_workbench().trust.reviewers(actor(), others=others)
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _parts(
+def _part_report(
     path: str, position: str, person: str, hidden: bool, level: Part, source: str
 ) -> PartReport:
     return served_workbench().trust.parts(actor(), level, source)
@@ -211,10 +221,10 @@ def _parts(
 # -----------------------------------------------------------------------------------------------------
 
 
-def _headline(report: MachineReport, missed: MissReport, watch: Watch | None) -> None:
+def _headline(report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None) -> None:
     if report.simulated:
         st.warning(
-            SIMULATED.format(counted(report.simulated, "decision")), icon=":material/science:"
+            SIMULATED.format(count_noun(report.simulated, "decision")), icon=":material/science:"
         )
     if watch is not None and watch.lapsed:
         st.error(
@@ -232,8 +242,8 @@ def _headline(report: MachineReport, missed: MissReport, watch: Watch | None) ->
 def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFilter) -> None:
     _machine_controls(workbench, filters)
     if part := next((each for each in PARTS if each == address.value("level")), None):
-        parts = _parts(*_key(workbench), part, filters.source)
-        _comparison(parts.comparison, part, filters.source)
+        parts = _part_report(*_cache_key(workbench), part, filters.source)
+        _draw_comparison(parts.comparison, part, filters.source)
         _case_list(parts.rows)
         return
     filtered = [
@@ -257,11 +267,11 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         )
     elif filters.source == "decision":
         st.caption(
-            f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in"
+            f"Left out: {count_noun(left.not_blind, 'answer')} decided with the audit's verdict in"
             f" view, which draws people towards it; {left.escalated:,} escalated and not settled;"
             f" {left.unaudited:,} without an audit."
         )
-    _comparison(report.answers, "answer", filters.source)
+    _draw_comparison(report.answers, "answer", filters.source)
     _case_list(report.rows)
     if len(report.answers.curve) > 1:
         _calibration(report.answers)
@@ -275,10 +285,10 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             _breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
         with st.expander(
-            f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"
+            f"Decided with the verdict in view ({count_noun(report.seen.n, 'answer')}), shown apart"
         ):
             st.caption(IN_VIEW)
-            _figures(report.seen, "seen")
+            _draw_agreement_figures(report.seen, "seen")
 
 
 def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
@@ -292,45 +302,48 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
             ["decision", "gold"],
             format_func={"decision": "Decisions", "gold": "Labels"}.__getitem__,
             required=True,
-            **_kept("source", filters.source),
+            **_bind_trust_param("source", filters.source),
         )
         st.segmented_control(
             "Of",
             list(LEVELS),
             format_func=LEVELS.__getitem__,
             required=True,
-            **_kept("level", address.one_of("level", LEVELS, "answer")),
+            **_bind_trust_param("level", address.one_of("level", LEVELS, "answer")),
         )
         st.selectbox(
             "Audited by",
             list(names),
             format_func=names.__getitem__,
             width=280,
-            **_kept("auditor", shown),
+            **_bind_trust_param("auditor", shown),
         )
         for name, title in (("since", "From"), ("until", "Before")):
             st.text_input(
-                title, placeholder="YYYY-MM-DD", width=140, **_kept(name, address.value(name))
+                title,
+                placeholder="YYYY-MM-DD",
+                width=140,
+                **_bind_trust_param(name, address.value(name)),
             )
     if shown and (line := workbench.exams.line_for_auditor(shown)):
         st.text(f"{names[shown]} {line}.")
 
 
-def _kept(name: str, shows: str) -> dict[str, Any]:
-    return address.kept(name, shows=shows, key=f"trust-{name}", drops=())
+def _bind_trust_param(name: str, shows: str) -> dict[str, Any]:
+    return address.bind_query_param(name, shows=shows, key=f"trust-{name}", drops=())
 
 
 def _auditor_words(name: str, models: Mapping[str, str]) -> str:
     return f"{', '.join(dict.fromkeys(model_words(each) for each in models.values()))} ({name[:6]})"
 
 
-def _comparison(found: Comparison, level: str, source: str) -> None:
+def _draw_comparison(found: MachineComparison, level: str, source: str) -> None:
     if not found.n:
         counts, page, label, icon, to = COUNTS[source]
         st.markdown(f"**No {level} to compare yet.** {counts}")
         st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params=to)
         return
-    _figures(found, level)
+    _draw_agreement_figures(found, level)
     left, right = st.columns([1, 1.4], gap="medium")
     leads = "Choose a row to list its cases."
     with left:
@@ -350,14 +363,16 @@ def _comparison(found: Comparison, level: str, source: str) -> None:
             column("People: faulty", "figure"),
             column("People: right", "figure"),
         ]
-        _leads("list", titles, rows, "Confusion of audit and people", f"trust-confusion-{level}")
+        _draw_choice_table(
+            "list", titles, rows, "Confusion of audit and people", f"trust-confusion-{level}"
+        )
     with right:
         st.markdown("**Each flag and verdict**")
         st.caption(f"{BRACKETS} {leads}")
         # a flag of the original answer is often a reason of the run too, with another name and the
         # same figures
         same = {
-            (_flag_words(flag.name), flag.flagged, flag.precision): flag
+            (_flag_text(flag.name), flag.flagged, flag.precision): flag
             for flag in reversed(found.flags)
         }
         flags = sorted(
@@ -371,24 +386,28 @@ def _comparison(found: Comparison, level: str, source: str) -> None:
         ]
         rows = [
             row(
-                {"text": _flag_words(flag.name)},
+                {"text": _flag_text(flag.name)},
                 figure(flag.precision, brief=True),
                 figure(flag.recall, brief=True),
                 open=f"flag:{flag.name}" if level == "answer" else flag.name,
             )
             for flag in flags
         ]
-        _leads("list", titles, rows, "Precision and recall of each flag", f"trust-flags-{level}")
+        _draw_choice_table(
+            "list", titles, rows, "Precision and recall of each flag", f"trust-flags-{level}"
+        )
 
 
-def _leads(name: str, columns: list[Column], rows: list[Row], description: str, key: str) -> None:
+def _draw_choice_table(
+    name: str, columns: list[TableColumn], rows: list[LinkedRow], description: str, key: str
+) -> None:
     """Draw a table whose rows choose what is listed below it: the address keeps it as ``name``."""
     if opened := linked_table(columns, rows, description=description, key=key):
-        address.put(name, opened)
+        address.set_param(name, opened)
         st.rerun()
 
 
-def _figures(found: Comparison, key: str) -> None:
+def _draw_agreement_figures(found: MachineComparison, key: str) -> None:
     """Draw how far audit and people agree, each figure with how to read it; those of the accused
     list their cases.
     """
@@ -414,7 +433,7 @@ def _figures(found: Comparison, key: str) -> None:
         ),
     }
     figures = [
-        Figure(title, figure(each), f"{reads} {how_sure(each)}".rstrip())
+        LinkedFigure(title, figure(each), f"{reads} {interval_text(each)}".rstrip())
         for title, (each, reads) in shares.items()
     ]
     figures.append(
@@ -423,9 +442,9 @@ def _figures(found: Comparison, key: str) -> None:
     figure_table(figures, key=f"trust-figures-{key}", description="The audit beside people")
 
 
-def _beyond_chance(title: str, found: Estimate, more: str = "") -> Figure:
+def _beyond_chance(title: str, found: AgreementEstimate, more: str = "") -> LinkedFigure:
     """Return a coefficient of agreement with its reading in words."""
-    return Figure(
+    return LinkedFigure(
         title,
         figure(found, share=False),
         f"{more}{in_words(found).capitalize()}; 1 is full agreement.",
@@ -449,7 +468,7 @@ def _found_words(name: str) -> str:
     return FOUND_WORDS.get(name, name.capitalize())
 
 
-def _flag_words(name: str) -> str:
+def _flag_text(name: str) -> str:
     known = [words[name].text for words in _WORDS if name in words]
     return known[0] if known else name
 
@@ -482,21 +501,21 @@ def _case_list(rows: pd.DataFrame) -> None:
     )
     open_at("trust-cases")
     with st.container(key="trust-cases"):
-        _cases(
+        _draw_case_list(
             [str(case) for case in listed["case_id"]],
-            f"{_flag_words(flag) if chosen != flag else _found_words(chosen)}: the cases",
+            f"{_flag_text(flag) if chosen != flag else _found_words(chosen)}: the cases",
             notes=list(notes),
             noted="The audit" if by_audit else "People",
         )
 
 
-def _cases(
+def _draw_case_list(
     cases: Sequence[str], title: str, notes: Sequence[str] = (), noted: str = "People"
 ) -> None:
     st.markdown(f"**{title}** ({len(cases):,})")
     shown = cases[:MOST_LISTED]
     questions = {case: served_workbench().store.cases.get(case).query for case in shown}
-    cells: list[Cell] = [
+    cells: list[TableCell] = [
         {
             "text": questions[case],
             "href": address.link("review", case=case),
@@ -512,13 +531,13 @@ def _cases(
         address.open_case(str(opened))
     if len(cases) > MOST_LISTED:
         st.caption(f"The first {MOST_LISTED}; the download has all.")
-    _download(
+    _draw_data_download(
         pd.DataFrame({"case": list(cases), **({noted.lower(): list(notes)} if notes else {})}),
         title,
     )
 
 
-def _calibration(found: Comparison) -> None:
+def _calibration(found: MachineComparison) -> None:
     st.markdown("**Does the probability of fault mean what it says?**")
     rows = [
         {
@@ -540,10 +559,12 @@ def _calibration(found: Comparison) -> None:
         f" perfect score reaches up to {found.error_floor or 0:.3f} by chance. Bars are 95%"
         " intervals."
     )
-    _download(pd.DataFrame(rows), "reliability")
+    _draw_data_download(pd.DataFrame(rows), "reliability")
 
 
-def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, title: str) -> None:
+def _breakdown(
+    workbench: Workbench, found: Mapping[str, MachineComparison], by: str, title: str
+) -> None:
     st.markdown(f"**By {title}**")
     st.caption(f"{BRACKETS} Choose a row to see only its answers.")
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
@@ -570,10 +591,10 @@ def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, t
     ):
         if by == "month":
             year, month = int(opened[:4]), int(opened[5:7])
-            address.put("since", f"{opened}-01")
-            address.put("until", f"{year + month // 12}-{month % 12 + 1:02}-01")
+            address.set_param("since", f"{opened}-01")
+            address.set_param("until", f"{year + month // 12}-{month % 12 + 1:02}-01")
         else:
-            address.put(by, opened)
+            address.set_param(by, opened)
         st.rerun()
 
 
@@ -584,8 +605,8 @@ def _show_people(key: _Key) -> None:
             "Reviewer A, B and so on stand for others: while the queue's policy hides what audits"
             " found, their names are hidden too until they are asked for."
         )
-        names = st.toggle("Show the names of others", key="trust-names", **needs("oversee"))
-    found = _people(*key, names)
+        names = st.toggle("Show the names of others", key="trust-names", **button_state("oversee"))
+    found = _people_report(*key, names)
     overall = found.agreement
     if not overall.units:
         st.markdown(
@@ -599,7 +620,7 @@ def _show_people(key: _Key) -> None:
         )
         return
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
-    cases = counted(overall.units, "settled case" if key.hidden else "case")
+    cases = count_noun(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
     st.markdown(
         f"**The same verdict: {figure(overall.raw)}.** {in_words(overall.alpha).capitalize()}."
@@ -614,10 +635,10 @@ def _show_people(key: _Key) -> None:
             " little then, and may contradict each other."
         )
     figures = [
-        Figure(
+        LinkedFigure(
             "Same verdict",
             figure(overall.raw),
-            f"Of the pairs of verdicts on a case. {how_sure(overall.raw)}",
+            f"Of the pairs of verdicts on a case. {interval_text(overall.raw)}",
         ),
         _beyond_chance(
             "Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "
@@ -628,7 +649,7 @@ def _show_people(key: _Key) -> None:
             "Approve and reject differ most; without escalations. ",
         ),
         _beyond_chance("Gwet's AC1", overall.ac1, "Stays meaningful where one verdict is rare. "),
-        Figure(
+        LinkedFigure(
             "Marked words (F1)",
             figure(found.spans, share=False),
             "How far reviewers mark the same words: 1 is the same, 0 none in common.",
@@ -656,11 +677,11 @@ def _show_people(key: _Key) -> None:
         )
         for number, pair in enumerate(found.pairs, start=1)
     ]
-    _leads("pair", titles, rows, "Agreement of reviewers in pairs", "trust-pairs")
+    _draw_choice_table("pair", titles, rows, "Agreement of reviewers in pairs", "trust-pairs")
     number = address.number("pair", 0)
     if 1 <= number <= len(found.pairs):
         pair = found.pairs[number - 1]
-        _cases(
+        _draw_case_list(
             [found.cases[unit] for unit in (*pair.differ, *pair.apart)],
             f"Cases on which {pair.first} and {pair.second} differ",
             notes=[*["verdict"] * len(pair.differ), *["correction or answer"] * len(pair.apart)],
@@ -674,7 +695,7 @@ def _show_missed(found: MissReport) -> None:
         " is missed."
     )
     if found.total.value is None and not found.open:
-        passed = counted(sum(each.passed for each in found.strata), "answer")
+        passed = count_noun(sum(each.passed for each in found.strata), "answer")
         st.markdown(
             f"**No answer was drawn yet**: {passed} passed without a person, so there is nothing to"
             " estimate from. The draw is made as an audit ends, by the share `spot_check_share` of"
@@ -688,10 +709,10 @@ def _show_missed(found: MissReport) -> None:
         return
     reads = (
         "Of the answers that passed without a person, the share that is faulty."
-        f" {how_sure(found.total)}"
+        f" {interval_text(found.total)}"
     )
     figure_table(
-        [Figure("Miss rate", figure(found.total), reads)],
+        [LinkedFigure("Miss rate", figure(found.total), reads)],
         key="trust-missed",
         description="Spot checks",
     )
@@ -704,7 +725,7 @@ def _show_missed(found: MissReport) -> None:
         )
         more = draws_for_width(found.total, width) or 0
         st.caption(
-            f"{counted(more, 'more decided spot check')} would bring the interval to {width:.0%},"
+            f"{count_noun(more, 'more decided spot check')} would bring the interval to {width:.0%},"
             " at this rate."
         )
     rows = [
@@ -713,7 +734,7 @@ def _show_missed(found: MissReport) -> None:
     ]
     if rows:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
-        _download(pd.DataFrame(rows), "miss rate by month")
+        _draw_data_download(pd.DataFrame(rows), "miss rate by month")
     table = [
         row({"text": name or "(no field)"}, figure(each, brief=True))
         for name, each in found.fields.items()
@@ -722,12 +743,12 @@ def _show_missed(found: MissReport) -> None:
         titles = [column("Field", "main"), column("Miss rate")]
         linked_table(titles, table, description="Miss rate by field", key="trust-fields")
     if found.faulty:
-        _cases(found.faulty, "Faulty answers that passed")
+        _draw_case_list(found.faulty, "Faulty answers that passed")
     if found.open:
-        _cases(found.open, "Spot checks that wait for a decision")
+        _draw_case_list(found.open, "Spot checks that wait for a decision")
 
 
-def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
+def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
     st.markdown(
         "Choose the share of faulty answers that you tolerate among the auto-accepted and how"
         " certain you want to be. A random sample, decided blind, then shows which answers may"
@@ -736,7 +757,7 @@ def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
     if watch is not None:
         applied = watch.guarantee
         st.markdown(
-            f"**Guarantee {applied.plan}**, applied by {escaped(watch.by)} on {watch.at[:10]}"
+            f"**Guarantee {applied.plan}**, applied by {escape_markdown(watch.by)} on {watch.at[:10]}"
         )
         st.text(
             f"Probability of fault up to {applied.threshold:.3f} (score"
@@ -745,13 +766,13 @@ def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
             f" risk at most {applied.upper:.2%}. {watch.lapsed or 'In force.'}"
         )
         if watch.cases:
-            _cases(watch.cases, "Spot checks found faulty since")
+            _draw_case_list(watch.cases, "Spot checks found faulty since")
         reason = st.text_input("Why it ends", key="guarantee-reason")
         st.button(
             "End the guarantee",
             on_click=_do,
             args=(workbench.trust.end, reason),
-            **needs("oversee", disabled=not reason.strip()),
+            **button_state("oversee", disabled=not reason.strip()),
         )
     state = workbench.trust.plan()
     if state is not None:
@@ -762,9 +783,9 @@ def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
         st.text(message)
 
 
-def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
+def _plan(workbench: Workbench, state: PlanState, watch: GuaranteeWatch | None) -> None:
     plan, outcomes = state.plan, list(state.outcomes.values())
-    st.markdown(f"**Sample {plan.version}**, drawn by {escaped(plan.by)} on {plan.at[:10]}")
+    st.markdown(f"**Sample {plan.version}**, drawn by {escape_markdown(plan.by)} on {plan.at[:10]}")
     st.text(
         f"{len(plan.case_ids):,} of {plan.pool:,} answers of auditor {plan.auditor};"
         f" {plan.tolerance:.1%} tolerated at {plan.certainty:.0%} certainty. {plan.left_out:,}"
@@ -783,7 +804,7 @@ def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
             done / len(outcomes),
             text=f"{done} of {len(outcomes)} decided. The test is made when all are.",
         )
-        _cases(state.open, "Drawn answers that wait for a blind decision")
+        _draw_case_list(state.open, "Drawn answers that wait for a blind decision")
         return
     titles = [
         *map(column, ("Probability of fault up to", "Draws", "Faulty", "Risk at most", "Saves")),
@@ -802,19 +823,19 @@ def _plan(workbench: Workbench, state: PlanState, watch: Watch | None) -> None:
     ]
     linked_table(titles, rows, description="Thresholds tested, strictest first", key="trust-tested")
     try:
-        proposed = workbench.trust.proposed()
+        proposed = workbench.trust.propose_guarantee()
     except MasisError as error:
         st.text(str(error))
         return
     if watch is None or watch.guarantee.plan != plan.version:
-        label = f"Apply: {counted(proposed.saved, 'answer')} that need review would pass"
+        label = f"Apply: {count_noun(proposed.saved, 'answer')} that need review would pass"
         st.button(
             label,
             type="primary",
             key="guarantee-apply",
             on_click=_do,
             args=(workbench.trust.apply,),
-            **needs("oversee"),
+            **button_state("oversee"),
         )
         st.caption(
             "An entry of the decision log, with your name. Then reassess (page Health) to accept"
@@ -889,9 +910,9 @@ def _new_sample(workbench: Workbench) -> None:
             f" drawn, and never pass. 1.00 leaves none out.{expected if offer.expected else ''}"
         )
         st.button(
-            f"Draw {counted(int(draws), 'answer')} for blind decisions",
+            f"Draw {count_noun(int(draws), 'answer')} for blind decisions",
             key="sample-draw",
-            on_click=_draw,
+            on_click=_draw_sample,
             args=(
                 workbench,
                 auditor,
@@ -900,11 +921,11 @@ def _new_sample(workbench: Workbench) -> None:
                 round(tolerance, 6),
                 round(certainty, 6),
             ),
-            **needs("oversee", disabled=missing),
+            **button_state("oversee", disabled=missing),
         )
 
 
-def _draw(
+def _draw_sample(
     workbench: Workbench,
     auditor: str,
     draws: int,
@@ -932,7 +953,7 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
     if score.version:
         st.text(
             f"The queue is ordered by score {score.version}, fitted by {score.by} on"
-            f" {score.at[:10]} on {counted(score.decisions, 'decision')} ({score.faulty} faulty,"
+            f" {score.at[:10]} on {count_noun(score.decisions, 'decision')} ({score.faulty} faulty,"
             f" {score.simulated} simulated). On questions it had not seen: log loss"
             f" {score.log_loss or 0:.3f} (built-in order {score.built_in or 0:.3f}, one constant"
             f" {score.baseline or 0:.3f}), AUROC {score.auroc or 0:.2f}."
@@ -945,7 +966,7 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         key="score-fit",
         on_click=_do,
         args=(workbench.trust.fit,),
-        **needs("oversee", disabled=few),
+        **button_state("oversee", disabled=few),
     )
     if few:
         st.caption(
@@ -958,7 +979,7 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
     if not found.curves:
         st.markdown(
             "**Too few to tell which order finds faults sooner.** "
-            f"{counted(found.n, 'answer is', 'answers are')} decided, {found.faulty:,} faulty and "
+            f"{count_noun(found.n, 'answer is', 'answers are')} decided, {found.faulty:,} faulty and "
             f"{found.n - found.faulty:,} right. It takes {LEAST_ORDERED}, some of each kind."
         )
         return
@@ -973,15 +994,15 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         description="Faults found by cases read, for each order of the queue",
     )
     st.caption(
-        f"{counted(found.n, 'decided answer')}, {found.faulty} faulty. The fitted order is measured"
+        f"{count_noun(found.n, 'decided answer')}, {found.faulty} faulty. The fitted order is measured"
         " on questions that it has not seen. Decided answers were not chosen at random: an order"
         " that chose them looks better than it is."
     )
-    _download(pd.DataFrame(rows), "yield")
+    _draw_data_download(pd.DataFrame(rows), "yield")
 
 
 def _show_own(key: _Key) -> None:
-    others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee"))
+    others = st.toggle("Show everybody", key="trust-everybody", **button_state("oversee"))
     titles = [
         column("Reviewer", "main"),
         *map(
@@ -1008,13 +1029,13 @@ def _show_own(key: _Key) -> None:
         f"Times: the median, of what was recorded on the pages. {UPHELD} "
         f"{BRACKETS} Choose a row to list the cases that were settled otherwise."
     )
-    _leads("who", titles, rows, "Reviewers' own figures", "trust-own")
+    _draw_choice_table("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
     if 1 <= number <= len(found) and (each := found[number - 1]).differ:
-        _cases(each.differ, f"Settled otherwise than {each.reviewer} decided")
+        _draw_case_list(each.differ, f"Settled otherwise than {each.reviewer} decided")
 
 
-def _download(frame: pd.DataFrame, name: str) -> None:
+def _draw_data_download(frame: pd.DataFrame, name: str) -> None:
     st.download_button(
         f"Data of {name} (CSV)",
         frame.to_csv(index=False).encode(),

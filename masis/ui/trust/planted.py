@@ -8,18 +8,18 @@ import streamlit as st
 
 from masis.errors import MasisError
 from masis.schema.faults import FAULT_KINDS
-from masis.schema.wording import counted
+from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.planted import MOST_PLANTED, DecidedCopy, Planting, RecallReport
 from masis.services.records import CaseFilter
 from masis.services.trust.summary import figure
 from masis.trust.faults import Recall
-from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
+from masis.ui.components.linked_table import LinkedRow, TableCell, column, linked_table, row
 from masis.ui.shell import address
-from masis.ui.shell.permissions import needs
+from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
 from masis.views.faults import AUDIT_MADE, FAULT, FAULT_MEANS, fault_words
-from masis.views.markdown import escaped
+from masis.views.markdown import escape_markdown
 
 _SAID = "planted-said"
 """What the last act did, in words, in the session state."""
@@ -40,14 +40,14 @@ def show_planted(workbench: Workbench) -> None:
     )
     lead = workbench.access.allows(actor(), "oversee")
     if lead:
-        _act(workbench)
+        _draw_planting_form(workbench)
     _show_recall(workbench.planted.recall(actor()), lead=lead)
 
 
-def _act(workbench: Workbench) -> None:
-    found = workbench.planted.counts(actor())
+def _draw_planting_form(workbench: Workbench) -> None:
+    found = workbench.planted.count_copies(actor())
     st.caption(
-        f"{counted(found.open, 'copy', 'copies')} waiting that nobody has decided,"
+        f"{count_noun(found.open, 'copy', 'copies')} waiting that nobody has decided,"
         f" {found.started:,} waiting for another reviewer or verdict, {found.decided:,} decided,"
         f" {found.withdrawn:,} withdrawn."
     )
@@ -65,20 +65,20 @@ def _act(workbench: Workbench) -> None:
             _plant_form(workbench, found.sound)
     if found.open:
         st.button(
-            f"Withdraw {counted(found.open, 'undecided copy', 'undecided copies')}",
+            f"Withdraw {count_noun(found.open, 'undecided copy', 'undecided copies')}",
             key="planted-withdraw",
             icon=":material/undo:",
             on_click=_withdraw,
             args=(workbench,),
-            **needs(
+            **button_state(
                 "oversee",
                 help="Takes back every copy that nobody has decided. The log records it.",
             ),
         )
     if said := st.session_state.pop(_SAID, ""):
-        st.success(escaped(said))
+        st.success(escape_markdown(said))
     if failed := st.session_state.pop(_FAILED, ""):
-        st.error(escaped(failed), icon=":material/error:")
+        st.error(escape_markdown(failed), icon=":material/error:")
 
 
 def _plant_form(workbench: Workbench, sound: int) -> None:
@@ -95,7 +95,7 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
         one, two = st.columns(2)
         most = min(sound, MOST_PLANTED)
         count = one.number_input(
-            f"Copies, of {counted(sound, 'sound answer')}",
+            f"Copies, of {count_noun(sound, 'sound answer')}",
             1,
             most,
             min(5, most),
@@ -104,7 +104,7 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
         words = two.text_input(
             "Only answers whose cases hold these words (optional)", key="planted-words"
         )
-        sent = st.form_submit_button("Plant faults", type="primary", **needs("oversee"))
+        sent = st.form_submit_button("Plant faults", type="primary", **button_state("oversee"))
     if not sent:
         return
     bar = st.progress(0.0, "Making copies")
@@ -122,7 +122,7 @@ def _plant_form(workbench: Workbench, sound: int) -> None:
         )
     except MasisError as error:
         bar.empty()
-        st.error(escaped(str(error)), icon=":material/error:")
+        st.error(escape_markdown(str(error)), icon=":material/error:")
         return
     st.session_state[_SAID] = _planted_words(made)
     st.rerun()
@@ -136,11 +136,11 @@ def _planted_words(made: Planting) -> str:
     )
     refused = sum(made.refused.values())
     why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(made.refused.items()))
-    left = f" {counted(refused, 'answer')} left alone: {why}." if refused else ""
+    left = f" {count_noun(refused, 'answer')} left alone: {why}." if refused else ""
     if not made.total:
         return f"Nothing was planted.{left}"
     return (
-        f"{counted(made.total, 'copy', 'copies')} planted ({kinds}), seed {made.seed}.{left} They"
+        f"{count_noun(made.total, 'copy', 'copies')} planted ({kinds}), seed {made.seed}.{left} They"
         " wait to be audited, as other new cases do."
     )
 
@@ -148,13 +148,13 @@ def _planted_words(made: Planting) -> str:
 def _withdraw(workbench: Workbench) -> None:
     try:
         done = workbench.planted.withdraw(actor())
-        st.session_state[_SAID] = f"{counted(done, 'copy', 'copies')} withdrawn."
+        st.session_state[_SAID] = f"{count_noun(done, 'copy', 'copies')} withdrawn."
     except MasisError as error:
         st.session_state[_FAILED] = str(error)
 
 
 def _show_recall(found: RecallReport, *, lead: bool) -> None:
-    rows: list[Row] = []
+    rows: list[LinkedRow] = []
     if found.audit is not None and found.audit.recall.total.n:
         audit = found.audit
         rest = f"accepted {audit.accepted:,}, left to people {audit.left_to_people:,}"
@@ -189,8 +189,8 @@ def _show_recall(found: RecallReport, *, lead: bool) -> None:
         _show_decided(found.decided, lead=lead)
 
 
-def _recall_row(name: str, recall: Recall, beside: str) -> Row:
-    cell: Cell = {"text": name, "below": [beside] if beside else []}
+def _recall_row(name: str, recall: Recall, beside: str) -> LinkedRow:
+    cell: TableCell = {"text": name, "below": [beside] if beside else []}
     kinds = (recall.by_kind.get(kind) for kind in FAULT_KINDS)
     return row(
         cell,
@@ -204,7 +204,7 @@ def _show_decided(decided: tuple[DecidedCopy, ...], *, lead: bool) -> None:
     rows = []
     for each in decided[-_MOST_LISTED:][::-1]:
         case_id = each.copy.case_id
-        cell: Cell = {
+        cell: TableCell = {
             "text": case_id,
             "href": address.link("review", case=case_id),
             "open": case_id,

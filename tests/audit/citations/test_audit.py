@@ -418,8 +418,8 @@ def test_a_hedge_inside_a_sentence_that_asserts_does_not_excuse_it() -> None:
 def test_every_pattern_of_every_language_compiles_and_is_quick() -> None:
     long = "the evidence does not, " * 60
     for name in tables():
-        language(name).hedged(long)
-        assert not language(name).hedged("plain words"), name
+        language(name).has_hedge(long)
+        assert not language(name).has_hedge("plain words"), name
         assert language(name).turns.search("plain words") is None, name
 
 

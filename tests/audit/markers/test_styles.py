@@ -13,7 +13,7 @@ import pytest
 
 from masis.audit.citations import audit_citations
 from masis.audit.markers import (
-    EvidenceIndex,
+    EvidenceIds,
     MarkerStyle,
     Reference,
     find_markers,
@@ -86,7 +86,7 @@ def row(style: MarkerStyle) -> str:
     return f"| {style.name} | `{example}` | {style.explanation} |"
 
 
-def arrow(match: re.Match[str], index: EvidenceIndex) -> list[Reference]:
+def arrow(match: re.Match[str], index: EvidenceIds) -> list[Reference]:
     return [Reference(*match.span(1), match[1], *index.resolve(match[1]))]
 
 

@@ -16,7 +16,7 @@ from defusedxml import ElementTree
 
 from masis.datasets.exports.export import DECISIONS, Selection
 from masis.datasets.exports.formats import FORMATS
-from masis.datasets.exports.splits import Shares, splits
+from masis.datasets.exports.splits import SplitShares, splits
 from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -207,7 +207,9 @@ def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_pat
         )
         bench.cases.add_one(ADA, case)
         bench.audits.audit(ADA, case)
-    bench.team.set(ADA, LabelTypes(types=(LabelType(name='<rude> & "red"'), *DEFAULT_LABEL_TYPES)))
+    bench.team.put_in_force(
+        ADA, LabelTypes(types=(LabelType(name='<rude> & "red"'), *DEFAULT_LABEL_TYPES))
+    )
     at = ANSWER.index("red")
     place = {"target": "span", "start": at, "end": at + 3, "text": "red"}
     labels = [
@@ -351,7 +353,7 @@ def test_the_sides_of_a_split_have_their_shares_and_every_row_of_a_side_is_writt
     bench: Workbench,
 ) -> None:
     questions = [f"What are the side effects of drug{number}?" for number in range(3000)]
-    sides = splits(questions, Shares(60, 20, 20))
+    sides = splits(questions, SplitShares(60, 20, 20))
     for side, share in (("train", 0.6), ("validation", 0.2), ("test", 0.2)):
         assert abs(sides.count(side) / 3000 - share) < 0.08
     split = sum(
@@ -379,7 +381,7 @@ def test_near_duplicate_questions_stand_on_one_side_whatever_stands_between(
     one: str, other: str
 ) -> None:
     between = [f"Question {number} about subject {number * 31}?" for number in range(200)]
-    found = splits([one, *between, other], Shares(34, 33, 33))
+    found = splits([one, *between, other], SplitShares(34, 33, 33))
     assert found[0] == found[-1]
 
 
@@ -392,7 +394,8 @@ def test_other_questions_of_one_template_are_not_taken_together() -> None:
         len(
             set(
                 splits(
-                    [f"What is the capital of {each}?" for each in countries], Shares(34, 33, 33)
+                    [f"What is the capital of {each}?" for each in countries],
+                    SplitShares(34, 33, 33),
                 )
             )
         )
@@ -450,7 +453,7 @@ def test_an_export_imported_again_gives_the_same_cases(
     bench: Workbench, form: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"out{FORMATS[form].suffix}"
-    exported = bench.exports.write_file(ADA, path, form, Selection(shares=Shares(100, 0, 0)))
+    exported = bench.exports.write_file(ADA, path, form, Selection(shares=SplitShares(100, 0, 0)))
     found = [
         each.case for each in read_any(path / "data" / "train.jsonl" if form == "hf" else path)
     ]

@@ -13,7 +13,7 @@ import pytest
 
 from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import FORMATS
-from masis.datasets.exports.splits import Shares
+from masis.datasets.exports.splits import SplitShares
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.services import Workbench
 from masis.services.maintenance.retention import rule_of
@@ -117,7 +117,7 @@ def test_the_manifest_says_which_version_it_is_and_where_the_log_ended(
 ) -> None:
     description = "before the second round"
     made = bench.datasets.freeze(
-        ADA, "v1", "labels", Selection(shares=Shares(50, 25, 25)), description=description
+        ADA, "v1", "labels", Selection(shares=SplitShares(50, 25, 25)), description=description
     )
     change_everything(bench)
     bench.datasets.write(ADA, "v1", tmp_path / "out.jsonl")
@@ -133,7 +133,7 @@ def test_the_manifest_says_which_version_it_is_and_where_the_log_ended(
 
 
 def test_one_side_of_a_split_stays_what_it_was(bench: Workbench, tmp_path: Path) -> None:
-    sides = Selection(CaseFilter(), "train", Shares(50, 25, 25))
+    sides = Selection(CaseFilter(), "train", SplitShares(50, 25, 25))
     wanted = bench.exports.write(ADA, first := io.BytesIO(), "decided", sides)
     bench.datasets.freeze(ADA, "train", "decided", sides)
     change_everything(bench)
@@ -152,13 +152,13 @@ def test_a_redaction_is_said_in_words_and_nothing_is_written(
     bench.reviews.redact_case(ADA, "case-1", "asked")
     second = bench.store.decisions.current("case-2")
     bench.reviews.redact_entry(ADA, second.id, "names a patient")
-    assert str(bench.store.datasets.lost("v1")) == "not rebuildable: 2 cases redacted"
-    assert str(bench.store.datasets.lost("v2")) == "rebuildable"
+    assert str(bench.store.datasets.count_lost("v1")) == "not rebuildable: 2 cases redacted"
+    assert str(bench.store.datasets.count_lost("v2")) == "rebuildable"
     with pytest.raises(StoreError, match="not rebuildable: 2 cases redacted"):
         bench.datasets.write(ADA, "v1", out)
     assert out.read_text() == "as it was"
     bench.datasets.freeze(ADA, "v3", "decided", ANY)
-    assert str(bench.store.datasets.lost("v3")) == "rebuildable", (
+    assert str(bench.store.datasets.count_lost("v3")) == "rebuildable", (
         "what was redacted before is no loss"
     )
     bench.datasets.write(ADA, "v3", out)
@@ -170,7 +170,7 @@ def test_audits_that_retention_removed_are_said_in_words(bench: Workbench) -> No
         bench.store.database.execute("UPDATE jobs SET ended_at = '2020-01-01T00:00:00.000Z'")
     bench.retention.purge(ADA, rule_of(1, decided=False, waiting=True), how="command")
     assert (
-        str(bench.store.datasets.lost("v1"))
+        str(bench.store.datasets.count_lost("v1"))
         == "not rebuildable: the audits of 1 case removed by retention"
     )
 
@@ -225,7 +225,7 @@ def test_the_same_decision_made_again_is_no_other_label(bench: Workbench) -> Non
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
     undone(bench, "case-2", "Ada")
     decide(bench, "case-2", "approve", iteration=1, labels=labelled("supported"))
-    bench.datasets.freeze(ADA, "v2", "decided", Selection(shares=Shares(0, 0, 100)))
+    bench.datasets.freeze(ADA, "v2", "decided", Selection(shares=SplitShares(0, 0, 100)))
     found = bench.datasets.compare("v1", "v2").cases
     assert {each.kinds for each in found} == {("moved",)}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import masis
-from masis.datasets.mapping.offsets import Span, in_characters, place_of
+from masis.datasets.mapping.offsets import LabelSpan, in_characters, place_of
 from masis.datasets.mapping.reader import read_any
 
 BRIDGES = "🌉🌉 It is long. It opened in 1931."
@@ -90,7 +90,7 @@ def test_citations_that_count_utf16_units_cover_what_they_cite(make: Any, part: 
 
 def test_one_citation_that_fits_in_one_unit_only_tells_the_unit_of_all() -> None:
     text = "🌉🌉🌉🌉 aa bb cc dd"
-    spans = [Span(*utf16(text, "aa")), Span(*utf16(text, "dd"))]
+    spans = [LabelSpan(*utf16(text, "aa")), LabelSpan(*utf16(text, "dd"))]
     assert [text[each.start : each.end] for each in in_characters(text, spans)] == ["aa", "dd"]
 
 

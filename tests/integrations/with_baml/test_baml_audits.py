@@ -17,7 +17,7 @@ from masis.schema.audit import JudgedBy, Revision
 from masis.schema.run import Event, Run
 from masis.services import Workbench
 from masis.ui.new_audit.live_run import timeline
-from masis.views.spending import spent
+from masis.views.spending import usage_text
 from tests.audit.factories import context
 from tests.llm.asking import CASE, settings_for
 from tests.reviewing import ADA
@@ -63,7 +63,7 @@ def test_replies_that_were_unscored_are_read_recorded_and_counted(tmp_path: Path
     told = [event for event in events if event.kind == "call_repaired"]
     assert len(told) == len(mended.calls)
     assert "the reply was repaired before it was read" in told[0].message
-    assert f"{len(mended.calls)} replies repaired" in spent(mended.usage)
+    assert f"{len(mended.calls)} replies repaired" in usage_text(mended.usage)
     shown = timeline(events, "finished", events[-1].at)
     assert any("repaired" in line for group in shown["groups"] for line in group["retries"])
 
@@ -88,23 +88,23 @@ class Answered(BaseModel):
 @pytest.mark.spec("REQ-CRITIC-028", "CRITIC-ERR-006")
 def test_an_answer_passes_as_it_is_or_not_at_all() -> None:
     passing = 'Ten "metres" {long} [chunk_1].\nIt\'s so, he said: 5 > 3, \\n and so on; ```code``` and 🌉.'
-    assert BamlValidator().validated(revision(passing), context()).revised_answer == passing
+    assert BamlValidator().validate(revision(passing), context()).revised_answer == passing
     for bad in ("", "x\x00", "It is long [chunk_1"):
         with pytest.raises(InvalidRevision):
-            BamlValidator().validated(revision(bad), context())
+            BamlValidator().validate(revision(bad), context())
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_an_answer_in_a_teams_own_form_is_mended_into_it_or_refused() -> None:
     ours = BamlValidator(Answered)
     good = '{"text": "120 metres [chunk_1].", "sources": ["chunk_1"]}'
-    assert ours.validated(revision(good), context()).revised_answer == good
+    assert ours.validate(revision(good), context()).revised_answer == good
     nearly = "```json\n{'text': '120 metres [chunk_1].', 'sources': ['chunk_1',],}\n```"
-    found = ours.validated(revision(nearly), context())
+    found = ours.validate(revision(nearly), context())
     assert Answered.model_validate_json(found.revised_answer) == Answered.model_validate_json(good)
     assert (
         "Its form was mended: quotes of another kind, a comma too many" in found.changes_explanation
     )
     for bad in (nearly[:-20], "120 metres.", '{"text": "120"}'):
         with pytest.raises(InvalidRevision, match="is no Answered"):
-            ours.validated(revision(bad), context())
+            ours.validate(revision(bad), context())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from masis.integrations.baml import DEEPEST, LONGEST, MOST_BRACKETS, rescued
+from masis.integrations.baml import DEEPEST, LONGEST, MOST_BRACKETS, repair_record
 from masis.llm.client import shared_schema
 from masis.llm.roles import replies
 from tests.llm.canned import ALL, PROMPT_OF, critique, listed, raised, revision, verdict
@@ -135,7 +135,7 @@ ROLES = sorted(FULL)
 
 
 def by_baml(text: str, shape: type[BaseModel]) -> BaseModel | None:
-    found = rescued(text, shape)
+    found = repair_record(text, shape)
     return None if found is None else shape.model_validate(found.value)
 
 
@@ -148,7 +148,7 @@ def test_a_malformed_reply_is_rescued_with_the_values_that_were_written(
     shape, value = SHAPE[role], FULL[role]
     text = RESCUABLE[kind](value)
     meant = tame(value) if kind in ("quotes of Python", "a comment on each line") else value
-    found = rescued(text, shape)
+    found = repair_record(text, shape)
     assert shape.model_validate(found.value) == shape.model_validate(meant)
     assert found.repairs
 
@@ -160,7 +160,7 @@ def test_what_is_cut_off_or_not_certain_is_never_made_whole(role: str, kind: str
     text = HOPELESS[kind](FULL[role])
     if kind in LISTS and text == json.dumps(FULL[role])[:-1] + ",}":
         return  # there is no such list in it
-    assert rescued(text, SHAPE[role]) is None
+    assert repair_record(text, SHAPE[role]) is None
 
 
 @pytest.mark.parametrize(
@@ -169,15 +169,15 @@ def test_what_is_cut_off_or_not_certain_is_never_made_whole(role: str, kind: str
 def test_the_common_form_is_read_too(role: str) -> None:
     shape = shared_schema.holding(SHAPE[role])
     field = next(iter(shape.model_fields))
-    found = rescued(json.dumps({field: FULL[role]})[:-1] + ",}", shape)
-    assert shared_schema.held(shape.model_validate(found.value), SHAPE[role]) == SHAPE[
+    found = repair_record(json.dumps({field: FULL[role]})[:-1] + ",}", shape)
+    assert shared_schema.record_in_shared(shape.model_validate(found.value), SHAPE[role]) == SHAPE[
         role
     ].model_validate(FULL[role])
 
 
 def test_numbers_in_quotes_and_one_in_place_of_a_list_are_read() -> None:
     text = json.dumps(critique(conflicting_evidence="one", issues=raised()))[:-1] + ",}"
-    found = rescued(text, replies.CritiqueReply)
+    found = repair_record(text, replies.CritiqueReply)
     read = replies.CritiqueReply.model_validate(found.value)
     assert read.conflicting_evidence == ["one"]
     assert len(read.issues) == 1
@@ -186,7 +186,7 @@ def test_numbers_in_quotes_and_one_in_place_of_a_list_are_read() -> None:
 @pytest.mark.parametrize("word", ["very high", "grave", "high?"])
 def test_a_word_outside_a_closed_set_is_not_bent_into_one(word: str) -> None:
     text = json.dumps(critique(issues=[raised(severity=word)]))[:-1] + ",}"
-    assert rescued(text, replies.CritiqueReply) is None
+    assert repair_record(text, replies.CritiqueReply) is None
 
 
 def test_a_planted_record_in_a_quote_does_not_count() -> None:

@@ -13,7 +13,7 @@ from dspy.clients import model_metadata
 from masis import run_audit
 from masis.errors import InputError, ProviderFailed, SettingsError
 from masis.integrations.dspy import compiling, labelled, programs
-from masis.integrations.dspy.plugin import Compiled
+from masis.integrations.dspy.plugin import CompiledRole
 from masis.schema.case import Case
 from masis.schema.providers import Price
 from masis.settings import Settings
@@ -25,9 +25,9 @@ from tests.serving_models import ModelServer
 pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
 
 
-def parts_of() -> labelled.Parts:
+def parts_of() -> labelled.TrainTestSplit:
     cases = [Case.model_validate(each) for each in learning.cases()]
-    return labelled.split(labelled.from_cases(cases), 0.5, 0)
+    return labelled.split_by_question(labelled.from_cases(cases), 0.5, 0)
 
 
 def plan(optimizer: Any = "bootstrap", **options: Any) -> programs.Plan:
@@ -42,7 +42,7 @@ def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from() -> None:
         session = compiling.Session(
             plan(), settings_at(served), watch=lambda doing, spent: seen.append(doing)
         )
-        made = compiling.compiled(session, parts_of())
+        made = compiling.compile_program(session, parts_of())
     assert list(dict.fromkeys(seen)) == [
         "measuring what there is",
         "compiling with bootstrap",
@@ -71,7 +71,7 @@ def test_instructions_are_rewritten_from_what_went_wrong(
     )
     with ModelServer(learning.critic) as served:
         session = compiling.Session(plan(optimizer, trials=4), settings_at(served))
-        made = compiling.compiled(session, parts_of())
+        made = compiling.compile_program(session, parts_of())
     assert made.improved
     assert "Compare each number" in made.state["critic"].instructions
     assert capfd.readouterr().out == ""
@@ -87,15 +87,17 @@ def test_a_reviser_is_compiled_too_and_revises(tmp_path: Path) -> None:
             for finding in each["labels"]["findings"]
         ]
         cases.append(Case.model_validate(each | {"labels": each["labels"] | {"claims": wrong}}))
-    parts = labelled.split([case for case in labelled.from_cases(cases) if not case.clean], 0.5, 0)
+    parts = labelled.split_by_question(
+        [case for case in labelled.from_cases(cases) if not case.clean], 0.5, 0
+    )
     with ModelServer(issues="always") as served:
         mender = plan(name="mender", role="reviser", accept=0.5)
-        made = compiling.compiled(compiling.Session(mender, settings_at(served)), parts)
+        made = compiling.compile_program(compiling.Session(mender, settings_at(served)), parts)
         assert made.state.keys() == {"revision"}
         assert made.demonstrations > 0
         assert served.requests[-1].fences("EXAMPLE_ANSWER")
         assert served.requests[-1].fences("EXAMPLE_ISSUES")
-        programs.saved(tmp_path, made)
+        programs.save_program(tmp_path, made)
         roles = {"critic": "scripted:m", "reviser": "dspy:mender", "evaluate": "never"}
         settings = settings_at(served, programs_folder=str(tmp_path), **roles)
         run = run_audit(Case.model_validate(learning.case(80, True)), settings)
@@ -109,8 +111,8 @@ def test_a_program_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served)
         session = compiling.Session(plan(), settings)
-        kept, file = programs.saved(tmp_path, compiling.compiled(session, parts_of()))
-        assert programs.read(file) == kept
+        kept, file = programs.save_program(tmp_path, compiling.compile_program(session, parts_of()))
+        assert programs.read_program(file) == kept
         assert json.loads(file.read_text())["state"] == {
             "critic": kept.state["critic"].model_dump(mode="json")
         }
@@ -132,8 +134,8 @@ def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str) -> None:
     with ModelServer(learning.critic) as served:
         settings = settings_at(served, prices={"scripted:m": Price(input=1.0, output=1.0)})
         session = compiling.Session(plan(optimizer, max_cost=0.03), settings)
-        with pytest.raises(compiling.Stopped, match="limit"):
-            compiling.compiled(session, parts_of())
+        with pytest.raises(compiling.OptimizationStopped, match="limit"):
+            compiling.compile_program(session, parts_of())
         assert 0.018 <= (session.usage.cost_usd or 0) <= 0.045  # what was under way is finished
 
 
@@ -144,7 +146,7 @@ def test_a_limit_on_cost_needs_a_price(server: ModelServer) -> None:
 
 def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing() -> None:
     with ModelServer(lambda request: status(401, "no")) as served, pytest.raises(ProviderFailed):
-        compiling.compiled(compiling.Session(plan(), settings_at(served)), parts_of())
+        compiling.compile_program(compiling.Session(plan(), settings_at(served)), parts_of())
 
 
 @pytest.mark.parametrize(
@@ -153,8 +155,8 @@ def test_a_model_that_cannot_be_asked_is_no_critic_that_learnt_nothing() -> None
 def test_a_program_with_a_broken_demonstration_is_refused_before_an_audit(
     demo: Any, tmp_path: Path
 ) -> None:
-    state = {"critic": programs.Part(instructions="Judge.", demos=({**demo, "issues": []},))}
-    broken = Compiled.model_construct(
+    state = {"critic": programs.Predictor(instructions="Judge.", demos=({**demo, "issues": []},))}
+    broken = CompiledRole.model_construct(
         name="a", version=1, role="critic", state=state, digest="0" * 64
     )
     with pytest.raises(InputError, match="demonstration 1"):

@@ -22,7 +22,7 @@ def test_the_example_runs_as_written(tmp_path: Path, server: ModelServer) -> Non
     ran = example("dspy/improve.py", "scripted:m")
     assert "metres" in ran.stdout
     assert "dspy:example@1" in ran.stdout
-    assert programs.names(programs.folder()) == ["example"]
+    assert programs.program_names(programs.folder()) == ["example"]
 
 
 def test_the_modules_of_the_guide_run_as_written(

@@ -36,7 +36,7 @@ NLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(7)
-    scoring._loaded.cache_clear()
+    scoring._load_scorer.cache_clear()
 
 
 def save_tokenizer(

@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from masis import Case, Settings, run_audit
 from masis.integrations import telemetry
 from masis.services import Workbench
-from masis.services.jobs import Job, WorkerProcess
+from masis.services.jobs import QueuedJob, WorkerProcess
 from tests.cli.running import case, lines, start
 from tests.llm.asking import closed_port
 from tests.loopback import Quiet, loopback
@@ -200,7 +200,7 @@ def test_a_worker_of_the_page_sends_what_it_measured(
     bench = Workbench.open(database)
     bench.cases.add(ADA, [CASE])
     worker = WorkerProcess(database, "masis.ui.shell.worker")
-    assert worker.run(Job("audit", "run-1", CASE.id, Settings(telemetry="otlp"), ADA)) is None
+    assert worker.run(QueuedJob("audit", "run-1", CASE.id, Settings(telemetry="otlp"), ADA)) is None
     if ends == "closed by the server":
         worker.close()
     else:

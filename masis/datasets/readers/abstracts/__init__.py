@@ -65,9 +65,9 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
     if fields.get("is_retracted") in (True, "true", "True"):
         fields["publication_types"] = [RETRACTED_TYPE]
     for name in _TEXTS & fields.keys():
-        fields[name] = _text(fields[name], name)
+        fields[name] = _text_or_none_field(fields[name], name)
     for name in _LISTS & fields.keys():
-        fields[name] = _list(fields[name], name)
+        fields[name] = _list_field(fields[name], name)
     if (given := fields.get("year")) is not None:
         if not isinstance(given, str | int) or isinstance(given, bool):
             raise InputError(
@@ -85,7 +85,7 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
     return validate_abstract({"id": abstract_of(**known).id, "source": source} | stated)
 
 
-def _text(value: Any, name: str) -> str | None:
+def _text_or_none_field(value: Any, name: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and name in ("id", "pmid"):
@@ -93,7 +93,7 @@ def _text(value: Any, name: str) -> str | None:
     raise InputError(f"is {kind_of(value)}, must be text", hint="Put it in quotes.", field=name)
 
 
-def _list(value: Any, name: str) -> list[str]:
+def _list_field(value: Any, name: str) -> list[str]:
     given = [] if value is None else re.split(r"[;|]", value) if isinstance(value, str) else value
     if isinstance(given, list) and all(isinstance(item, str) for item in given):
         return [item.strip() for item in given if item.strip()]
@@ -141,11 +141,11 @@ def read_abstracts(
     in none of the formats or holds no abstract (on reading).
     """
     if isinstance(source, Path):
-        return _read(open_lines(source), name or str(source), form, close=True)
-    return _read(source, name or "stdin", form)
+        return _read_stream(open_lines(source), name or str(source), form, close=True)
+    return _read_stream(source, name or "stdin", form)
 
 
-def _read(
+def _read_stream(
     stream: BinaryIO, name: str, form: AbstractFormat | None, *, close: bool = False
 ) -> Iterator[Abstract | InputError]:
     buffered = (
@@ -155,7 +155,7 @@ def _read(
     )
     found = False
     try:
-        for each in _records(
+        for each in _format_records(
             buffered, form or detect(buffered.peek(_LOOKED_AT)[:_LOOKED_AT]), Path(name).name
         ):
             found = True
@@ -175,7 +175,7 @@ def _read(
         raise InputError("holds no abstract", hint=_HINT, file=name)
 
 
-def _records(
+def _format_records(
     stream: BinaryIO, form: AbstractFormat, source: str
 ) -> Iterator[Abstract | InputError]:
     if form in _READERS:

@@ -37,7 +37,7 @@ MAX_RECORD_CHARACTERS = 8 * 1024 * 1024
 """A longer record has lost its end: what follows is read from the next one on."""
 
 
-class Block:
+class RecordBlock:
     """The lines of one record as they are gathered; what doesn't fit in memory or isn't text is its
     ``problem``.
     """
@@ -60,24 +60,26 @@ class Block:
             too_long = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
             self.problem = InputError(too_long, hint=hint, line=self.line)
 
-    def placed(self, error: InputError) -> InputError:
+    def with_place(self, error: InputError) -> InputError:
         """Return an error with the place of the record."""
         field = f"record {self.number}" + (f", {error.field}" if error.field else "")
         return InputError(error.problem, hint=error.hint, line=error.line or self.line, field=field)
 
-    def read(self, reader: Callable[[Block, str], Abstract], source: str) -> Abstract | InputError:
+    def read(
+        self, reader: Callable[[RecordBlock, str], Abstract], source: str
+    ) -> Abstract | InputError:
         """Return what a reader makes of the record, or what is wrong with it and where."""
         try:
             if self.problem is not None:
                 raise self.problem
             return reader(self, source)
         except InputError as error:
-            return self.placed(error)
+            return self.with_place(error)
 
 
 def read_blocks(
     stream: BinaryIO, begins: re.Pattern[str], ends: re.Pattern[str] | None = None, stray: str = ""
-) -> Iterator[Block | InputError]:
+) -> Iterator[RecordBlock | InputError]:
     """Yield the records of a file, each of which begins at a line of its own, and ends as ``ends``
     says or at the next.
 
@@ -85,15 +87,15 @@ def read_blocks(
     What stands before the first record (an export's own header) is passed over where records have
     an end.
     """
-    block: Block | None = None
+    block: RecordBlock | None = None
     number, strayed = 0, not stray
     for line, raw, _ in read_raw_lines(stream, max_bytes=MAX_LINE_BYTES):
-        text, problem = _decoded(line, raw)
+        text, problem = _decode_line(line, raw)
         if begins.match(text):
             if block is not None:
                 yield block
             number, strayed = number + 1, not stray
-            block = Block(number, line)
+            block = RecordBlock(number, line)
         if block is not None:
             block.add(text, problem)
             if ends is not None and ends.match(text):
@@ -107,7 +109,7 @@ def read_blocks(
         yield block
 
 
-def _decoded(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
+def _decode_line(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
     """Return the text of a line, and what is wrong with it if anything is."""
     if raw is None:
         problem, hint = (
@@ -158,7 +160,7 @@ def read_ris(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError
         yield block if isinstance(block, InputError) else block.read(_of_ris, source)
 
 
-def _of_ris(block: Block, source: str) -> Abstract:
+def _of_ris(block: RecordBlock, source: str) -> Abstract:
     if not block.ended:
         raise InputError(
             "has no end", hint="Add a line `ER  - ` behind it; it may have been cut off."
@@ -202,7 +204,7 @@ def read_medline(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputE
         yield block if isinstance(block, InputError) else block.read(_of_medline, source)
 
 
-def _of_medline(block: Block, source: str) -> Abstract:
+def _of_medline(block: RecordBlock, source: str) -> Abstract:
     fields: defaultdict[str, list[str]] = defaultdict(list)
     tag = ""
     for line in block.texts:
@@ -277,7 +279,7 @@ def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputEr
     strings: dict[str, str] = {}
     entries = 0
     for block in read_blocks(stream, _BEGINS):
-        assert isinstance(block, Block)  # there are no stray lines
+        assert isinstance(block, RecordBlock)  # there are no stray lines
         kind = begun[1].lower() if block.texts and (begun := _BEGINS.match(block.texts[0])) else ""
         if kind == "string":
             text = "\n".join(block.texts)
@@ -286,13 +288,15 @@ def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputEr
         elif kind not in _PASSED_OVER:
             entries += 1
             block.number = entries
-            yield from _records(block, strings, source)
+            yield from _bibtex_records(block, strings, source)
 
 
-def _records(block: Block, strings: dict[str, str], source: str) -> Iterator[Abstract | InputError]:
+def _bibtex_records(
+    block: RecordBlock, strings: dict[str, str], source: str
+) -> Iterator[Abstract | InputError]:
     """Yield what the lines of a block hold: an entry, unless several stand on one line."""
     if block.problem is not None:
-        yield block.placed(block.problem)
+        yield block.with_place(block.problem)
         return
     text = "\n".join(block.texts)
     named = {word.lower() for word in _BARE_WORD.findall(text)} & strings.keys() if strings else ()
@@ -300,7 +304,7 @@ def _records(block: Block, strings: dict[str, str], source: str) -> Iterator[Abs
     for failed in library.failed_blocks:
         if isinstance(failed, DuplicateFieldKeyBlock):
             twice = ", ".join(sorted(failed.duplicate_keys))[:100]
-            yield block.placed(InputError(f"holds {twice} twice", hint="Keep one of the two."))
+            yield block.with_place(InputError(f"holds {twice} twice", hint="Keep one of the two."))
         elif isinstance(failed, ParsingFailedBlock) and not (
             failed.raw or ""
         ).lstrip().lower().startswith("@string"):
@@ -308,12 +312,12 @@ def _records(block: Block, strings: dict[str, str], source: str) -> Iterator[Abs
                 :200
             ]
             hint = "Close its braces and quotes, and put commas between fields."
-            yield block.placed(InputError(f"can't be read ({reason})", hint=hint))
+            yield block.with_place(InputError(f"can't be read ({reason})", hint=hint))
     for entry in library.entries:
-        yield block.read(partial(_abstract, entry), source)
+        yield block.read(partial(_bibtex_abstract, entry), source)
 
 
-def _abstract(entry: Entry, block: Block, source: str) -> Abstract:
+def _bibtex_abstract(entry: Entry, block: RecordBlock, source: str) -> Abstract:
     raw = {field.key.lower(): str(field.value) for field in entry.fields}
     fields = {key: plain(value) for key, value in raw.items()}
     return abstract_of(

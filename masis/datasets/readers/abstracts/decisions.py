@@ -29,7 +29,7 @@ OURS = "MASIS"
 """The name under which our own labels stand in a Rayyan note: they are no decision of a person."""
 
 
-class Decided(NamedTuple):
+class RecordDecision(NamedTuple):
     """What people decided about a record, where, and why if they said so."""
 
     value: Recommendation
@@ -37,7 +37,7 @@ class Decided(NamedTuple):
     reason: str
 
 
-def decision_of(record: Abstract) -> Decided | None:
+def decision_of(record: Abstract) -> RecordDecision | None:
     """Return what people decided about a record; None where its export says nothing, or they
     disagree.
     """
@@ -57,11 +57,15 @@ def decision_of(record: Abstract) -> Decided | None:
             value.lower() for who, value in _RAYYAN_VOTE.findall(voted.group(1)) if who != OURS
         }
         if votes:
-            return Decided(_WORDS[votes.pop()], "Rayyan", reason) if len(votes) == 1 else None
+            return (
+                RecordDecision(_WORDS[votes.pop()], "Rayyan", reason) if len(votes) == 1 else None
+            )
     for name in _COLUMNS:
         value = _WORDS.get(str(fields.get(name, "")).strip().lower())
         if value is not None:
-            return Decided(value, "ASReview" if name != "decision" else "another tool", reason)
+            return RecordDecision(
+                value, "ASReview" if name != "decision" else "another tool", reason
+            )
     if labelled := _ASREVIEW.search(notes):
-        return Decided(_WORDS[labelled.group(1).lower()], "ASReview", reason)
-    return Decided("discard", "Covidence", reason) if reason else None
+        return RecordDecision(_WORDS[labelled.group(1).lower()], "ASReview", reason)
+    return RecordDecision("discard", "Covidence", reason) if reason else None
