@@ -412,10 +412,10 @@ def optimize(
             progress.move(spent.calls, f"{doing}: {spent.calls:,} calls, {tokens:,} tokens{cost}")
 
         try:
-            made: Program = compiling.compiled(
+            made: Program = compiling.compile_program(
                 compiling.Session(plan, settings, stop.is_stopped, watch), parts
             )
-        except compiling.Stopped as stopped:
+        except compiling.OptimizationStopped as stopped:
             message = f"Stopped: {stopped}. Nothing was stored."
             if stop.asked:
                 end_interrupted(message)

@@ -69,6 +69,8 @@ def audited(
         issues="always" if step == "revision" else "none",
     ) as server:
         settings = settings_for(server, wire, ROLE[step] if dead else None)
+        if fault == "hang":
+            settings = settings.with_values({"call_deadline_s": 1.5})
         if step in IN_STEPS:
             settings = settings.with_values({"claims_batch": 1})
         bench = Workbench.open(tmp_path / "masis.db", settings)

@@ -308,7 +308,7 @@ JUDGE = JudgedBy(model="m", version="1")
 class GradesInMemory(dict[str, Grade]):
     """A cache that ends with the test."""
 
-    put = dict.__setitem__
+    store = dict.__setitem__
 
 
 @pytest.mark.spec("AESOP-GRADING")

@@ -98,7 +98,9 @@ CALLS: dict[str, Call] = {
     "team.assign": lambda desk, who: desk.team.assign(who, ["case-1"], ["another"]),
     "team.give": lambda desk, who: desk.team.give(who, {"another": ["case-1"]}),
     "team.unassign": lambda desk, who: desk.team.unassign(who, ["case-1"], ["another"]),
-    "team.set": lambda desk, who: desk.team.put_in_force(who, QueuePolicy(lease_minutes=9)),
+    "team.put_in_force": lambda desk, who: desk.team.put_in_force(
+        who, QueuePolicy(lease_minutes=9)
+    ),
     "team.save_view": lambda desk, who: desk.team.save_view(who, "mine", {}),
     "team.remove_view": lambda desk, who: desk.team.remove_view(
         who, SavedView(name="mine", owner="", parameters={})
@@ -124,7 +126,7 @@ CALLS: dict[str, Call] = {
         who, "v1", "claims", Selection(CaseFilter())
     ),
     "datasets.write": lambda desk, who: desk.datasets.write(who, "v1", Path("/dev/null")),
-    "datasets.zipped": lambda desk, who: desk.datasets.zip(who, "v1"),
+    "datasets.zip": lambda desk, who: desk.datasets.zip(who, "v1"),
     "datasets.remove": lambda desk, who: desk.datasets.remove(who, "v1"),
     "corpora.add": lambda desk, who: desk.corpora.add(who, "c", [], source="test"),
     "corpora.add_demo": lambda desk, who: desk.corpora.add_demo(who),
@@ -156,7 +158,7 @@ CALLS: dict[str, Call] = {
     "screenings.begin_further": lambda desk, who: desk.screenings.begin_further(who, "s", 1),
     "screenings.search_further": lambda desk, who: desk.screenings.search_further(who, "s"),
     "reassessment.run": lambda desk, who: desk.reassessment.run(who, apply=True),
-    "planted.counts": lambda desk, who: desk.planted.count_copies(who),
+    "planted.count_copies": lambda desk, who: desk.planted.count_copies(who),
     "exams.start": lambda desk, who: desk.exams.start(who, "nobody:nothing"),
     "planted.plant": lambda desk, who: desk.planted.plant(who, 1),
     "planted.withdraw": lambda desk, who: desk.planted.withdraw(who),

@@ -325,7 +325,9 @@ class Auditor:
 
         def failed(message: str, tries: int) -> dict[str, Any]:
             named = f"case {case.id!r}: " if case else ""
-            self.ledger.ended.remote(chunk.shard, number, SpentUsage("failed"), f"{named}{message}")
+            self.ledger.record_end.remote(
+                chunk.shard, number, SpentUsage("failed"), f"{named}{message}"
+            )
             return failed_row(case, message, origin, tries=tries)
 
         if case is None:
@@ -349,14 +351,14 @@ class Auditor:
             except Exception as error:  # noqa: BLE001 (one case must not end the audit of the others; it is reported)
                 if tries >= self.work.tries:
                     return failed(f"{type(error).__name__}: {error}", tries)
-                self.ledger.ended.remote(chunk.shard, number, None)
+                self.ledger.record_end.remote(chunk.shard, number, None)
                 continue
             row, usage = audited_row(case, run, origin, tries=tries), run.usage
             tokens = usage.prompt_tokens + usage.completion_tokens
             spent = SpentUsage(
                 row["outcome"], run.incomplete, usage.calls, tokens, usage.cost_usd or 0.0
             )
-            self.ledger.ended.remote(chunk.shard, number, spent)
+            self.ledger.record_end.remote(chunk.shard, number, spent)
             return row
 
     def _ask_ledger(self, what: str, *arguments: Any) -> Any:

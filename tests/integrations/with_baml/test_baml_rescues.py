@@ -222,11 +222,11 @@ HOSTILE = {
 def test_hostile_replies_of_a_hundred_thousand_characters_do_no_harm() -> None:
     """In a process of their own: BAML's parser would take it with it, or keep it for minutes."""
     script = (
-        "import json, sys; from masis.integrations.baml import rescued; "
+        "import json, sys; from masis.integrations.baml import repair_record; "
         "from masis.llm.roles.replies import CritiqueReply\n"
         "for name, text in json.load(sys.stdin).items():\n"
         "    print(name, flush=True)\n"
-        "    assert rescued(text, CritiqueReply) is None"
+        "    assert repair_record(text, CritiqueReply) is None"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

@@ -217,7 +217,7 @@ def test_a_server_that_ends_in_the_middle_of_an_audit_leaves_it_to_be_taken_up(
     assert "Traceback" not in log
     (run,) = Workbench.open(database).store.runs.for_case("bridge")
     assert run.state == "interrupted"
-    assert run.why == "Stopped in the middle of the audit", (
+    assert run.why == "CallerGone in the middle of the audit", (
         "it was left in good order, not found dead"
     )
 
