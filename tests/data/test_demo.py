@@ -13,7 +13,7 @@ import pytest
 
 from masis.api.exam_results import ExamResults, examinee_of_run
 from masis.audit.acceptance import RULE_VERSION
-from masis.schema.case import Case
+from masis.schema.case import Case, GoldLabels
 from masis.schema.run import Run
 from masis.schema.screening import STUDY_TYPES, Abstract
 from masis.services import demo_cases
@@ -408,11 +408,19 @@ def test_recorded_replies_let_an_answer_pass_only_if_who_gave_them_has_passed_th
         assert passed or run.needs_review
 
 
+def lacks_citations_only(label: GoldLabels) -> bool:
+    """Whether all that is wrong is that true sentences carry no citation: such an answer may pass."""
+    planted = {claim.model_dump().get("planted") for claim in label.claims} - {None}
+    return planted == {"uncited_claim"}
+
+
 def test_no_faulty_answer_passes_and_most_clean_ones_do_once_no_exam_is_asked_for() -> None:
     runs = audited(accept_without_exam=True)
     labelled = {name: RECORDED[name].labels for name in runs}
     faulty = [
-        name for name, label in labelled.items() if label is not None and label.clean is False
+        name
+        for name, label in labelled.items()
+        if label is not None and label.clean is False and not lacks_citations_only(label)
     ]
     clean = [name for name, label in labelled.items() if label is not None and label.clean]
     assert [name for name in faulty if not runs[name].needs_review] == []

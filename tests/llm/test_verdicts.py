@@ -434,6 +434,11 @@ def test_a_contradiction_beside_what_supports_a_claim_is_kept_and_a_chunk_that_l
         "The sources don't give a width.",
         "No width is given in the evidence.",
         "Die Quellen nennen keine Breite.",
+        "The press release states no reason.",
+        "The memo of March 2021 doesn't say what it cost.",
+        "Neither letter mentions a deadline.",
+        "The leaflet is old and does not name a dose.",
+        "The minutes never explain why.",
     ],
 )
 def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_leaves_it_open(
@@ -449,9 +454,20 @@ def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_lea
         ]
 
 
-def test_any_other_claim_is_not_supported_where_every_chunk_leaves_it_open() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        YEAR.text,
+        "The study found no difference.",
+        "The survey reported no deaths.",
+        "The policy was not renewed.",
+        "No reason was found. The letter states the date.",
+    ],
+)
+def test_any_other_claim_is_not_supported_where_every_chunk_leaves_it_open(text: str) -> None:
+    claim = Claim(text=text)
     assert (
-        checks([verdict(evidence=[supporting("all", "leaves_open")])], YEAR)[0].verdict
+        checks([verdict(evidence=[supporting("all", "leaves_open")])], claim)[0].verdict
         == "unverifiable"
     )
 
