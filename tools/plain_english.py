@@ -1,0 +1,166 @@
+"""List names and words that a reader would stumble over; exit code 1 if there are any.
+
+    python tools/plain_english.py
+
+The rules are those of CONTRIBUTING.md ("How things read"):
+
+names        functions and methods named by a bare participle or a third-person verb ("placed",
+             "leads"); properties may be adjectives
+private      two different functions of the package that share a private name
+classes      two classes of one name
+words        words with a plainer one, in code, comments, docstrings, scripts and messages
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+
+IRREGULAR_PARTICIPLES = frozenset(
+    """
+    begun bent bought brought caught chosen dealt done drawn driven eaten fallen fed felt forgotten
+    found gone grown heard held hidden kept known laid led left lent lost made meant met mistaken
+    paid proven seen sent sewn shaken shot shown sold sought spent spoken stolen struck sunk sworn
+    taken taught thought thrown told torn understood won worn woven written
+    """.split()
+)
+
+THIRD_PERSON_VERBS = frozenset(
+    """
+    agrees asks begins belongs carries comes covers counts denies differs ends enters fails fits
+    follows gives goes holds keeps knows leads means needs passes points puts reads says shows
+    speaks stands starts takes tells waits wants writes
+    """.split()
+)
+
+ALLOWED_NAMES = {
+    "audited": "public decorator of masis.pipeline",
+    "grounded": "public fixture of the pytest plug-in",
+    "speed": "a noun",
+    "embed": "a verb",
+    "feed": "a verb",
+    "seed": "a noun",
+    "need": "a verb",
+}
+"""Names that look like participles and are none, or that programs of others call."""
+
+PLAINER_WORDS = {
+    "cure": "hint",
+    "whence": "source",
+    "heed": "respect",
+    "whosoever": "anyone who",
+    "accuse": "flag",
+    "accuses": "flags",
+    "accused": "flagged",
+    "accusation": "flag",
+    "accusations": "flags",
+}
+"""Words that were used for something with a plainer name, and that name."""
+
+PROPERTY_DECORATORS = frozenset({"property", "cached_property"})
+
+
+class Candidate(NamedTuple):
+    """Something to reword: where it is, and what is wrong with it."""
+
+    place: str
+    problem: str
+
+
+class Definition(NamedTuple):
+    """A function or class of the package. ``owner`` is the class that a method belongs to."""
+
+    file: str
+    line: int
+    name: str
+    owner: str
+    is_class: bool
+    is_property: bool
+
+
+def definitions(file: str, source: str) -> Iterator[Definition]:
+    """Yield the functions, methods and classes of a file, but not functions inside functions."""
+
+    def walk(body: list[ast.stmt], owner: str) -> Iterator[Definition]:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                yield Definition(file, node.lineno, node.name, owner, True, False)
+                yield from walk(node.body, node.name)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                decorators = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
+                is_property = bool(decorators & PROPERTY_DECORATORS)
+                yield Definition(file, node.lineno, node.name, owner, False, is_property)
+            elif isinstance(node, ast.If | ast.Try):
+                yield from walk(node.body, owner)
+
+    return walk(ast.parse(source).body, "")
+
+
+def is_bare_form(name: str) -> bool:
+    """Return whether a function's name is one participle or third-person verb and nothing more."""
+    word = name.strip("_")
+    if not word.isalpha() or word in ALLOWED_NAMES:
+        return False
+    return word.endswith("ed") or word in IRREGULAR_PARTICIPLES or word in THIRD_PERSON_VERBS
+
+
+def name_candidates(found: list[Definition]) -> Iterator[Candidate]:
+    """Yield the functions with bare names, and the names that are used twice."""
+    private, classes = (
+        defaultdict[str, list[Definition]](list),
+        defaultdict[str, list[Definition]](list),
+    )
+    for definition in found:
+        place = f"{definition.file}:{definition.line}"
+        if definition.is_class:
+            classes[definition.name].append(definition)
+        elif not definition.is_property and is_bare_form(definition.name):
+            yield Candidate(place, f"{definition.name} is no verb phrase")
+        is_private = definition.name.startswith("_") and not definition.name.startswith("__")
+        if is_private and not definition.owner and not definition.is_class:
+            private[definition.name].append(definition)
+    for kind, named in (("function", private), ("class", classes)):
+        for name, places in named.items():
+            for again in places[1:]:
+                first = f"{places[0].file}:{places[0].line}"
+                yield Candidate(f"{again.file}:{again.line}", f"{name} is also a {kind} at {first}")
+
+
+def word_candidates(file: str, text: str) -> Iterator[Candidate]:
+    """Yield the lines of a text that have a word with a plainer one."""
+    pattern = re.compile(rf"(?<!\w)({'|'.join(PLAINER_WORDS)})(?!\w)", re.IGNORECASE)
+    for number, line in enumerate(text.splitlines(), 1):
+        for match in pattern.finditer(line):
+            better = PLAINER_WORDS[match[1].lower()]
+            yield Candidate(f"{file}:{number}", f"{match[1]}: say {better}")
+
+
+def candidates(root: Path) -> Iterator[Candidate]:
+    """Yield everything to reword in the package."""
+    found: list[Definition] = []
+    for path in sorted((root / "masis").rglob("*")):
+        if path.suffix in (".py", ".js", ".css", ".sql"):
+            text, file = path.read_text(encoding="utf-8"), str(path.relative_to(root))
+            yield from word_candidates(file, text)
+            if path.suffix == ".py":
+                found += definitions(file, text)
+    yield from name_candidates(found)
+
+
+def main() -> int:
+    """Print the candidates."""
+    found = list(candidates(ROOT))
+    for candidate in found:
+        print(f"{candidate.place}: {candidate.problem}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
