@@ -43,7 +43,7 @@ from masis.llm.roles.prompting import (
 from masis.llm.roles.replies import CritiqueReply
 from masis.schema.calls import ReplyMode
 from masis.schema.case import Evidence
-from masis.schema.providers import Wire
+from masis.schema.providers import ProviderKind
 from masis.settings import Settings
 from tests.served_replies import filled
 
@@ -91,7 +91,7 @@ def prompt() -> RolePrompt:
     )
 
 
-def model(address: str, wire: Wire) -> Model:
+def model(address: str, wire: ProviderKind) -> Model:
     """A model at the server."""
     os.environ["BENCHMARK_KEY"] = "sk-benchmark-key"
     table = {"kind": wire, "address": address, "key_env": "BENCHMARK_KEY", "adapts": False}
@@ -128,7 +128,7 @@ def our_own() -> None:
     )
 
 
-def one_after_the_other(address: str, wire: Wire) -> None:
+def one_after_the_other(address: str, wire: ProviderKind) -> None:
     """CPU time of a call, without anything waiting beside it."""
     asked, sent = model(address, wire), prompt()
     for _ in range(10):
@@ -147,7 +147,7 @@ def one_after_the_other(address: str, wire: Wire) -> None:
     )
 
 
-def side_by_side(address: str, wire: Wire, at_once: int = 16) -> None:
+def side_by_side(address: str, wire: ProviderKind, at_once: int = 16) -> None:
     """Many calls at once against a server with latency: how far from the least time there is."""
     asked, sent = model(address, wire), prompt()
     asked.ask(sent, CritiqueReply, max_tokens=2000)
@@ -165,7 +165,7 @@ def side_by_side(address: str, wire: Wire, at_once: int = 16) -> None:
 
 def main() -> None:
     """Measure both wire formats."""
-    wires: tuple[Wire, ...] = ("openai", "anthropic")
+    wires: tuple[ProviderKind, ...] = ("openai", "anthropic")
     our_own()
     with server(0) as address:
         for wire in wires:

@@ -110,7 +110,7 @@ def main() -> None:
     if not given.threads:
         loop.start_in_thread = in_this_thread  # type: ignore[attr-defined]
         verifier.run_concurrently = one_by_one  # type: ignore[attr-defined]
-    registry._make_provider = lambda reached: instant
+    registry._provider = lambda reached: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
     settings = Settings.model_validate(
         {**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}}

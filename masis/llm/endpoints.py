@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from masis.errors import MissingKey, SettingsError
 from masis.schema.calls import ReplyMode
-from masis.schema.providers import ProviderSettings, Wire
+from masis.schema.providers import ProviderKind, ProviderSettings
 from masis.settings import OFFLINE, Settings, hosts, may_be_a_key, secret, variable
 
 CONCURRENCY = 16
@@ -35,7 +35,7 @@ JUDGES = ("critic", "evaluator")
 class KnownProvider(NamedTuple):
     """A provider that needs no table of its own."""
 
-    kind: Wire
+    kind: ProviderKind
     address: str
     key_env: str = ""
     address_env: str = ""
@@ -83,7 +83,7 @@ class Endpoint:
     """
 
     name: str
-    kind: Wire
+    kind: ProviderKind
     address: str
     key: SecretStr | None = None
     key_name: str = ""

@@ -5,7 +5,6 @@ Clients, limits and what is known of a server are shared by all that ask it in t
 
 from __future__ import annotations
 
-import importlib
 import os
 import threading
 from functools import partial
@@ -22,6 +21,7 @@ from masis.llm.client.model import Model
 from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import MODES_IN_WORDS, ServerCapabilities, capabilities_of
 from masis.llm.endpoints import Endpoint, endpoint, model_name
+from masis.llm.provider_apis import provider_api
 from masis.llm.providers.base import Call, Provider, TryFailed
 from masis.llm.recordings import Replies, check_record, record, replay_file
 from masis.llm.role_plugins import fillable, plugged_in
@@ -258,20 +258,5 @@ def _unfit(name: str, error: BadReply) -> str:
 def _provider(reached: Endpoint) -> Provider:
     with _lock:
         if reached not in _providers:
-            _providers[reached] = _make_provider(reached)
+            _providers[reached] = provider_api(reached.kind)(reached)
         return _providers[reached]
-
-
-def _make_provider(reached: Endpoint) -> Provider:
-    name = "anthropic" if reached.kind == "anthropic" else "openai_compatible"
-    try:
-        module = importlib.import_module(f"masis.llm.providers.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != "anthropic":
-            raise
-        lacking = (
-            "Anthropic's models need a package that is not installed: pip install '.[anthropic]'"
-        )
-        raise MissingExtra(lacking) from None
-    made: Provider = module.PROVIDER(reached)
-    return made

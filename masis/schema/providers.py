@@ -4,15 +4,60 @@ stand here.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic_core import PydanticKnownError
+from pydantic_core.core_schema import (
+    no_info_plain_validator_function,
+    plain_serializer_function_ser_schema,
+)
 
 from masis.schema.base import Record
 
-Wire = Literal["openai", "anthropic"]
-"""How a server is spoken to: OpenAI's Chat Completions, which most servers speak, or Anthropic's
-Messages.
+PROVIDERS_GROUP = "masis.providers"
+"""The group of entry points by which a package adds an API that models are reached by."""
+
+OWN_PROVIDERS = (
+    EntryPoint("openai", "masis.llm.providers:openai_api", PROVIDERS_GROUP),
+    EntryPoint("anthropic", "masis.llm.providers:anthropic_api", PROVIDERS_GROUP),
+)
+"""The APIs of this package, which are there even if the installation lists no entry points."""
+
+
+@cache
+def provider_entry_points() -> dict[str, EntryPoint]:
+    """Return the entry point of every API by its kind. The package's own come first and win."""
+    added = {point.name: point for point in entry_points(group=PROVIDERS_GROUP)}
+    own = {point.name: point for point in OWN_PROVIDERS}
+    return own | {name: point for name, point in added.items() if name not in own}
+
+
+class _KindOfProvider:
+    """Checks a kind against the entry points, as a ``Literal`` does against its values."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return no_info_plain_validator_function(
+            self._check, serialization=plain_serializer_function_ser_schema(str)
+        )
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", "enum": list(provider_entry_points())}
+
+    @staticmethod
+    def _check(value: Any) -> str:
+        kinds = provider_entry_points()
+        if isinstance(value, str) and value in kinds:
+            return value
+        expected = ", ".join(map(repr, kinds))
+        raise PydanticKnownError("literal_error", {"expected": expected})
+
+
+ProviderKind = Annotated[str, _KindOfProvider()]
+"""The API of a server: ``openai`` (Chat Completions, which most servers speak), ``anthropic``
+(Messages), or one that another package adds (``masis.llm.provider_apis``).
 """
 
 TypedMode = Literal["json_schema", "json_object_schema", "json_object", "prompt"]
@@ -26,11 +71,11 @@ class ProviderSettings(Record):
     it by default.
     """
 
-    kind: Wire | None = Field(
+    kind: ProviderKind | None = Field(
         default=None,
         description=(
-            "Which API the server has: OpenAI's Chat Completions, as most are, or Anthropic's"
-            " Messages."
+            "Which API the server has: openai (Chat Completions, as most have), anthropic"
+            " (Messages), or one that another package adds."
         ),
     )
     address: str | None = Field(

@@ -13,7 +13,7 @@ from masis.llm.client.model import Model
 from masis.llm.registry import asker
 from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.replies import Number
-from masis.schema.providers import ProviderSettings, Wire
+from masis.schema.providers import ProviderKind, ProviderSettings
 from masis.settings import ROLES, Settings
 from tests.cases import case_of
 from tests.serving_models import ModelServer
@@ -25,7 +25,7 @@ PROMPT = RolePrompt(
     "Judge the answer: SECRET ANSWER.",
     "test/1+0",
 )
-WIRES: tuple[Wire, ...] = ("openai", "anthropic")
+WIRES: tuple[ProviderKind, ...] = ("openai", "anthropic")
 ANSWER = "The bridge is 120 metres long [1]. It was opened in 1931 [2]."
 CASE = case_of(
     ANSWER,
@@ -48,7 +48,7 @@ class Judged(BaseModel):
 
 def model_at(
     server: ModelServer | str,
-    wire: Wire = "openai",
+    wire: ProviderKind = "openai",
     control: RunControl | None = None,
     *,
     model: str = "judge-1",

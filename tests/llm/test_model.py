@@ -18,7 +18,7 @@ from masis.llm.client.limits import LONGEST_HOLD_S, Limiter, limiter
 from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
 from masis.llm.endpoints import endpoint
 from masis.schema.calls import CallOutcome
-from masis.schema.providers import Wire
+from masis.schema.providers import ProviderKind
 from masis.settings import Settings
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
 from tests.serving_models import FAULTS, Behaviour, ModelServer, Request, faulty, says, status
@@ -50,7 +50,7 @@ FAILS: dict[str, tuple[CallOutcome, int]] = {
 @both_wires
 @pytest.mark.parametrize("fault", FAILS)
 @pytest.mark.spec("REQ-CRITIC-032", "CRITIC-ERR-003")
-def test_a_fault_that_stays_is_reported_for_what_it_is(wire: Wire, fault: str) -> None:
+def test_a_fault_that_stays_is_reported_for_what_it_is(wire: ProviderKind, fault: str) -> None:
     outcome, tries = FAILS[fault]
     control = RunControl(RunBudget(call_s=0.5 if fault == "hang" else 10.0))
     with ModelServer(lambda request: faulty(fault, request)) as server:
@@ -70,7 +70,7 @@ def test_a_fault_that_stays_is_reported_for_what_it_is(wire: Wire, fault: str) -
 
 @both_wires
 @pytest.mark.parametrize("fault", [name for name, (_, tries) in FAILS.items() if tries > 1])
-def test_a_fault_that_passes_is_only_remembered_as_tries(wire: Wire, fault: str) -> None:
+def test_a_fault_that_passes_is_only_remembered_as_tries(wire: ProviderKind, fault: str) -> None:
     control = RunControl()
     with ModelServer(
         lambda request: faulty(fault, request) if request.number == 0 else None
@@ -94,7 +94,9 @@ def test_a_fault_that_passes_is_only_remembered_as_tries(wire: Wire, fault: str)
         ("confidence high", "high"),
     ],
 )
-def test_what_can_be_read_is_read_as_given(wire: Wire, fault: str, confidence: object) -> None:
+def test_what_can_be_read_is_read_as_given(
+    wire: ProviderKind, fault: str, confidence: object
+) -> None:
     with ModelServer(lambda request: faulty(fault, request)) as server:
         answer = model_at(server, wire).ask(PROMPT, Judged, max_tokens=100)
     assert answer.confidence == confidence
@@ -114,7 +116,7 @@ def test_every_fault_is_tried() -> None:
 
 
 @both_wires
-def test_a_server_that_is_not_there_is_named(wire: Wire) -> None:
+def test_a_server_that_is_not_there_is_named(wire: ProviderKind) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
@@ -127,7 +129,7 @@ def test_a_server_that_is_not_there_is_named(wire: Wire) -> None:
 @both_wires
 @pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002")
 def test_a_server_that_keeps_the_line_open_with_blanks_does_not_hold_a_call_past_its_deadline(
-    wire: Wire,
+    wire: ProviderKind,
 ) -> None:
     control = RunControl(RunBudget(call_s=0.4))
     with ModelServer([Behaviour(drip_s=0.02)]) as server, pytest.raises(ProviderFailed):
@@ -239,7 +241,7 @@ def test_what_went_wrong_on_the_servers_side_is_not_reported_to_the_model() -> N
 
 @both_wires
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
-def test_a_call_is_recorded_with_place_model_prompt_tokens_and_cost(wire: Wire) -> None:
+def test_a_call_is_recorded_with_place_model_prompt_tokens_and_cost(wire: ProviderKind) -> None:
     control = RunControl()
     control.calls.at("critique", 2)
     prices = {"scripted:judge-1": {"input": 1_000_000.0, "output": 2_000_000.0}}

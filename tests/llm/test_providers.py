@@ -18,7 +18,7 @@ from masis.llm.client.retry import retry_after
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.providers.base import TokenUsage, Trouble
 from masis.llm.providers.provider_errors import from_status, refusal, scrub_error
-from masis.schema.providers import ProviderSettings, Wire
+from masis.schema.providers import ProviderKind, ProviderSettings
 from masis.settings import ROLES, Settings
 from tests.cases import case_of
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
@@ -28,7 +28,9 @@ both_wires = pytest.mark.parametrize("wire", WIRES)
 GOOD = {"reasons": [], "sound": True, "confidence": 0.8}
 
 
-def asked(server: ModelServer, wire: Wire = "openai", times: int = 1, **changes: Any) -> RunControl:
+def asked(
+    server: ModelServer, wire: ProviderKind = "openai", times: int = 1, **changes: Any
+) -> RunControl:
     control = RunControl()
     for _ in range(times):
         model_at(server, wire, control, **changes).ask(PROMPT, Judged, max_tokens=100)
@@ -81,7 +83,7 @@ def test_a_question_in_anthropics_form() -> None:
     ],
 )
 def test_a_server_that_refuses_a_form_is_asked_in_the_next_plainer_one_from_then_on(
-    wire: Wire, refuses: tuple[str, ...], mode: str
+    wire: ProviderKind, refuses: tuple[str, ...], mode: str
 ) -> None:
     with ModelServer(refuses=refuses) as server:
         control = asked(server, wire, times=3)
@@ -144,7 +146,7 @@ def failure(behaviour: Behaviour, control: RunControl | None = None, **changes: 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_hint(
-    wire: Wire,
+    wire: ProviderKind,
 ) -> None:
     full = failure(Behaviour(finish="length", prompt_tokens=2_084, completion_tokens=11), wire=wire)
     assert (
@@ -343,7 +345,7 @@ def test_a_limit_that_is_refused_by_both_names_is_left_out() -> None:
 
 
 @both_wires
-def test_a_model_that_thinks_first_gets_room_for_its_thoughts(wire: Wire) -> None:
+def test_a_model_that_thinks_first_gets_room_for_its_thoughts(wire: ProviderKind) -> None:
     control = RunControl()
     with ModelServer(thinks=900) as server:
         for _ in range(2):
@@ -358,7 +360,7 @@ def test_a_model_that_thinks_first_gets_room_for_its_thoughts(wire: Wire) -> Non
 
 
 @both_wires
-def test_how_long_a_model_thinks_is_asked_for_where_that_is_taken(wire: Wire) -> None:
+def test_how_long_a_model_thinks_is_asked_for_where_that_is_taken(wire: ProviderKind) -> None:
     with ModelServer() as server:
         asked(server, wire, effort="medium")
         body = server.requests[0].body
@@ -383,7 +385,7 @@ def test_a_mark_for_the_cache_that_is_refused_is_left_out() -> None:
 @pytest.mark.parametrize(("mode", "shared"), [("json_schema", False), ("prompt", True)])
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
 def test_roles_that_answer_in_different_forms_share_a_cache_where_the_form_stands_behind_the_prompt(
-    wire: Wire, mode: str, shared: bool
+    wire: ProviderKind, mode: str, shared: bool
 ) -> None:
     long, control = PROMPT._replace(shared="EVIDENCE " * 2000), RunControl()
     with ModelServer() as server:
@@ -396,7 +398,7 @@ def test_roles_that_answer_in_different_forms_share_a_cache_where_the_form_stand
 
 
 @both_wires
-def test_a_redirect_is_not_followed(wire: Wire) -> None:
+def test_a_redirect_is_not_followed(wire: ProviderKind) -> None:
     with ModelServer() as elsewhere:
         path = "chat/completions" if wire == "openai" else "messages"
         moved = Behaviour(status=307, headers={"location": f"{elsewhere.address}/{path}"})
@@ -411,7 +413,7 @@ def test_a_redirect_is_not_followed(wire: Wire) -> None:
 @both_wires
 @pytest.mark.spec("REQ-CRITIC-SEC-002")
 def test_what_the_environment_says_about_a_vendor_goes_to_no_other_address(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
+    wire: ProviderKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (
         "OPENAI_API_KEY",
@@ -431,7 +433,7 @@ def test_what_the_environment_says_about_a_vendor_goes_to_no_other_address(
 
 @pytest.mark.parametrize("vendor", WIRES)
 def test_a_vendors_key_goes_to_the_address_that_the_environment_names_for_it(
-    vendor: Wire, monkeypatch: pytest.MonkeyPatch
+    vendor: ProviderKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{vendor.upper()}_API_KEY", KEY)
     with ModelServer(keys=[KEY]) as server:
@@ -473,7 +475,7 @@ def test_a_vendors_key_does_not_follow_an_address_in_the_configuration_file(
     ],
 )
 def test_a_server_that_answers_with_something_else_is_reported_as_such(
-    wire: Wire, body: bytes, told: str
+    wire: ProviderKind, body: bytes, told: str
 ) -> None:
     with (
         ModelServer(lambda request: Behaviour(body=body)) as server,
@@ -504,7 +506,9 @@ def test_an_error_inside_a_reply_with_status_200_is_an_error() -> None:
 
 
 @both_wires
-def test_no_proxy_stands_before_this_machine(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_stands_before_this_machine(
+    wire: ProviderKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("NO_PROXY", "no_proxy"):

@@ -35,7 +35,7 @@ from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall, Usage
 from masis.schema.case import Evidence
-from masis.schema.providers import Wire
+from masis.schema.providers import ProviderKind
 from masis.settings import Settings
 from tests.audit.factories import check, context, issue, verdict
 from tests.llm import canned
@@ -420,7 +420,7 @@ def audited(characters: int) -> AuditContext:
 
 
 def calls_at(
-    server: ModelServer, wire: Wire, seen: AuditContext, **changes: Any
+    server: ModelServer, wire: ProviderKind, seen: AuditContext, **changes: Any
 ) -> tuple[ModelCall, ...]:
     """What every judge of a run takes, one after the other, with one model."""
     model = model_at(server, wire, **changes)
@@ -441,7 +441,9 @@ def forms(server: ModelServer) -> set[str]:
 
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
 @pytest.mark.parametrize("wire", WIRES)
-def test_long_evidence_is_served_from_the_cache_to_every_judge_after_the_first(wire: Wire) -> None:
+def test_long_evidence_is_served_from_the_cache_to_every_judge_after_the_first(
+    wire: ProviderKind,
+) -> None:
     with ModelServer() as server:
         first, *others = calls_at(server, wire, audited(80_000))
         assert len(forms(server)) == 1
@@ -463,7 +465,7 @@ def test_a_server_whose_cache_does_not_begin_with_the_schema_is_asked_for_each_r
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_where_evidence_is_short_each_reply_has_its_own_form(wire: Wire) -> None:
+def test_where_evidence_is_short_each_reply_has_its_own_form(wire: ProviderKind) -> None:
     with ModelServer() as server:
         calls_at(server, wire, audited(1_000))
         assert len(forms(server)) == 5
@@ -607,7 +609,7 @@ def test_what_strict_mode_cannot_say_is_refused_when_it_is_written(kind: Any) ->
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_words_are_asked_for_without_a_form_and_come_as_they_are(wire: Wire) -> None:
+def test_words_are_asked_for_without_a_form_and_come_as_they_are(wire: ProviderKind) -> None:
     control = RunControl()
     with ModelServer([status(503), says('Write {"this": 1} down.')]) as server:
         said = model_at(server, wire, control).say(PROMPT, max_tokens=100, temperature=0.9)

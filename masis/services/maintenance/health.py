@@ -16,7 +16,9 @@ from masis.api import audits
 from masis.api.roles import build_roles, probe_model, resolve_model
 from masis.audit import output_validation
 from masis.errors import MasisError, StepError, StoreError
+from masis.llm.provider_apis import provider_api
 from masis.schema.case import Case
+from masis.schema.providers import provider_entry_points
 from masis.schema.screening import Abstract
 from masis.schema.wording import count_noun
 from masis.screening.critic import screen_abstracts
@@ -69,7 +71,11 @@ INTEGRATIONS = (
     Integration(
         "Local models in PyTorch files", "local", "transformers", "masis.integrations.local.scoring"
     ),
-    Integration("Anthropic", "anthropic", "anthropic", "masis.llm.providers.anthropic"),
+    *(
+        Integration(api.title, api.extra, api.library, api.home)
+        for api in map(provider_api, provider_entry_points())
+        if api.extra
+    ),
 )
 
 
