@@ -68,6 +68,7 @@ lint: $(VENV)/.installed-dev ## Check style, Python's and JavaScript's
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) tools/lint_javascript.py
+	@$(PY) tools/plain_english.py
 
 format: $(VENV)/.installed-dev ## Put the style right
 	@$(PY) -m ruff check --fix .
