@@ -92,7 +92,7 @@ async def run_audit_async(
             audit_events(audited, chosen, cancelled), tell, observation.AuditStart(audited)
         )
 
-    return await cancellable(audit, partial(start_audit, waits=uses_models(chosen)))
+    return await cancellable(audit, partial(start_audit, calls_models=uses_models(chosen)))
 
 
 def verify_claims(
@@ -126,14 +126,14 @@ def verify_claims(
     future = start_in_thread(lambda: roles.verifier.verify(asked, chunks), "claims", then=ended.set)
     try:
         while not cancelled():
-            if ended.wait(_ASKED_EVERY_S):
+            if ended.wait(_CANCEL_POLL_S):
                 return list(one_check_each(asked, future.result()))
         raise StepError("The check of the claims was stopped before its end.")
     finally:
         roles.control.cancellation.cancel()
 
 
-_ASKED_EVERY_S = 0.2
+_CANCEL_POLL_S = 0.2
 
 
 def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:

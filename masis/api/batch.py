@@ -32,7 +32,7 @@ from tqdm import tqdm
 
 from masis.api.audits import audit_events, chosen_settings, run_audit
 from masis.api.roles import calls_at_once, estimate, unpriced_models, uses_models, with_concurrency
-from masis.audit.control.concurrency import LOOK_AGAIN_S
+from masis.audit.control.concurrency import POLL_INTERVAL_S
 from masis.errors import InputError, MasisError
 from masis.observers import observation
 from masis.schema.calls import Usage
@@ -46,15 +46,15 @@ from masis.views.numbers import dollars
 if TYPE_CHECKING:
     import pandas as pd
 
-AUDITS_A_CALL = 4
+AUDITS_PER_CALL = 4
 """Audits under way for each call that may be: while one reads a reply, another has its call at the
 provider.
 """
 
-_FOR_A_SHELL = re.compile(r"--map [^;]*?, in Python ")
+_COMMAND_LINE_HINT = re.compile(r"--map [^;]*?, in Python ")
 """The part of a hint that is for the command line alone."""
 
-AHEAD = 4
+CASES_PER_PROCESS = 4
 """Cases handed out for each process, so that none waits while a slow one is waited for."""
 
 
@@ -264,7 +264,7 @@ def _jobs(
                 )
         except InputError as error:
             shown = InputError(
-                error.problem, hint=_FOR_A_SHELL.sub("", error.hint), field=error.field
+                error.problem, hint=_COMMAND_LINE_HINT.sub("", error.hint), field=error.field
             )
             on_problem(number, _with_hint(shown, given) if hint else shown)
             hint = False
@@ -357,7 +357,7 @@ class Budget:
         """Begin anew, as on another day, to which the cost of what is under way belongs."""
         self._spent, self._before, self._ended, self.exhausted = 0.0, 0.0, 0, False
 
-    def why(self) -> str:
+    def exhausted_message(self) -> str:
         """Say why no further audit begins."""
         spent, limit = dollars(self._spent), dollars(self.limit or 0.0)
         return (
@@ -479,7 +479,7 @@ def audit_in_processes(
             except BrokenProcessPool:
                 return _finished_future(_WORKER_DIED)
 
-        yield from _results(jobs, submit, workers * AHEAD, budget, stopping)
+        yield from _results(jobs, submit, workers * CASES_PER_PROCESS, budget, stopping)
 
 
 def _results(
@@ -504,7 +504,7 @@ def _results(
         done: set[Future[Outcome]] = set()
         # in short steps, between which the main thread heeds its signals
         while under_way and not done:
-            done, under_way = wait(under_way, LOOK_AGAIN_S, FIRST_COMPLETED)
+            done, under_way = wait(under_way, POLL_INTERVAL_S, FIRST_COMPLETED)
         for future in done:
             outcome = _worker_outcome(future)
             if budget is not None:
@@ -529,7 +529,9 @@ def _results(
                 (
                     job,
                     _finished_future(
-                        None if job.skip or budget is None else OverBudget(budget.why())
+                        None
+                        if job.skip or budget is None
+                        else OverBudget(budget.exhausted_message())
                     ),
                 )
             )

@@ -30,7 +30,7 @@ from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
 from masis.audit.loop import Clock, Roles
 from masis.audit.measures import run_metrics
-from masis.audit.revision import NO_ACCUSATION, may_replace
+from masis.audit.revision import UNDECIDED_RULES, may_replace
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import Issue, JudgedBy
@@ -180,7 +180,7 @@ async def critique_draft_async(
         return critique_draft(query, draft, sources, options, settings, roles, cancelled=cancelled)
 
     waits = roles is not None or uses_models(settings or Settings())
-    return await cancellable(work, partial(start_audit, waits=waits))
+    return await cancellable(work, partial(start_audit, calls_models=waits))
 
 
 def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
@@ -305,7 +305,7 @@ class _RevisionRequestingCritic:
         own = audit_issues.raise_critic_issues(
             judgement.objections, context.answer, context.issues
         ).issues
-        wrong = [issue for issue in (*context.issues, *own) if issue.rule not in NO_ACCUSATION]
+        wrong = [issue for issue in (*context.issues, *own) if issue.rule not in UNDECIDED_RULES]
         found = any(critique_issues(wrong, self._options))
         return judgement._replace(needs_retry=found)
 

@@ -120,7 +120,7 @@ def build_roles(
         models=models,
         offline_rules=offline_rules,
         control=control,
-        waits=uses_models(settings) or any(map(_is_replayed, models.values())),
+        calls_models=uses_models(settings) or any(map(_is_replayed, models.values())),
         validator=output_validation.validator_named(settings.output_validator),
         local_models=tuple(
             model for filler in by_role if (model := getattr(filler, "local_model", None))

@@ -132,7 +132,7 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     revision = validate_revision(
         roles.validator, roles.reviser.revise(context, last.critique, last.issues), context
     )
-    return limits.with_rest(revision, context.answer, last.answer)
+    return limits.append_unchecked_tail(revision, context.answer, last.answer)
 
 
 class ExternalFindings(NamedTuple):

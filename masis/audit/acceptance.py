@@ -35,7 +35,7 @@ RULE_VERSION = "9"
 checked.
 """
 
-ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
+FLAGGED_VERDICTS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
     ("contradicted", "contradicted_claim", "The evidence contradicts {}."),
     ("unsupported", "unsupported_claim", "The evidence does not support {}."),
     ("partial", "partial_claim", "The evidence supports {} only in part."),
@@ -156,7 +156,7 @@ def unanswered_reason(case: Case) -> str:
     return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
-def accusations(iteration: Iteration) -> tuple[ReviewReason, ...]:
+def flagged_reasons(iteration: Iteration) -> tuple[ReviewReason, ...]:
     """Return what is wrong or unsafe in one audited answer: the reasons of tier ``must_look`` that
     it gives itself.
     """
@@ -178,7 +178,7 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
     verdicts = [check.verdict for check in checks]
     reasons = [
         ReviewReason(code=code, message=template.format(count_noun(count, "claim")))
-        for verdict, code, template in ACCUSATIONS
+        for verdict, code, template in FLAGGED_VERDICTS
         if (count := verdicts.count(verdict))
     ]
     beside = [check for check in checks if check.verdict == "supported" and check.contradictions]
@@ -232,7 +232,7 @@ without a score, answers over a limit or that no critic read, conflicting studie
 drafted from a screening stay with people."""
 
 
-def coverable(run: Run) -> bool:
+def is_coverable(run: Run) -> bool:
     """Return whether a guarantee may accept a run: the original answer was chosen, and only
     waivable reasons are left.
 
@@ -491,7 +491,7 @@ def _has_flagged_words(judged: Iteration) -> bool:
     A fabricated reference counts also where its marker was taken off since: it is reported as a
     hallucination, too.
     """
-    audit, accusing = judged.citation_audit, {verdict for verdict, _, _ in ACCUSATIONS}
+    audit, accusing = judged.citation_audit, {verdict for verdict, _, _ in FLAGGED_VERDICTS}
     fabricated = audit.invalid_citations or audit.carried_references
     return bool(fabricated) or any(check.verdict in accusing for check in judged.claims)
 

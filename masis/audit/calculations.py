@@ -290,7 +290,7 @@ class _NoArithmetic(Exception):
     pass
 
 
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
 class _ExpressionParser:
@@ -334,7 +334,7 @@ class _ExpressionParser:
             return -self._factor()
         if kind == "(":
             self._depth += 1
-            if self._depth > _DEEPEST:
+            if self._depth > _MAX_DEPTH:
                 raise _NoArithmetic
             self._at += 1
             value = self.total()

@@ -21,25 +21,29 @@ from masis.audit.text.assertions import asserts, citations_by_sentence
 from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
 from masis.schema.run import Iteration
 
-STANDS_FROM = 0.7
+SAME_STATEMENT_SHARE = 0.7
 """The share of an accused sentence's content words from which a sentence still says it: rewording
 is not mending.
 """
-CARRIED_MOST = 500
+MAX_CARRIED = 500
 """Issues that are looked for in the next answer, serious ones first: with more it is no
 less wrong.
 """
-_WORDS_LEAST = 3
+_MIN_WORDS = 3
 """Content words that a quote needs to be recognised by itself; a shorter one is looked for within
 its sentence.
 """
-NO_SOURCE = frozenset(
+UNSOURCED_RULES = frozenset(
     {"fabricated_reference", "fabricated_quote", "spliced_quote", "quote_from_another_document"}
 )
 """Rules that accuse a sentence of resting on nothing: another figure in it gives it no source
 either.
 """
-_ACCUSING = NO_SOURCE | {"contradicted_claim", "unsupported_claim", "partly_supported_claim"}
+_FLAGGING_RULES = UNSOURCED_RULES | {
+    "contradicted_claim",
+    "unsupported_claim",
+    "partly_supported_claim",
+}
 _OMISSIONS = frozenset({"missing_info", "incomplete", "incomplete_reasoning", "ambiguity"})
 _SEVERITIES = ("low", "medium", "high", "critical")
 _NEGATION = re.compile(
@@ -61,19 +65,19 @@ def issues_still_open(
     were, placed in it, with ``carried_from`` set; their ids are still to be given.
     """
     revised = _RevisedAnswer(before, answer, audit)
-    accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[
-        :CARRIED_MOST
+    accusing = sorted(filter(_flags_statement, before.issues), key=lambda issue: not issue.major)[
+        :MAX_CARRIED
     ]
     return tuple(
         _reopen_at(issue, standing, before.iteration_number)
         for issue in accusing
-        if (standing := revised.standing(issue)) is not None
+        if (standing := revised.find_statement(issue)) is not None
         and not _is_confirmed(standing, checks)
         and not raised_again(issue, standing.start, standing.end, found)
     )
 
 
-class Stretch(NamedTuple):
+class StatementSpan(NamedTuple):
     """A sentence of an answer, or two that follow one another, with what it says
     (``content_keys``).
     """
@@ -154,10 +158,10 @@ class _RevisedAnswer:
         self._answer, self._audit = before.answer, before.citation_audit
         self._ends = [sentence.end for sentence in self._audit.sentences]
         self._inside = citations_by_sentence(self._audit)
-        self._sources: dict[int, Stretch | None] = {}
+        self._sources: dict[int, StatementSpan | None] = {}
         inside = citations_by_sentence(audit)
         self._new = [
-            Stretch(
+            StatementSpan(
                 each.start,
                 each.end,
                 each.text,
@@ -167,11 +171,11 @@ class _RevisedAnswer:
             if asserts(each)
         ]
         self._pairs = [
-            Stretch(a.start, b.end, answer[a.start : b.end], a.keys | b.keys)
+            StatementSpan(a.start, b.end, answer[a.start : b.end], a.keys | b.keys)
             for a, b in pairwise(self._new)
         ]
 
-    def standing(self, issue: Issue) -> Stretch | None:
+    def find_statement(self, issue: Issue) -> StatementSpan | None:
         """Return the sentence that says most of what an issue accused, if one still says it.
 
         Where none does, two neighbours may: dividing a sentence is not mending it.
@@ -182,7 +186,7 @@ class _RevisedAnswer:
         if at >= len(self._ends) or not asserts(self._audit.sentences[at]):
             return None  # a fabricated entry in a list of sources accuses no statement
         sentence = self._audit.sentences[at]
-        if issue.rule in NO_SOURCE:
+        if issue.rule in UNSOURCED_RULES:
             if at not in self._sources:
                 self._sources[at] = self._best_match(
                     _stretch_keys(sentence.text, sentence.start, self._inside[at])
@@ -192,7 +196,7 @@ class _RevisedAnswer:
             self._answer[issue.start : issue.end], issue.start, self._inside[at]
         )
         required = frozenset[str]()
-        if len(accused) < _WORDS_LEAST:
+        if len(accused) < _MIN_WORDS:
             accused, required = (
                 _stretch_keys(sentence.text, sentence.start, self._inside[at]),
                 accused,
@@ -205,7 +209,7 @@ class _RevisedAnswer:
         accused: frozenset[str],
         required: frozenset[str] = frozenset(),
         negated: bool | None = None,
-    ) -> Stretch | None:
+    ) -> StatementSpan | None:
         """Return the first of those that share most of the accused words, where any
         shares enough.
         """
@@ -214,7 +218,7 @@ class _RevisedAnswer:
                 each
                 for each in among
                 if required <= each.keys
-                and len(accused & each.keys) >= STANDS_FROM * len(accused)
+                and len(accused & each.keys) >= SAME_STATEMENT_SHARE * len(accused)
                 and (negated is None or bool(_NEGATION.search(each.text)) == negated)
             ]
             if found:
@@ -239,16 +243,18 @@ def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozense
     )
 
 
-def _accuses(issue: Issue) -> bool:
+def _flags_statement(issue: Issue) -> bool:
     """Return whether an issue objects to what a sentence says; what is left out is judged in each
     answer by itself.
     """
     if issue.start is None or issue.end is None:
         return False
-    return issue.rule in _ACCUSING or (issue.source == "critic" and issue.type not in _OMISSIONS)
+    return issue.rule in _FLAGGING_RULES or (
+        issue.source == "critic" and issue.type not in _OMISSIONS
+    )
 
 
-def _is_confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
+def _is_confirmed(standing: StatementSpan, checks: Sequence[ClaimCheck]) -> bool:
     """Return whether the verifier supports every claim of the stretch, and it makes one."""
     verdicts = {
         check.verdict
@@ -261,7 +267,7 @@ def _is_confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
     return verdicts == {"supported"}
 
 
-def _reopen_at(issue: Issue, standing: Stretch, number: int) -> Issue:
+def _reopen_at(issue: Issue, standing: StatementSpan, number: int) -> Issue:
     since = issue.carried_from or number
     still = f"Raised in iteration {since}: the sentence still stands, and nothing confirms it."
     reason = issue.reason if issue.carried_from else f"{issue.reason} {still}".strip()

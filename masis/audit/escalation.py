@@ -34,7 +34,7 @@ class Savings(NamedTuple):
     cost_usd: float | None = None
 
 
-Spare = Callable[[str, str, Sequence[Evidence], int, int, bool], Savings]
+EstimateSavings = Callable[[str, str, Sequence[Evidence], int, int, bool], Savings]
 """Question, answer, evidence, number of claims, for how many the second was asked, whether
 completeness was wanted.
 """
@@ -51,7 +51,7 @@ class EscalatingVerifier:
     first: Verifier
     second: Any
     names: tuple[str, str]
-    spare: Spare = lambda *asked: Savings()
+    spare: EstimateSavings = lambda *asked: Savings()
 
     @property
     def judged_by(self) -> JudgedBy:

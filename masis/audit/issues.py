@@ -141,12 +141,12 @@ def _severity_of(
 
 INSTRUCTION_IN_ANSWER = "instruction_in_answer"
 INSTRUCTION_IN_EVIDENCE = "instruction_in_evidence"
-INSTRUCTIONS_MOST = 20
+MAX_INSTRUCTIONS = 20
 """Issues that one text raises; a text with more is no less unsafe."""
 
 
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:
-    for found in find_instructions(answer)[:INSTRUCTIONS_MOST]:
+    for found in find_instructions(answer)[:MAX_INSTRUCTIONS]:
         yield _make_issue(
             "instructions",
             "safety",
@@ -160,7 +160,7 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
             quote=answer[found.start : found.end],
         )
     for chunk in evidence:
-        for found in find_instructions(chunk.text)[:INSTRUCTIONS_MOST]:
+        for found in find_instructions(chunk.text)[:MAX_INSTRUCTIONS]:
             # medium: no revision of the answer repairs it, so that the loop need not try;
             # acceptance refuses it anyway
             issue = _make_issue(
@@ -485,7 +485,7 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
 _WORD = re.compile(r"\w{4,}")
 _LETTERS = 4
 """Letters by which two forms of a word are taken for one."""
-LEAST_REPEATED = 0.5
+MIN_REPEATED_SHARE = 0.5
 """Share of the words of a missing point that the critic must have, so that it speaks of
 that point.
 """
@@ -511,7 +511,7 @@ def _repeats_missing_point(issue: Issue, point: Issue) -> bool:
     same = len(missing & word_stems(f"{issue.description} {issue.reason}"))
     return (
         bool(set(issue.evidence_ids) & set(point.evidence_ids))
-        and same >= LEAST_REPEATED * len(missing) > 0
+        and same >= MIN_REPEATED_SHARE * len(missing) > 0
     )
 
 

@@ -104,7 +104,7 @@ def limit_warnings(
             yield f"{part:,} of {whole:,} {what} were checked."
 
 
-def with_rest(revision: Revision, checked: str, whole: str) -> Revision:
+def append_unchecked_tail(revision: Revision, checked: str, whole: str) -> Revision:
     """Return a revision of the checked part of an answer as one of the whole: the rest follows it
     as it was.
     """

@@ -34,7 +34,7 @@ from masis.audit.control.run_control import CallNotice, Cancelled, RunControl
 from masis.audit.critique import Critic
 from masis.audit.evaluation import Evaluator
 from masis.audit.output_validation import OutputValidator, PydanticValidator, validate_revision
-from masis.audit.revision import NO_ACCUSATION, Reviser, dropped_claims
+from masis.audit.revision import UNDECIDED_RULES, Reviser, dropped_claims
 from masis.audit.text.instructions import withdraw_instruction_support
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import (
@@ -88,7 +88,7 @@ class Roles:
     """Who judges: any mix of offline, models and people's own. ``models`` names each role's for the
     record.
 
-    ``control`` is the one that roles with a model were made with; ``waits`` says that some role
+    ``control`` is the one that roles with a model were made with; ``calls_models`` says that some role
     waits for others, so that the loop tells meanwhile what happens and can be stopped; ``prompts``
     the version of each role's prompts; ``local_models`` the model files that roles use on this
     machine; ``unexamined`` the models of judging roles that have not passed the exam. Every
@@ -103,7 +103,7 @@ class Roles:
     models: dict[str, str]
     offline_rules: str | None = None
     control: RunControl = field(default_factory=RunControl)
-    waits: bool = False
+    calls_models: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
     local_models: tuple[LocalModel, ...] = ()
     unexamined: str = ""
@@ -291,7 +291,7 @@ class AuditRun:
     def __post_init__(self) -> None:
         self.control = self.roles.control
         self.control.calls.case_id = self.case.id
-        if not self.roles.waits:
+        if not self.roles.calls_models:
             self.control.cancellation.ask = self.cancelled
         self.reporter = RunReporter(
             self.run_id, self.case.id, self.clock, log_texts=self.settings.log_texts
@@ -322,7 +322,7 @@ class AuditRun:
         yield self.reporter.event("run_started", data=begun)
         try:
             if self.case.unanswered and not (self.settings.draft_unanswered or progress.rewritten):
-                reason = yield from self._without_answer()
+                reason = yield from self._record_unanswered()
             else:
                 answer = yield from self._first_answer()
                 reason = (
@@ -342,7 +342,7 @@ class AuditRun:
                 None,
                 "The limit of iterations was reached with issues left.",
             )
-        run = self._result(started_at, reason)
+        run = self._build_run(started_at, reason)
         data = step_events.of_run(run)
         self._log_end(run, data)
         yield self.reporter.event("run_finished", data=data)
@@ -376,7 +376,7 @@ class AuditRun:
             logging.INFO, "run_finished", words, {**data, "converged": run.converged, **execution}
         )
 
-    def _begin(self, step: Step, number: int | None) -> Events:
+    def _begin_step(self, step: Step, number: int | None) -> Events:
         """Start a step, unless the run was cancelled."""
         if self.cancelled():
             self.control.cancellation.cancel()
@@ -384,13 +384,15 @@ class AuditRun:
         self.control.calls.at(step, number)
         yield self.reporter.event("step_started", iteration=number, step=step)
 
-    def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T | Unscored]:
+    def _run_step_work(
+        self, step: Step, work: Callable[[], T]
+    ) -> Generator[Event, None, T | Unscored]:
         """Do a step's work, timed, emitting what its calls to models report; a step that fails
         leaves a reason.
         """
         with self._time_step(step):
             try:
-                if not self.roles.waits:
+                if not self.roles.calls_models:
                     return work()
                 doing = start_in_thread(work, "step")
                 # waking for every notice would cost more than the notices do
@@ -435,9 +437,9 @@ class AuditRun:
         if self.iterations:
             return self.iterations[0].answer
         if self.draft is None:
-            yield from self._begin("drafting", None)
+            yield from self._begin_step("drafting", None)
             drafter, case = self.roles.drafter, self.case
-            draft = yield from self._doing(
+            draft = yield from self._run_step_work(
                 "drafting", lambda: drafter.draft(case.query, case.evidence)
             )
             if isinstance(draft, Unscored):
@@ -450,7 +452,7 @@ class AuditRun:
             )
         return self.draft.answer
 
-    def _without_answer(self) -> Generator[Event, None, TerminationReason]:
+    def _record_unanswered(self) -> Generator[Event, None, TerminationReason]:
         """Record that the system gave no answer: an iteration of an empty one, in which no step was
         asked.
         """
@@ -475,7 +477,7 @@ class AuditRun:
                 changes_made="",
             )
         ]
-        yield from self._finish(self.iterations[0])
+        yield from self._finish_iteration(self.iterations[0])
         return "no_answer"
 
     def _take_new_calls(self) -> tuple[ModelCall, ...]:
@@ -489,10 +491,10 @@ class AuditRun:
         reason: TerminationReason | None = None
         if self.iterations and (revision is None or not (rewritten or self._is_changed(revision))):
             self.control.budget.begin_iteration()
-            reason, revision = yield from self._next()
+            reason, revision = yield from self._next_revision()
         while reason is None:
-            yield from self._iteration(revision.revised_answer if revision else answer, revision)
-            reason, revision = yield from self._next()
+            yield from self._audit_answer(revision.revised_answer if revision else answer, revision)
+            reason, revision = yield from self._next_revision()
         return reason
 
     def _is_changed(self, revision: Revision) -> bool:
@@ -501,7 +503,9 @@ class AuditRun:
         """
         return revision.revised_answer != self.iterations[-1].answer
 
-    def _next(self) -> Generator[Event, None, tuple[TerminationReason | None, Revision | None]]:
+    def _next_revision(
+        self,
+    ) -> Generator[Event, None, tuple[TerminationReason | None, Revision | None]]:
         """Stop with a reason, or go on with a revision: the one that was kept where a run was cut
         short after it.
         """
@@ -538,12 +542,12 @@ class AuditRun:
                 last = self._with_timing(last)
                 # a run cut short during the evaluation must not ask for the revision again
                 self.keep(last)
-            evaluated = yield from self._evaluate(self._context_of(last), last.critique)
+            evaluated = yield from self._evaluate(self._context_from_iteration(last), last.critique)
             last = last.model_copy(update={"evaluation": evaluated})
-        yield from self._finish(self._with_timing(last))
+        yield from self._finish_iteration(self._with_timing(last))
         return reason, None if reason else revision
 
-    def _finish(self, last: Iteration) -> Events:
+    def _finish_iteration(self, last: Iteration) -> Events:
         """Keep the last iteration as it is now, and say that it is finished."""
         self.iterations[-1] = last
         self.keep(last)
@@ -562,13 +566,13 @@ class AuditRun:
         times, calls = iteration.step_ms | self.step_ms, (*iteration.calls, *self._take_new_calls())
         return iteration.model_copy(update={"step_ms": times, "calls": calls})
 
-    def _iteration(self, answer: str, revision: Revision | None) -> Events:
+    def _audit_answer(self, answer: str, revision: Revision | None) -> Events:
         number = len(self.iterations) + 1
         done = self.steps if self.steps and self.steps.iteration_number == number else None
         self.steps = done = done or StepsDone(iteration_number=number)
         self.step_ms = dict(done.step_ms)
         self.control.budget.begin_iteration()
-        yield from self._begin("citations", number)
+        yield from self._begin_step("citations", number)
         part = limits.answer_within(answer, self.settings)
         with self._time_step("citations"):
             cited = self._audit_citations(part)
@@ -631,7 +635,7 @@ class AuditRun:
         )
         self.steps = None
         if stopped:
-            yield from self._finish(self._with_timing(self.iterations[-1]))
+            yield from self._finish_iteration(self._with_timing(self.iterations[-1]))
             raise Cancelled
 
     def _step_done(self, **found: Any) -> None:
@@ -646,7 +650,7 @@ class AuditRun:
             **found,
         )
         self.steps = self.steps.with_more(more)
-        if self.roles.waits:
+        if self.roles.calls_models:
             self.keep(more)
 
     def _audit_citations(self, answer: str) -> CitationAudit:
@@ -670,7 +674,7 @@ class AuditRun:
         evidence: tuple[Evidence, ...],
         number: int,
     ) -> Generator[Event, None, tuple[ClaimResults, ClaimReport]]:
-        yield from self._begin("claims", number)
+        yield from self._begin_step("claims", number)
         case, verifier = self.case, self.roles.verifier
         extracted = 0
 
@@ -693,7 +697,7 @@ class AuditRun:
             )
             return judged._replace(checks=withdraw_instruction_support(checks, answer, evidence))
 
-        result = yield from self._doing("claims", check)
+        result = yield from self._run_step_work("claims", check)
         unscored = result if isinstance(result, Unscored) else None
         checked = ClaimResults(()) if isinstance(result, Unscored) else result
         if unscored:
@@ -738,8 +742,8 @@ class AuditRun:
                 critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by
             )
             return left_out, context.issues
-        yield from self._begin("critique", number)
-        judgement = yield from self._doing("critique", lambda: critic.critique(context))
+        yield from self._begin_step("critique", number)
+        judgement = yield from self._run_step_work("critique", lambda: critic.critique(context))
         own = issues.RaisedIssues((), ())
         if isinstance(judgement, Unscored):
             yield from self.reporter.warn(
@@ -763,8 +767,8 @@ class AuditRun:
         self, context: AuditContext, verdict: Critique
     ) -> Generator[Event, None, Evaluation]:
         number, evaluator = context.iteration_number, self.roles.evaluator
-        yield from self._begin("evaluation", number)
-        judgement = yield from self._doing(
+        yield from self._begin_step("evaluation", number)
+        judgement = yield from self._run_step_work(
             "evaluation", lambda: evaluator.evaluate(context, verdict)
         )
         result = evaluation.apply_evaluation_rules(
@@ -783,17 +787,17 @@ class AuditRun:
 
     def _revise(self) -> Generator[Event, None, Revision | None]:
         last, reviser, validator = self.iterations[-1], self.roles.reviser, self.roles.validator
-        yield from self._begin("revision", last.iteration_number)
-        context = self._context_of(last)
-        wrong = tuple(issue for issue in last.issues if issue.rule not in NO_ACCUSATION)
+        yield from self._begin_step("revision", last.iteration_number)
+        context = self._context_from_iteration(last)
+        wrong = tuple(issue for issue in last.issues if issue.rule not in UNDECIDED_RULES)
 
         def revise() -> Revision:
             revised = validate_revision(
                 validator, reviser.revise(context, last.critique, wrong), context
             )
-            return limits.with_rest(revised, context.answer, last.answer)
+            return limits.append_unchecked_tail(revised, context.answer, last.answer)
 
-        revision = yield from self._doing("revision", revise)
+        revision = yield from self._run_step_work("revision", revise)
         if isinstance(revision, Unscored):
             yield from self.reporter.warn(
                 revision.code, "revision", revision.reason, last.iteration_number
@@ -805,7 +809,7 @@ class AuditRun:
         yield self.reporter.step_finished("revision", last.iteration_number, data)
         return revision
 
-    def _context_of(self, done: Iteration) -> AuditContext:
+    def _context_from_iteration(self, done: Iteration) -> AuditContext:
         missing = done.claim_report.missing
         return self._context(
             done.iteration_number,
@@ -832,7 +836,7 @@ class AuditRun:
             self.case.query, part, evidence, cited, checks, missing, found, number, steps
         )
 
-    def _result(self, started_at: str, reason: TerminationReason) -> Run:
+    def _build_run(self, started_at: str, reason: TerminationReason) -> Run:
         best = routing.best_index(self.iterations)
         chosen = None if best is None else self.iterations[best]
         initial = self.iterations[0].quality_score if self.iterations else None

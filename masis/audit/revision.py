@@ -31,23 +31,23 @@ class Reviser(Protocol):
 # kept where the new answer has its words in a row, or all of its numbers and enough of its content
 # words anywhere.
 
-KEPT_FROM = 0.3
+KEPT_SHARE = 0.3
 """The share of a claim's content words that the new answer must have.
 
 On the paraphrases in ``tests/offline/traps.json``, which go further than a reviser does, this keeps
 99 of 108 claims and notices 95 of 99 sentences taken out."""
 _STEM = 5
 """Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
-_WORDS_LEAST = 3
+_MIN_WORDS = 3
 """Content words that a claim without a number needs for its loss to be distinguished from a change
 of wording.
 """
-_ABOUT_ITS_REFERENCE = frozenset(
+_REFERENCE_RULES = frozenset(
     {"redundant_reference", "misattributed_reference", "fabricated_reference", "uncited_sentence"}
 )
 """Issues that call for another citation and leave the statement as it is."""
-_ACCUSED = frozenset({"contradicted", "unsupported"})
-NO_ACCUSATION = frozenset({"unverifiable_claim", "unscored_claim"})
+_FLAGGED_RULES = frozenset({"contradicted", "unsupported"})
+UNDECIDED_RULES = frozenset({"unverifiable_claim", "unscored_claim"})
 """Rules of issues that say only that nothing was confirmed: no revision is made because of them."""
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
@@ -103,7 +103,9 @@ def _cites_supported(iteration: Iteration) -> bool:
     """Return whether a citation of the answer stands for something that is not accused."""
     if not iteration.claims:
         return _cites_validly(iteration)
-    return any(check.claim.cited and check.verdict not in _ACCUSED for check in iteration.claims)
+    return any(
+        check.claim.cited and check.verdict not in _FLAGGED_RULES for check in iteration.claims
+    )
 
 
 def _cites_validly(iteration: Iteration) -> bool:
@@ -122,7 +124,7 @@ def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
     cited: set[str] = set()
     for other in revised.claims:
         own = plain_claim(other.claim)
-        if claim in own or len(keys & frozenset(content_keys(own))) >= KEPT_FROM * len(keys):
+        if claim in own or len(keys & frozenset(content_keys(own))) >= KEPT_SHARE * len(keys):
             cited.update(other.claim.cited)
     return wanted <= cited
 
@@ -150,7 +152,7 @@ def _is_targeted(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
         and issue.start < end
         and issue.end > start
         for issue in issues
-        if issue.rule not in _ABOUT_ITS_REFERENCE
+        if issue.rule not in _REFERENCE_RULES
     )
 
 
@@ -160,7 +162,7 @@ def _is_kept(claim: str, answer: str, said: frozenset[str]) -> bool:
     keys = frozenset(content_keys(claim))
     if any(key[0].isdecimal() and key not in said for key in keys):
         return False
-    return len(keys) < _WORDS_LEAST or len(keys & said) >= KEPT_FROM * len(keys)
+    return len(keys) < _MIN_WORDS or len(keys & said) >= KEPT_SHARE * len(keys)
 
 
 def content_keys(text: str) -> Iterator[str]:

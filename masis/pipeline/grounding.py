@@ -21,9 +21,9 @@ from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.audit import CitationAudit, ClaimCheck
 from masis.settings import Settings
 
-QUOTED_MOST = 300
+MAX_QUOTED = 300
 """Characters of a sentence or a chunk that a failure shows."""
-SHOWN_MOST = 20
+MAX_SHOWN = 20
 """Faults that a failure shows; the report has all."""
 UNASKED = "What does the evidence say?"
 """The question where none is given: only models read it."""
@@ -170,7 +170,7 @@ def message_of(found: Grounding) -> str:
             f" {'issue' if number == 1 else 'issues'}."
         )
     ]
-    for place, issue in enumerate(found.issues[:SHOWN_MOST], 1):
+    for place, issue in enumerate(found.issues[:MAX_SHOWN], 1):
         support = "" if issue.support is None else f" (support {issue.support:.2f})"
         cites = f"  cites [{issue.reference}]" if issue.reference else ""
         lines += [
@@ -182,8 +182,8 @@ def message_of(found: Grounding) -> str:
             lines.append(f"   evidence: [{issue.source}] {_terminal_line(issue.evidence)}")
         if issue.why:
             lines.append(f"   why:      {_terminal_line(issue.why)}")
-    if number > SHOWN_MOST:
-        lines += ["", f"... and {number - SHOWN_MOST} more."]
+    if number > MAX_SHOWN:
+        lines += ["", f"... and {number - MAX_SHOWN} more."]
     return "\n".join(lines)
 
 
@@ -253,4 +253,4 @@ def _what_fails(check: ClaimCheck, bounds: Bounds) -> str | None:
 def _terminal_line(text: str) -> str:
     """Return one line of a text from outside, safe for a terminal."""
     plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return plain if len(plain) <= QUOTED_MOST else plain[: QUOTED_MOST - 3] + "..."
+    return plain if len(plain) <= MAX_QUOTED else plain[: MAX_QUOTED - 3] + "..."

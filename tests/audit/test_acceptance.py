@@ -596,7 +596,7 @@ def test_every_improved_answer_passes_the_validator_and_nothing_else_does() -> N
     seen: list[str] = []
 
     class Listening(PydanticValidator):
-        def validated(self, revision: Revision, context: Any) -> Revision:
+        def validate(self, revision: Revision, context: Any) -> Revision:
             seen.append(revision.revised_answer)
             return super().validate(revision, context)
 
@@ -607,7 +607,7 @@ def test_every_improved_answer_passes_the_validator_and_nothing_else_does() -> N
 
 def test_a_validator_that_breaks_costs_the_revision_and_not_the_run() -> None:
     class Broken(PydanticValidator):
-        def validated(self, revision: Revision, context: Any) -> Revision:
+        def validate(self, revision: Revision, context: Any) -> Revision:
             raise ZeroDivisionError("its own fault")
 
     run = run_with(GOOD, validator=Broken(name="ours"))

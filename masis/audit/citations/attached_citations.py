@@ -16,7 +16,7 @@ from masis.audit.text.quotes import QuotePosition, locate_quote, located_parts
 from masis.schema.audit import QuoteCheck
 from masis.schema.case import Evidence, GivenCitation
 
-SPLICE_LEAST = 2
+MIN_SPLICE = 2
 """Words that each half of a spliced quote must have."""
 
 
@@ -141,7 +141,7 @@ def _is_spliced(quote: str, text: str) -> bool:
         else:
             high = middle - 1
     return (
-        low >= SPLICE_LEAST
-        and len(words) - low >= SPLICE_LEAST
+        low >= MIN_SPLICE
+        and len(words) - low >= MIN_SPLICE
         and _is_whole(" ".join(words[low:]), text)
     )

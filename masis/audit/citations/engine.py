@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from masis.audit.citations.attached_citations import check_quote, covered_units, resolve_citation
-from masis.audit.citations.exemptions import is_labelled_fact, source_list_opens, why_exempt
+from masis.audit.citations.exemptions import exemption_reason, is_labelled_fact, source_list_opens
 from masis.audit.markers import (
     CITATION_NEEDED,
     Reference,
@@ -84,10 +84,10 @@ def audit_citations(
 # times as fast as pydantic's ``model_construct``, and the records of an answer are the engine's
 # largest cost. A test holds them equal to validated ones.
 
-Made = TypeVar("Made", bound=Record)
+ModelT = TypeVar("ModelT", bound=Record)
 
 
-def record_of(model: type[Made], **values: Any) -> Made:
+def record_of(model: type[ModelT], **values: Any) -> ModelT:
     """The record of these values, which must be all of the model's fields and of their types."""
     record = model.__new__(model)
     put = object.__setattr__
@@ -237,13 +237,13 @@ def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Eviden
     return all(
         reference.evidence_id is None
         and "." in reference.name
-        and len(reference.name) >= _SHORTEST_ADDRESS
+        and len(reference.name) >= _MIN_ADDRESS
         and any(reference.name in chunk.text for chunk in evidence)
         for reference in references
     )
 
 
-_SHORTEST_ADDRESS = 6  # characters: a.html
+_MIN_ADDRESS = 6  # characters: a.html
 
 
 def _judge(
@@ -330,7 +330,7 @@ def _citation_status(
             and _SEPARATOR_ROW.fullmatch(answer, following.start, following.end)
         ):
             return "exempt", "the head of a table"
-    why = why_exempt(
+    why = exemption_reason(
         text,
         unit.kind,
         alone=unit.opens and (following is None or following.opens),

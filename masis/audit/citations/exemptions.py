@@ -162,7 +162,7 @@ def is_labelled_fact(sentence: str) -> bool:
     return len(label.split()) <= _LABEL_WORDS and not _ROMAN_NUMBER.search(label)
 
 
-def why_exempt(
+def exemption_reason(
     sentence: str,
     kind: BlockKind,
     *,

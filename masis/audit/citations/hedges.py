@@ -15,9 +15,9 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-_WORDS_LEAST = 3
+_MIN_WORDS = 3
 """A clause of fewer words ("if any", "sadly") asserts nothing."""
-_WIDE_LEAST = 4
+_MIN_WIDE = 4
 """The same in characters, for scripts that set no blanks."""
 
 _STRONG = r"[;；:：。]\s*|\s[–—-]\s|\s*——?\s*"
@@ -150,7 +150,7 @@ def _clauses(low: str, language: Language) -> Iterator[_Clause]:
 def _asserts(clause: _Clause, language: Language) -> bool:
     """Return whether a clause says something of its own beside the hedge."""
     text, wide = clause.text, len(_WIDE.findall(clause.text))
-    too_short = wide < _WIDE_LEAST if wide else len(_WORD.findall(text)) < _WORDS_LEAST
+    too_short = wide < _MIN_WIDE if wide else len(_WORD.findall(text)) < _MIN_WORDS
     return (
         not too_short
         and not language.has_hedge(text)

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from masis.errors import StepError
 
 T = TypeVar("T")
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 
-LOOK_AGAIN_S = 0.1
+POLL_INTERVAL_S = 0.1
 """How long the main thread waits without a look at its signals."""
 
 
@@ -75,7 +75,7 @@ def wait_for_future(future: Future[T]) -> T:
     the future.
     """
     if threading.current_thread() is threading.main_thread():
-        while not wait([future], LOOK_AGAIN_S).done:
+        while not wait([future], POLL_INTERVAL_S).done:
             pass
     return future.result()
 
@@ -105,13 +105,15 @@ their turn.
 """
 
 
-def start_audit(work: Callable[[], T], *, waits: bool) -> Future[T]:
+def start_audit(work: Callable[[], T], *, calls_models: bool) -> Future[T]:
     """Start an audit on a thread, in a copy of the current context.
 
     One that does not wait for models computes: more of them at once than there are cores would not
     be faster.
     """
-    return (_waiting if waits else _computing).submit(contextvars.copy_context().run, work)
+    return (_model_threads if calls_models else _cpu_threads).submit(
+        contextvars.copy_context().run, work
+    )
 
 
 async def cancellable(
@@ -129,22 +131,22 @@ async def cancellable(
 
 _asking: threading.Lock
 _calls: ThreadPoolExecutor
-_waiting: ThreadPoolExecutor
-_computing: ThreadPoolExecutor
+_model_threads: ThreadPoolExecutor
+_cpu_threads: ThreadPoolExecutor
 
 
 def _create_shared_state() -> None:
     """Make what all runs of the process share; anew in a forked child, which inherits
     no threads.
     """
-    global _asking, _calls, _waiting, _computing
+    global _asking, _calls, _model_threads, _cpu_threads
     _asking = threading.Lock()
     _loop.cache_clear()
     # More than any limit of calls; and no call starts another, so that none waits for a thread in
     # vain.
-    _calls = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="calls")
-    _waiting = ThreadPoolExecutor(AUDITS_THAT_WAIT, thread_name_prefix="audit")
-    _computing = ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit")
+    _calls = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="calls")
+    _model_threads = ThreadPoolExecutor(AUDITS_THAT_WAIT, thread_name_prefix="audit")
+    _cpu_threads = ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit")
 
 
 _create_shared_state()

@@ -21,7 +21,7 @@ from masis.settings import Settings
 
 Seconds = Callable[[], float]
 
-LOOK_AGAIN_S = 0.1
+POLL_INTERVAL_S = 0.1
 """How often a wait in a coroutine, or work that computes, looks whether the run was cancelled."""
 
 NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished", "warning"]
@@ -201,7 +201,7 @@ class CancelToken:
         if not self.is_cancelled and time.monotonic() >= self._next_look:
             if self.ask():
                 self.cancel()
-            self._next_look = time.monotonic() + LOOK_AGAIN_S
+            self._next_look = time.monotonic() + POLL_INTERVAL_S
         if self.is_cancelled:
             raise Cancelled
 

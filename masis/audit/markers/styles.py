@@ -299,7 +299,7 @@ def _parse_address(match: Match, index: EvidenceIds) -> Parsed:
     return None
 
 
-_MOST_SOURCE_LISTS = 50
+_MAX_SOURCE_LISTS = 50
 
 
 @lru_cache(maxsize=4)
@@ -309,7 +309,7 @@ def _source_lists(answer: str) -> tuple[tuple[int, int], ...]:
     for heading in _SOURCES_HEADING.finditer(answer):
         following = _NEXT_HEADING.search(answer, heading.end())
         parts.append((heading.end(), following.start() if following else len(answer)))
-        if following is None or len(parts) == _MOST_SOURCE_LISTS:
+        if following is None or len(parts) == _MAX_SOURCE_LISTS:
             break
     return tuple(parts)
 

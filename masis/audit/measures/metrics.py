@@ -175,7 +175,7 @@ def first_day(day: str, period: Period) -> str:
     return (there - timedelta(days=there.weekday())).isoformat()
 
 
-MOST_BINS = 10
+MAX_BINS = 10
 """A bar is something to click on, and needs its room."""
 
 
@@ -204,7 +204,7 @@ def equal_bounds(values: NDArray[np.float64]) -> list[float]:
             if whole
             else max(1, math.ceil(round((most - first) / step, 9)))
         )
-        if bins + (float(values[-1]) > most) <= MOST_BINS:
+        if bins + (float(values[-1]) > most) <= MAX_BINS:
             break
         step *= factor
     # a bin holds its upper bound: of whole numbers the last one before the next step

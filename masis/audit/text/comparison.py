@@ -96,14 +96,14 @@ def _compose(text: str) -> Iterator[FoldEdit]:
         return
     start = 0
     for at in range(1, len(text) + 1):
-        if at < len(text) and _composes_with_previous(text[at]) and at - start < _MOST_MARKS:
+        if at < len(text) and _composes_with_previous(text[at]) and at - start < _MAX_MARKS:
             continue
         if (composed := unicodedata.normalize("NFC", text[start:at])) != text[start:at]:
             yield FoldEdit(start, at, composed)
         start = at
 
 
-_MOST_MARKS = 31
+_MAX_MARKS = 31
 """Characters that are composed at once, a letter and its marks: the limit of Unicode's stream-safe
 format (UAX 15).
 

@@ -30,9 +30,9 @@ from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
 from masis.schema.wording import shorten
 
-QUOTE_MOST = 300
+MAX_QUOTE = 300
 """Characters of an instruction that a record or a page repeats."""
-AROUND = 160
+CONTEXT_CHARACTERS = 160
 """Characters on both sides of a cue in which patterns are tried; the longest spans of the patterns
 are shorter.
 """
@@ -77,7 +77,7 @@ def instruction_text(text: str, found: Instruction) -> str:
         lambda sign: f"\\u{ord(sign.group()):04x}", text[found.start : found.end]
     )
     words = " ".join(_TAGS.sub("(invisible characters)", words).split())
-    return shorten(words, QUOTE_MOST)
+    return shorten(words, MAX_QUOTE)
 
 
 REASON = "This instructs a reader, a model or a tool; such a text confirms nothing."
@@ -352,11 +352,11 @@ def _cue_windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     """
     begin = end = -1
     for hit in cue.finditer(text):
-        if hit.start() - AROUND > end:
+        if hit.start() - CONTEXT_CHARACTERS > end:
             if end >= 0:
                 yield begin, min(end, len(text))
-            begin = max(0, hit.start() - AROUND)
-        end = hit.end() + AROUND
+            begin = max(0, hit.start() - CONTEXT_CHARACTERS)
+        end = hit.end() + CONTEXT_CHARACTERS
     if end >= 0:
         yield begin, min(end, len(text))
 

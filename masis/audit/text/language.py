@@ -29,20 +29,20 @@ from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy
 from masis.schema.case import Evidence
 from masis.schema.run import LocalModel
 
-SURE_FROM = 0.8
+MIN_CONFIDENCE = 0.8
 """The probability from which a language is believed; see above."""
 ENGLISH_RULED_OUT = 0.002
 """Of 6,000 English sentences none had a lower probability of being English than 0.009."""
-LETTERS_LEAST = 20
-"""Fewer letters say nothing, unless their script does (``WIDE_LEAST``)."""
-WIDE_LEAST = 8
-READ_MOST = 2_000
+MIN_LETTERS = 20
+"""Fewer letters say nothing, unless their script does (``MIN_WIDE``)."""
+MIN_WIDE = 8
+MAX_READ = 2_000
 """Characters of a text that are read: more say nothing new."""
 ENGLISH_SHARE = 0.25
 """Share of English function words from which nothing else is asked: most texts need no model at
 all.
 """
-LOWER_LEAST = 0.45
+MIN_LOWER = 0.45
 """Share of words in lower case; below it a text is a list of names, a title or a reference."""
 
 _NOISE = re.compile(
@@ -85,29 +85,29 @@ def detect_language(text: str) -> str | None:
     """Return the two-letter code of the language a text is written in; None where that can't be
     said for sure.
     """
-    plain = " ".join(_NOISE.sub(" ", without_markers(text[:READ_MOST])).split())
+    plain = " ".join(_NOISE.sub(" ", without_markers(text[:MAX_READ])).split())
     letters = len(_LETTER.findall(plain))
     wide = len(_SCRIPTS.findall(plain))
-    if wide >= WIDE_LEAST and wide >= 0.6 * letters:
+    if wide >= MIN_WIDE and wide >= 0.6 * letters:
         # the script alone says that it is none of the Latin languages
         return str(_identifier().rank(plain)[0][0])
     words = _WORD.findall(plain)
-    if letters < LETTERS_LEAST or not words:
+    if letters < MIN_LETTERS or not words:
         return None
     english = [low for word in words if (low := word.lower()) in _ENGLISH]
     if len(english) >= ENGLISH_SHARE * len(words) and not _SHARED.issuperset(english):
         return "en"
     lower = [word for word in words if word.islower()]
-    if len(lower) < 3 or len(lower) < LOWER_LEAST * len(words):
+    if len(lower) < 3 or len(lower) < MIN_LOWER * len(words):
         return None
     ranked: list[tuple[str, float]] = _identifier().rank(plain)
     (code, probability), (_, second), *_ = ranked
-    if probability >= SURE_FROM:
+    if probability >= MIN_CONFIDENCE:
         return code
     # two that are close to each other, as Portuguese and Galician, share the probability
     return (
         code
-        if probability + second >= SURE_FROM and dict(ranked)["en"] < ENGLISH_RULED_OUT
+        if probability + second >= MIN_CONFIDENCE and dict(ranked)["en"] < ENGLISH_RULED_OUT
         else None
     )
 

@@ -28,11 +28,11 @@ class QuotePosition(NamedTuple):
 
 SHORT = 4
 """A quote of fewer characters must stand as a word of its own: ``he`` is not in ``the``."""
-PIECE_LEAST = 6
+MIN_PIECE = 6
 """Characters of the form that each part of a quote shortened with dots must have, so as to say
 something.
 """
-GAP_MOST = 600
+MAX_GAP = 600
 """Characters that may lie between two parts of one quote."""
 _LOOKS = 64
 """How many places are looked at for one where the quote is no part of a longer word."""
@@ -111,13 +111,13 @@ def _in_parts(quote: str, form: ComparisonForm) -> tuple[QuotePosition, ...]:
     pieces = [
         piece for part in _ELISION.split(quote) if (piece := next(_needles(_trim_quote(part))))
     ]
-    if len(pieces) < 2 or any(len(piece) < PIECE_LEAST for piece in pieces):
+    if len(pieces) < 2 or any(len(piece) < MIN_PIECE for piece in pieces):
         return ()
     found: list[QuotePosition] = []
     after = 0
     for piece in pieces:
         at = _find(piece, form.text, after)
-        if at < 0 or (found and at - after > GAP_MOST):
+        if at < 0 or (found and at - after > MAX_GAP):
             return ()
         after = at + len(piece)
         found.append(QuotePosition(*form.span(at, after)))
