@@ -132,7 +132,7 @@ def _check_calculation(text: str) -> Calculation:
         operands += [each for side in computed for each in side.operands]
         first = computed[0]
         within = ABOUT_WITHIN if _ABOUT.search(part) else EXACT_WITHIN
-        found.append(all(_equal(first, side, within) for side in known if side is not first))
+        found.append(all(_sides_agree(first, side, within) for side in known if side is not first))
     given = tuple(
         each for each in operands if not any(math.isclose(each, result) for result in results)
     )
@@ -149,7 +149,7 @@ _COMPUTES = re.compile(
 )
 
 
-def computes(text: str) -> bool:
+def has_valid_calculation(text: str) -> bool:
     """Return whether a text holds a calculation that isn't wrong: two numbers with an operator
     between them.
     """
@@ -201,7 +201,7 @@ def _numeral_values(written: str) -> tuple[float, ...]:
     return tuple(float(each) for each in readings)
 
 
-def _equal(computed: _Side, other: _Side, within: float) -> bool:
+def _sides_agree(computed: _Side, other: _Side, within: float) -> bool:
     """Return whether two sides agree, but for the rounding that the written number shows; per cent
     counts as share.
     """
@@ -231,7 +231,7 @@ def _evaluate_side(text: str) -> _Side | None:
     reader = _ExpressionParser(tokens)
     try:
         value = reader.total()
-    except (_NoArithmetic, ZeroDivisionError, OverflowError):
+    except (_NotArithmetic, ZeroDivisionError, OverflowError):
         return None
     if not reader.at_end or not math.isfinite(value):
         return None
@@ -286,7 +286,7 @@ def _scale_last(tokens: list[_CalculationToken], factor: float, percent: bool = 
         tokens[-1] = _CalculationToken("number", last.value * factor, last.step * factor, percent)
 
 
-class _NoArithmetic(Exception):
+class _NotArithmetic(Exception):
     pass
 
 
@@ -311,7 +311,7 @@ class _ExpressionParser:
             self._at += 1
             right = self._product()
             if self._behind_percent() and not percent:
-                raise _NoArithmetic  # "200 + 10%" may mean 220
+                raise _NotArithmetic  # "200 + 10%" may mean 220
             value = value + right if kind == "+" else value - right
         return value
 
@@ -335,17 +335,17 @@ class _ExpressionParser:
         if kind == "(":
             self._depth += 1
             if self._depth > _MAX_DEPTH:
-                raise _NoArithmetic
+                raise _NotArithmetic
             self._at += 1
             value = self.total()
             if self._kind() != ")":
-                raise _NoArithmetic
+                raise _NotArithmetic
             self._at += 1
             self._depth -= 1
             self.brackets.append(value)
             return value
         if kind != "number":
-            raise _NoArithmetic
+            raise _NotArithmetic
         value = self._tokens[self._at].value
         self._at += 1
         return value

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from masis.audit.citations import CITATION_NEEDED
 from masis.audit.revision import content_keys
-from masis.audit.text.assertions import asserts, citations_by_sentence
+from masis.audit.text.assertions import citations_by_sentence, is_assertion
 from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
 from masis.schema.run import Iteration
 
@@ -168,7 +168,7 @@ class _RevisedAnswer:
                 _stretch_keys(each.text, each.start, inside[number]),
             )
             for number, each in enumerate(audit.sentences)
-            if asserts(each)
+            if is_assertion(each)
         ]
         self._pairs = [
             StatementSpan(a.start, b.end, answer[a.start : b.end], a.keys | b.keys)
@@ -183,7 +183,7 @@ class _RevisedAnswer:
         assert issue.start is not None
         assert issue.end is not None
         at = bisect_right(self._ends, issue.start)
-        if at >= len(self._ends) or not asserts(self._audit.sentences[at]):
+        if at >= len(self._ends) or not is_assertion(self._audit.sentences[at]):
             return None  # a fabricated entry in a list of sources accuses no statement
         sentence = self._audit.sentences[at]
         if issue.rule in UNSOURCED_RULES:

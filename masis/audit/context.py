@@ -1,4 +1,4 @@
-"""What every role sees of one iteration: one value in, one judgement out."""
+"""The input of every role in one iteration."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
 
 
 def _wrap_function(function: Any, rules: _Rules) -> Any:
-    rules = _for(function, rules)
+    rules = _bind_rules(function, rules)
     if inspect.isasyncgenfunction(function):
         return _of_async_generator(function, rules)
     if inspect.isgeneratorfunction(function):
@@ -250,7 +250,7 @@ async def _in_thread(work: Callable[[], Any], rules: _Rules) -> Any:
     return await asyncio.wrap_future(start_in_thread(work, "audited")) if rules.wait else work()
 
 
-def _for(function: Any, rules: _Rules) -> _Rules:
+def _bind_rules(function: Any, rules: _Rules) -> _Rules:
     """The rules with the names of the function's own parameters. Raises InputError where it has
     none of that name.
     """

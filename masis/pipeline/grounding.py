@@ -135,7 +135,10 @@ def grounding(
     claims = verifier.extract(answer, cited, question or UNASKED)
     checks = one_check_each(claims, verifier.verify(claims, chunks))
     texts = {chunk.id: chunk.text for chunk in chunks}
-    issues = (*_of_citations(answer, cited, bounds), *_of_claims(answer, checks, texts, bounds))
+    issues = (
+        *_citation_grounding_issues(answer, cited, bounds),
+        *_claim_grounding_issues(answer, checks, texts, bounds),
+    )
     return Grounding(question or "", answer, cited, checks, issues, bounds, settings.verifier)
 
 
@@ -187,7 +190,9 @@ def message_of(found: Grounding) -> str:
     return "\n".join(lines)
 
 
-def _of_citations(answer: str, cited: CitationAudit, bounds: Bounds) -> list[GroundingIssue]:
+def _citation_grounding_issues(
+    answer: str, cited: CitationAudit, bounds: Bounds
+) -> list[GroundingIssue]:
     found = []
     for citation in cited.citations:
         if citation.status == "invalid":
@@ -206,12 +211,12 @@ def _of_citations(answer: str, cited: CitationAudit, bounds: Bounds) -> list[Gro
     return found
 
 
-def _of_claims(
+def _claim_grounding_issues(
     answer: str, checks: tuple[ClaimCheck, ...], texts: dict[str, str], bounds: Bounds
 ) -> list[GroundingIssue]:
     found = []
     for check in checks:
-        what = _what_fails(check, bounds)
+        what = _failing_verdict(check, bounds)
         if what is None:
             continue
         claim = check.claim
@@ -230,7 +235,7 @@ def _of_claims(
     return found
 
 
-def _what_fails(check: ClaimCheck, bounds: Bounds) -> str | None:
+def _failing_verdict(check: ClaimCheck, bounds: Bounds) -> str | None:
     """Return what keeps a claim from passing, None where it passes: the rule of acceptance, as far
     as bounds allow.
 

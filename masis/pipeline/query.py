@@ -52,7 +52,7 @@ def query_with_critique(
     """
     try:
         # it waits for nothing
-        _answer_query(query, retriever, options, settings, roles, draft, _NextQuestion.now).send(
+        _answer_query(query, retriever, options, settings, roles, draft, _Request.ask_now).send(
             None
         )
     except StopIteration as done:
@@ -76,11 +76,11 @@ async def query_with_critique_async(
     What can't be runs on a thread of its own. Cancelling the task stops the critique.
     """
     return await _answer_query(
-        query, retriever, options, settings, roles, draft, _NextQuestion.later
+        query, retriever, options, settings, roles, draft, _Request.ask_later
     )
 
 
-class _NextQuestion(NamedTuple):
+class _Request(NamedTuple):
     """What is asked next, and of whom: ``ask`` of who can only be waited for, ``ask_async`` of who
     can be awaited.
 
@@ -93,7 +93,7 @@ class _NextQuestion(NamedTuple):
     ask_async: Callable[[], Any] | None
     failure: Callable[[str], MasisError] | None = None
 
-    async def now(self) -> Any:
+    async def ask_now(self) -> Any:
         """Ask here, and return the answer. Raises InputError where it has to be awaited."""
         found = self._answer(self.ask)
         if inspect.isawaitable(found):
@@ -103,7 +103,7 @@ class _NextQuestion(NamedTuple):
             raise InputError("is async", hint=hint, field=self.field)
         return found
 
-    async def later(self) -> Any:
+    async def ask_later(self) -> Any:
         """Ask, beside the event loop where it can't be awaited, and return the answer."""
         if self.ask_async is not None:
             found = self._answer(self.ask_async)
@@ -139,7 +139,7 @@ async def _answer_query(
     settings: Settings | None,
     roles: Roles | None,
     draft: DraftWriter | None,
-    ask: Callable[[_NextQuestion], Coroutine[Any, Any, Any]],
+    ask: Callable[[_Request], Coroutine[Any, Any, Any]],
 ) -> PipelineResult:
     """Return the result, letting ``ask`` ask for each part of it; all is checked before anything is
     asked.
@@ -165,7 +165,7 @@ async def _answer_query(
         return (roles or build_roles(settings)).drafter.draft(query, evidence(found))
 
     awaited = write if inspect.iscoroutinefunction(draft) else None
-    writing = _NextQuestion(
+    writing = _Request(
         "draft", write, awaited, lambda why: StepError(f"The draft could not be written: {why}")
     )
     text = _draft_text(await ask(writing))
@@ -176,7 +176,7 @@ async def _answer_query(
     if len(text.strip()) < settings.draft_min_length:
         why = f"The draft is shorter than {settings.draft_min_length} characters."
         return result.model_copy(update={"not_critiqued": why})
-    critiquing = _NextQuestion(
+    critiquing = _Request(
         "draft",
         lambda: critique_draft(query, text, found, chosen.critique_options, settings, roles),
         lambda: critique_draft_async(query, text, found, chosen.critique_options, settings, roles),
@@ -185,7 +185,7 @@ async def _answer_query(
     return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or text})
 
 
-def _search(retriever: Retriever, query: str) -> _NextQuestion:
+def _search(retriever: Retriever, query: str) -> _Request:
     """Return how a retriever is asked: it is known by its methods. Raises InputError for what can't
     be asked.
     """
@@ -209,7 +209,7 @@ def _search(retriever: Retriever, query: str) -> _NextQuestion:
             ),
             field="retriever",
         )
-    return _NextQuestion(
+    return _Request(
         "retriever",
         lambda: (ask or ask_async)(query),  # type: ignore[misc]
         (lambda: ask_async(query)) if ask_async is not None else None,

@@ -13,7 +13,7 @@ from masis.audit import claims, issues
 from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
 from masis.audit.revision import UNDECIDED_RULES
-from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within
+from masis.audit.text.assertions import citations_by_sentence, claim_within, is_assertion
 from masis.schema.audit import (
     Claim,
     ClaimCheck,
@@ -302,7 +302,9 @@ TWO_CITED = "How long is it? The bridge is 120 metres long and opened in 1931 [c
 
 
 def test_a_question_asserts_nothing() -> None:
-    assert [asserts(sentence) for sentence in audit_citations(TWO_CITED, EVIDENCE).sentences] == [
+    assert [
+        is_assertion(sentence) for sentence in audit_citations(TWO_CITED, EVIDENCE).sentences
+    ] == [
         False,
         True,
     ]

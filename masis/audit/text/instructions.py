@@ -25,7 +25,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from masis.audit.claims import withheld
+from masis.audit.claims import withhold_verdict
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
 from masis.schema.wording import shorten
@@ -97,7 +97,7 @@ def withdraw_instruction_support(
     if not orders and not by_chunk:
         return tuple(checks)
     return tuple(
-        withheld(check, "instruction", REASON)
+        withhold_verdict(check, "instruction", REASON)
         if _rests_on_instruction(check, orders, by_chunk)
         else check
         for check in checks

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from masis.audit.claims import ClaimResults, Verifier, one_check_each, withheld
+from masis.audit.claims import ClaimResults, Verifier, one_check_each, withhold_verdict
 from masis.audit.markers import without_markers
 from masis.audit.text.assertions import plain_claim
 from masis.audit.text.quotes import locate_quote
@@ -227,7 +227,7 @@ class WithinLanguages:
         reason = (
             f"Claim or evidence is in {language_name(code)}; this verifier supports {supported}."
         )
-        return withheld(check, "language", reason)
+        return withhold_verdict(check, "language", reason)
 
     def _of_evidence(
         self, check: ClaimCheck, foreign: dict[str, str], texts: Sequence[Evidence]
