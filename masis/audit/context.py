@@ -12,7 +12,7 @@ from masis.schema.case import Evidence
 class AuditContext:
     """One answer with everything found about it so far.
 
-    ``issues`` holds what citations and claims gave; the critic's are added after it has spoken.
+    ``issues`` holds those of citations and claims; the critic's are added after its turn.
     """
 
     query: str
