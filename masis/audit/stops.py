@@ -163,7 +163,7 @@ def ends_sentence(
         return (
             run[0] in "!?"
             and _SETS_NO_BLANKS.match(following) is not None
-            and not _is_named(text, at, start, languages)
+            and not _ends_name(text, at, start, languages)
             and not (
                 _QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40])
             )
@@ -191,9 +191,9 @@ def ends_sentence(
         return _full_stop_ends(place, stopped, lower_follows=lower_follows, cited=cited)
     if lower_follows:
         return run[0] == "." and cited
-    if _is_named(text, at, start, languages) and not place.next_word_starts_sentence():
+    if _ends_name(text, at, start, languages) and not place.next_word_starts_sentence():
         return False
-    return not (_QUOTES_CLOSED & set(run) and _is_spoken(text, stop, end, start))
+    return not (_QUOTES_CLOSED & set(run) and _ends_spoken_quotation(text, stop, end, start))
 
 
 _CLOSING_BRACKETS = ("]", "】")
@@ -300,10 +300,10 @@ def _wide_sentence_goes_on(text: str, stop: re.Match[str], start: int) -> bool:
         return False
     if tables.QUOTATION_GOES_ON.match(text[end : end + 40]):
         return True
-    return quoted and _is_spoken(text, stop, end, start)
+    return quoted and _ends_spoken_quotation(text, stop, end, start)
 
 
-def _is_named(text: str, at: int, start: int, languages: TextLanguages) -> bool:
+def _ends_name(text: str, at: int, start: int, languages: TextLanguages) -> bool:
     """Return whether the mark is the end of a name: Yahoo!"""
     word = _LAST_WORD.search(text[max(start, at - 30) : at])
     return (
@@ -313,7 +313,7 @@ def _is_named(text: str, at: int, start: int, languages: TextLanguages) -> bool:
     )
 
 
-def _is_spoken(text: str, stop: re.Match[str], end: int, start: int) -> bool:
+def _ends_spoken_quotation(text: str, stop: re.Match[str], end: int, start: int) -> bool:
     """Return whether the sentence begins with a quotation, ends it here, and says who spoke: "Why?"
     Smith asked.
     """

@@ -104,7 +104,7 @@ def record_of(model: type[ModelT], **values: Any) -> ModelT:
     return record
 
 
-def _citation(
+def _make_citation(
     answer: str, reference: Reference, marker: tuple[int, int], sentence: int | None
 ) -> Citation:
     return record_of(
@@ -153,7 +153,7 @@ def _literal_audit(
             *match.span(1), match[1], match[1] if is_known else None, "exact" if is_known else None
         )
         citations.append(
-            _citation(
+            _make_citation(
                 answer, reference, match.span(), sentence_number if sentence_number >= 0 else None
             )
         )
@@ -220,7 +220,8 @@ def _standard_audit(
             continue
         unit_number = max(0, bisect_right(starts, marker.start) - 1)
         found_citations = [
-            _citation(answer, reference, marker[:2], unit_number) for reference in marker.references
+            _make_citation(answer, reference, marker[:2], unit_number)
+            for reference in marker.references
         ]
         citations += found_citations
         by_unit[unit_number] += found_citations
@@ -230,7 +231,7 @@ def _standard_audit(
         for number, span in covered_units(citation, answer, units):
             # The citation covers this part of the sentence and has no marker there.
             reference = Reference(*span, citation.evidence_id, *resolution)
-            covering = _citation(answer, reference, (span.end, span.end), number)
+            covering = _make_citation(answer, reference, (span.end, span.end), number)
             citations.append(covering)
             by_unit[number].append(covering)
         if resolution.evidence_id is not None and (
@@ -239,7 +240,7 @@ def _standard_audit(
             quotes.append(check)
     if given:
         citations.sort(key=lambda citation: (citation.start, citation.end))
-    return citations, _judge(answer, units, by_unit), quotes
+    return citations, _judge_sentences(answer, units, by_unit), quotes
 
 
 def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Evidence]) -> bool:
@@ -260,7 +261,7 @@ def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Eviden
 _MIN_ADDRESS = 6  # shortest address in characters: a.html
 
 
-def _judge(
+def _judge_sentences(
     answer: str, units: Sequence[SentenceUnit], by_unit: Mapping[int, list[Citation]]
 ) -> list[Sentence]:
     sentences: list[Sentence] = []

@@ -1,4 +1,4 @@
-"""Tells citations from text that only looks like one: years, intervals, indices, isotopes, powers,
+"""Distinguishes citations from similar text: years, intervals, indices, isotopes, powers,
 checkboxes.
 """
 
@@ -65,21 +65,21 @@ def is_probably_not_a_citation(
     references: Sequence[Reference],
     index: EvidenceIds,
 ) -> bool:
-    """Return whether a bracket that could be a marker is likely no citation, by its text and what
-    surrounds it.
+    """Return whether a bracket that could be a marker is probably not a citation, by
+    its context.
     """
     before, after = answer[start - 1 : start], answer[end : end + 1]
-    several = len(references) > 1
+    has_several = len(references) > 1
     if not _NUMBERS_ONLY.fullmatch(body):
-        checkbox = body in "xX" and answer[max(0, start - 2) : start] in ("- ", "* ", "+ ")
-        if checkbox or (before.islower() and after.islower()):
+        is_checkbox = body in "xX" and answer[max(0, start - 2) : start] in ("- ", "* ", "+ ")
+        if is_checkbox or (before.islower() and after.islower()):
             return True  # pyrazolo[1,5-a]pyrimidine: letters touch both
         return bool(
             _INITIALS_ONLY.fullmatch(body)
             and not all(reference.evidence_id for reference in references)
             and (after.isalpha() or _SUPPLEMENT_BEFORE.search(answer[max(0, start - 20) : start]))
         )
-    if several and _INTERVAL_BEFORE.search(answer[max(0, start - 24) : start]):
+    if has_several and _INTERVAL_BEFORE.search(answer[max(0, start - 24) : start]):
         return True  # 95% CI [2, 8]
     if (
         before in _POWER_ENDS
@@ -89,20 +89,22 @@ def is_probably_not_a_citation(
         return True  # mm[2], R[2], 5 × 10[7]: a power whose raised digit came in brackets
     if after == "=" and before.isalnum():
         return True  # ?ids[1]=7
-    element = _ELEMENT_AFTER.match(answer, end) is not None
-    if before == "[" and element:
+    is_before_element = _ELEMENT_AFTER.match(answer, end) is not None
+    if before == "[" and is_before_element:
         return True  # [[3]H]ketanserin
     if all(reference.evidence_id is not None for reference in references):
         return False
     return bool(
         are_years(references, index)
         # [0, 1], [0-35]: an interval or a scale; a lone [0] is a reference that names nothing
-        or (several and references[0].name == "0" and references[0].evidence_id is None)
+        or (has_several and references[0].name == "0" and references[0].evidence_id is None)
         or _is_index(answer, start, end, references)
-        or (several and _STATISTIC_BEFORE.search(answer[max(0, start - 70) : start]) is not None)
+        or (
+            has_several and _STATISTIC_BEFORE.search(answer[max(0, start - 70) : start]) is not None
+        )
         # [125]I-labelled, [99][m]Tc: a mass number before its element
         or answer.startswith("[m]", end)
-        or (element and before not in (".", "!", "?"))
+        or (is_before_element and before not in (".", "!", "?"))
         # 10[6] cells: a power of ten before its unit
         or (
             _UNIT_AFTER.match(answer, end) and _TEN_BEFORE.search(answer[max(0, start - 4) : start])
@@ -114,13 +116,13 @@ def is_probably_not_a_citation(
 def _may_be_mathematics(answer: str, start: int, members: int) -> bool:
     """Return whether ``10[6]`` or ``4.1 [2, 8]`` may be a power or an interval.
 
-    Where the evidence is known, ``[6]`` beside five chunks is a fabrication; where it isn't, the
-    text keeps it.
+    If the evidence is known, ``[6]`` beside five chunks is a fabrication; if it isn't, the text
+    stays.
     """
     before = answer[max(0, start - 16) : start]
     if members == 1:
         return _TEN_BEFORE.search(before) is not None
-    # an interval has two ends, and seldom follows a year: "in 1991 [2, 4]"
+    # An interval has two ends, and seldom follows a year: "in 1991 [2, 4]".
     return (
         members == 2
         and _NUMBER_BEFORE.search(before) is not None
@@ -129,22 +131,24 @@ def _may_be_mathematics(answer: str, start: int, members: int) -> bool:
 
 
 def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]) -> bool:
-    """Return whether a bracket is an index (``x[3]``, ``rows[0].name``) in text that does not mark
-    its code.
+    """Return whether a bracket is an index (``x[3]``, ``rows[0].name``) in text without code
+    markup.
     """
     name = _NAME_BEFORE.search(answer[max(0, start - 40) : start])
     if name is None or len(references) > 2:
         return False
     word = name.group()
-    named = (len(word) == 1 and word.islower()) or "_" in word or word.casefold() in _ARRAY_NAMES
-    return named or _CODE_AFTER.match(answer, end) is not None
+    is_variable = (
+        (len(word) == 1 and word.islower()) or "_" in word or word.casefold() in _ARRAY_NAMES
+    )
+    return is_variable or _CODE_AFTER.match(answer, end) is not None
 
 
 # Raised numbers: long¹ is a citation; m², R², 10⁸, ¹⁸F, Ca²⁺, sin² x are not.
 
 _WORD_BEFORE = re.compile(r"[^\W\d_]+\Z")
-# What carries an exponent: units, functions, variables with a name. Single and double letters need
-# no entry.
+# Words that may have an exponent: units, functions, variables. Words of one or two letters need no
+# entry.
 _CARRIES_EXPONENTS = frozenset(
     """
         kpc mpc hpa kpa mpa gpa kev mev gev tev khz mhz ghz thz mol mmol kmol rad deg sec min hrs
@@ -204,17 +208,17 @@ def is_probably_an_exponent(text: str, start: int, end: int) -> bool:
 
 
 def is_probably_a_list_number(text: str, start: int, end: int) -> bool:
-    """Return whether a circled number numbers a step or an entry: ``① Open the file``,
-    ``step ②``.
+    """Return whether a circled number numbers a step or an entry: ``① Open the
+    file``, ``step ②``.
     """
     before = text[max(0, start - 20) : start]
     follows_words = bool(before.strip()) and not before.rstrip(" ").endswith(
         ("\n", ":", "：", "；", ";")
     )
     after = text[end : end + 1]
-    ends = (
+    ends_clause = (
         not after
         or after in ".,;:!?)]）。，；：！？、\n"
         or (after == " " and not text[end : end + 2].strip())
     )
-    return not (follows_words and ends) or _ENUMERATED.search(before) is not None
+    return not (follows_words and ends_clause) or _ENUMERATED.search(before) is not None

@@ -139,7 +139,7 @@ _EMPHASIS = tuple(
 )
 
 
-def _emphasis(text: str) -> Iterator[FoldEdit]:
+def _drop_emphasis(text: str) -> Iterator[FoldEdit]:
     if not any(marker in text for marker in "*_`"):
         return
     found: list[FoldEdit] = []
@@ -166,7 +166,7 @@ _COMPOUND_STARTS = frozenset(
 keeps the hyphen."""
 
 
-def _broken_words(text: str) -> Iterator[FoldEdit]:
+def _join_broken_words(text: str) -> Iterator[FoldEdit]:
     """Yield nothing in the place of the hyphen at which a word was broken; a compound keeps its
     own.
     """
@@ -188,7 +188,7 @@ one any more.
 """
 
 
-def _quotation_marks(text: str) -> Iterator[FoldEdit]:
+def _fold_quotation_marks(text: str) -> Iterator[FoldEdit]:
     """Yield nothing for marks around words, the typewriter's apostrophe within a word, and primes
     behind figures.
 
@@ -265,7 +265,7 @@ def _takes_prime(text: str, at: int) -> bool:
 _BLANKS = re.compile(r"\s{2,}+|[^\S ]")
 
 
-def _blanks(text: str) -> Iterator[FoldEdit]:
+def _fold_blanks(text: str) -> Iterator[FoldEdit]:
     # a blank is the only one of its kind that counts as printable
     if text.isprintable() and "  " not in text:
         return
@@ -281,7 +281,7 @@ _SUSPENDED = frozenset("and or to nor but und oder et ou y o".split())
 _LONGEST_WORD = 40
 
 
-def _dashes(text: str) -> Iterator[FoldEdit]:
+def _fold_dashes(text: str) -> Iterator[FoldEdit]:
     """Yield a hyphen for each dash between two words; a dash before or between figures may be a
     sign, and is left.
     """
@@ -333,7 +333,7 @@ _CLAUSES = frozenset("after although before but if though unless until when whil
 _VERBS = frozenset("is are was were has have had will would can could may might does did".split())
 
 
-def _commas(text: str) -> Iterator[FoldEdit]:
+def _drop_commas(text: str) -> Iterator[FoldEdit]:
     """Yield a blank for a comma behind an introduction, "In May, the", and before a clause or a
     year, "..., but".
     """
@@ -355,7 +355,7 @@ _FIGURE_BEHIND = re.compile(r"\d[\d.,]*+(?![-–/:\w])|\d[\d.,]*+(?=[a-zA-Zµμ�
 _LONGEST_FIGURE = 24
 
 
-def _ranges(text: str) -> Iterator[FoldEdit]:
+def _spell_ranges(text: str) -> Iterator[FoldEdit]:
     """Yield "to" for the dash between two figures; not in a number of several parts, such as an
     ISBN.
     """
@@ -370,7 +370,7 @@ def _ranges(text: str) -> Iterator[FoldEdit]:
 _THOUSANDS = re.compile(r"(?<![\w.,\[])\d{1,3}(?:,\d{3})++(?![\w,]|\.\d++,)(?!\d)")
 
 
-def _thousands(text: str) -> Iterator[FoldEdit]:
+def _drop_grouping_commas(text: str) -> Iterator[FoldEdit]:
     for match in _THOUSANDS.finditer(text):
         for at in range(match.start(), match.end()):
             if text[at] == ",":
@@ -425,7 +425,7 @@ and codes.
 """
 
 
-def _final_stop(text: str) -> Iterator[FoldEdit]:
+def _drop_final_stop(text: str) -> Iterator[FoldEdit]:
     before = text[:-1]
     stops = text[-1:] in (".", "。") and before and not before.endswith(".")
     if stops or (text[-1:] in ("!", "！") and before[-2:].isalpha() and len(before) > 1):
@@ -447,7 +447,7 @@ def without_capital(word: str, following: str = "") -> str:
     return word[0].lower() + word[1:]
 
 
-def _sentence_start(text: str) -> Iterator[FoldEdit]:
+def _lower_sentence_start(text: str) -> Iterator[FoldEdit]:
     first, second, *_ = (*text.split(" ", 2), "")
     if (new := without_capital(first, second)) != first:
         yield FoldEdit(0, len(first), new)
@@ -524,7 +524,7 @@ FOLDS: tuple[Fold, ...] = (
         "they change how words look; a single marker may be a sign (A*, *args, a*b, FY_22)",
         ("The **dam** is _safe_.", "The dam is safe."),
         ("The D* search is fast.", "The D search is fast."),
-        _emphasis,
+        _drop_emphasis,
         signs="*_`",
     ),
     Fold(
@@ -535,7 +535,7 @@ FOLDS: tuple[Fold, ...] = (
         " re-signed is not resigned",
         ("The may-\nor opened it.", "The mayor opened it."),
         ("The mayor re-\nsigned.", "The mayor resigned."),
-        _broken_words,
+        _join_broken_words,
         signs="\n",
     ),
     Fold(
@@ -546,7 +546,7 @@ FOLDS: tuple[Fold, ...] = (
         " figure they are primes",
         ("The ‘dam’ isn’t “safe”.", "The 'dam' isn't \"safe\"."),
         ("It is 5″ wide.", "It is 5′ wide."),
-        _quotation_marks,
+        _fold_quotation_marks,
         signs="".join(_DOUBLE | _SINGLE | {"‴"}),
     ),
     Fold(
@@ -555,7 +555,7 @@ FOLDS: tuple[Fold, ...] = (
         "they lay out the text; none and one stay different",
         ("The\u00a0dam  is\nsafe.", "The dam is safe."),
         ("The dam is under ground.", "The dam is underground."),
-        _blanks,
+        _fold_blanks,
     ),
     Fold(
         "dashes",
@@ -567,7 +567,7 @@ FOLDS: tuple[Fold, ...] = (
             "The dam - a well-known one - is safe.",
         ),
         ("The men re-signed.", "The men resigned."),
-        _dashes,
+        _fold_dashes,
         signs="-‐‑–—―﹣",
     ),
     Fold(
@@ -587,7 +587,7 @@ FOLDS: tuple[Fold, ...] = (
         "both name the two ends; numbers of more parts, dates and formulas are left",
         ("It takes 5–10 minutes.", "It takes 5 to 10 minutes."),
         ("It takes 5-10 minutes.", "It takes 5 10 minutes."),
-        _ranges,
+        _spell_ranges,
         signs="-–",
     ),
     Fold(
@@ -596,7 +596,7 @@ FOLDS: tuple[Fold, ...] = (
         "English separates thousands so; a list in square brackets is left",
         ("It cost 1,500 euros.", "It cost 1500 euros."),
         ("It cost 1,50 euros.", "It cost 150 euros."),
-        _thousands,
+        _drop_grouping_commas,
         signs=",",
     ),
     Fold(
@@ -615,7 +615,7 @@ FOLDS: tuple[Fold, ...] = (
         "a sentence begins with a capital whatever the word; mRNA, pH and mW are left",
         ("The dam is safe.", "the dam is safe."),
         ("MW are its unit.", "mW are its unit."),
-        _sentence_start,
+        _lower_sentence_start,
         "sentence",
     ),
     Fold(
@@ -708,7 +708,7 @@ FOLDS: tuple[Fold, ...] = (
             "In May the dam was closed but it is safe.",
         ),
         ("He thanked the men, who lied.", "He thanked the men who lied."),
-        _commas,
+        _drop_commas,
         "sentence",
         signs=",",
     ),
@@ -719,7 +719,7 @@ FOLDS: tuple[Fold, ...] = (
         " factorial",
         ("The dam is safe!", "The dam is safe."),
         ("There are 5!", "There are 5."),
-        _final_stop,
+        _drop_final_stop,
         "sentence",
     ),
 )

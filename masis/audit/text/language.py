@@ -194,16 +194,16 @@ class WithinLanguages:
         self, claims: Sequence[Claim], checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
         texts = [chunk for chunk in evidence if chunk.text.strip()]
-        foreign = {chunk.id: code for chunk in texts if (code := self._foreign(chunk.text))}
-        whole = self._foreign(" ".join(plain_claim(claim) for claim in claims))
-        return tuple(self._one(check, whole, foreign, texts) for check in checks)
+        foreign = {chunk.id: code for chunk in texts if (code := self._foreign_reason(chunk.text))}
+        whole = self._foreign_reason(" ".join(plain_claim(claim) for claim in claims))
+        return tuple(self._check_one(check, whole, foreign, texts) for check in checks)
 
-    def _foreign(self, text: str) -> str | None:
+    def _foreign_reason(self, text: str) -> str | None:
         """Return the language of a text where it is known and not supported."""
         code = detect_language(text)
         return None if code in self.languages else code
 
-    def _one(
+    def _check_one(
         self,
         check: ClaimCheck,
         whole: str | None,

@@ -64,15 +64,17 @@ def located_parts(
     wanted = quote.strip()
     if not wanted or not text:
         return ()
-    if (at := _find(wanted, text, 0)) >= 0:
+    if (at := _find_needle(wanted, text, 0)) >= 0:
         return (QuotePosition(at, at + len(wanted)),)
     spans = tuple(sorted(ignoring))
     for candidate in dict.fromkeys([wanted, _trim_quote(wanted)]):
         for skipped in dict.fromkeys([(), spans]):
-            for form in _forms(text, skipped):
+            for form in _cached_forms(text, skipped):
                 if (found := _locate_whole(candidate, form)) is not None:
                     return (found,)
-    return next(filter(None, (_in_parts(wanted, form) for form in _forms(text, spans))), ())
+    return next(
+        filter(None, (_locate_in_parts(wanted, form) for form in _cached_forms(text, spans))), ()
+    )
 
 
 def _trim_quote(quote: str) -> str:
@@ -91,7 +93,7 @@ def _trim_quote(quote: str) -> str:
 
 def _locate_whole(quote: str, form: ComparisonForm) -> QuotePosition | None:
     for needle in _needles(quote):
-        if (at := _find(needle, form.text, 0)) >= 0:
+        if (at := _find_needle(needle, form.text, 0)) >= 0:
             return QuotePosition(*form.span(at, at + len(needle)))
     return None
 
@@ -107,7 +109,7 @@ def _needles(quote: str) -> Iterator[str]:
         yield needle[0].swapcase() + needle[1:]
 
 
-def _in_parts(quote: str, form: ComparisonForm) -> tuple[QuotePosition, ...]:
+def _locate_in_parts(quote: str, form: ComparisonForm) -> tuple[QuotePosition, ...]:
     pieces = [
         piece for part in _ELISION.split(quote) if (piece := next(_needles(_trim_quote(part))))
     ]
@@ -116,7 +118,7 @@ def _in_parts(quote: str, form: ComparisonForm) -> tuple[QuotePosition, ...]:
     found: list[QuotePosition] = []
     after = 0
     for piece in pieces:
-        at = _find(piece, form.text, after)
+        at = _find_needle(piece, form.text, after)
         if at < 0 or (found and at - after > MAX_GAP):
             return ()
         after = at + len(piece)
@@ -124,7 +126,7 @@ def _in_parts(quote: str, form: ComparisonForm) -> tuple[QuotePosition, ...]:
     return tuple(found)
 
 
-def _find(needle: str, text: str, after: int) -> int:
+def _find_needle(needle: str, text: str, after: int) -> int:
     """Where the needle stands, best where it is no part of a longer word; -1 if nowhere but in a
     longer figure.
     """
@@ -172,6 +174,6 @@ def _cuts_figure(text: str, start: int, end: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _forms(text: str, skipped: Spans) -> tuple[ComparisonForm, ...]:
+def _cached_forms(text: str, skipped: Spans) -> tuple[ComparisonForm, ...]:
     """Return the forms of a text that is quoted from again and again."""
     return quotation_forms(text, skipped)
