@@ -14,15 +14,15 @@ from typing import Any
 
 from masis.bench import tasks
 from masis.bench.metrics import Prediction, compute_metrics
-from masis.bench.outcomes import TargetOutcome, outcomes
+from masis.bench.outcomes import TargetOutcome, target_outcomes
 from masis.bench.report import BenchReport, JudgeMetrics, SetReading, render
-from masis.bench.rows import BenchRow, Half, groups, half_of, in_half
+from masis.bench.rows import BenchRow, Half, group_keys, half_of, in_half
 from masis.bench.tasks import (
     TASKS,
     AssessedRow,
     Task,
     audit_offline,
-    exemptions,
+    count_exemptions,
     is_run,
     predict_fabricated,
     read_runs,
@@ -66,9 +66,9 @@ def run_bench(
     """
     raw = list(_read_bench_files(path))
     if raw and is_run(raw[0][2]):
-        return _of_runs(read_runs(raw), bootstrap, seed)
+        return _report_runs(read_runs(raw), bootstrap, seed)
     return _Benchmark(
-        _task(raw, path),
+        _recognise_task(raw, path),
         raw,
         half,
         bootstrap,
@@ -77,7 +77,7 @@ def run_bench(
     ).report()
 
 
-def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
+def _report_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
     """Measure a file of runs: without labels, only what the loop reaches and how long it takes."""
     rules = ", ".join(sorted({run.versions.offline_rules or "none" for run in runs}))
     return BenchReport(
@@ -88,7 +88,7 @@ def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
         rules=rules,
         readings=(),
         counts={},
-        outcomes=outcomes(runs, (), bootstrap, seed),
+        outcomes=target_outcomes(runs, (), bootstrap, seed),
     )
 
 
@@ -111,7 +111,7 @@ def _read_bench_files(path: Path) -> Iterator[Raw]:
                 yield file.name, number, row
 
 
-def _task(raw: Sequence[Raw], path: Path) -> Task:
+def _recognise_task(raw: Sequence[Raw], path: Path) -> Task:
     if not raw:
         raise InputError("holds no rows", hint=f"Give a file of {_SETS}.", file=path.name)
     file, _, row = raw[0]
@@ -150,8 +150,8 @@ class _Benchmark:
             seed=self.seed,
             rules=VERSION,
             readings=tuple(self._readings()),
-            counts=tasks.decisions(self.rows)
-            | (exemptions(self.cases) if self.task is tasks.EXPERTQA else {}),
+            counts=tasks.count_decisions(self.rows)
+            | (count_exemptions(self.cases) if self.task is tasks.EXPERTQA else {}),
             notes=(_UNCITED_RULE,) if any(each.row.cites_nothing for each in self.rows) else (),
             outcomes=self._outcomes(),
         )
@@ -165,26 +165,36 @@ class _Benchmark:
             if self.runs is None
             else [run for run in self.runs if run.case_id in wanted]
         )
-        return outcomes(runs, self.cases, self.bootstrap, self.seed)
+        return target_outcomes(runs, self.cases, self.bootstrap, self.seed)
 
     def _readings(self) -> Iterator[SetReading]:
         rows, meaning = self.rows, self.task.positive
-        yield self._reading("claims", meaning, rows, lambda row: row.positive, tasks.auditor)
+        yield self._reading(
+            "claims", meaning, rows, lambda row: row.positive, tasks.judge_by_auditor
+        )
         if any(each.row.cites_nothing for each in rows):
             name = "the same, claims that cite nothing there is counted as abstentions"
             yield self._reading(
-                name, meaning, rows, lambda row: row.positive, partial(tasks.auditor, rule=False)
+                name,
+                meaning,
+                rows,
+                lambda row: row.positive,
+                partial(tasks.judge_by_auditor, rule=False),
             )
         if any(each.row.strict is not None for each in rows):
             meaning = "not supported at all, against the rest"
             yield self._reading(
-                "strict reading", meaning, rows, lambda row: bool(row.strict), tasks.auditor
+                "strict reading",
+                meaning,
+                rows,
+                lambda row: bool(row.strict),
+                tasks.judge_by_auditor,
             )
         if self.task is tasks.DEMO_GOLD:
             meaning = "a number, date, name or sign altered; against clean claims"
             either = [each for each in rows if _is_altered_row(each.row) or _is_clean(each.row)]
             yield self._reading(
-                "altered facts", meaning, either, _is_altered_row, tasks.contradictions
+                "altered facts", meaning, either, _is_altered_row, tasks.judge_contradictions
             )
             found = predict_fabricated(self.cases)
             always = [row._replace(predicted=True, score=0.5) for row in found]
@@ -208,7 +218,7 @@ class _Benchmark:
             cut = tasks.overlap_threshold(self.fit, positive, share)
             return lambda each: ((value := share(each.row)) >= cut, value)
 
-        judges = {"auditor": auditor, "always positive": tasks.always}
+        judges = {"auditor": auditor, "always positive": tasks.judge_always_positive}
         judges |= {baseline: overlap(share) for baseline, share in tasks.OVERLAPS.items()}
         return self._measure(
             name, meaning, {judge: predicted(says) for judge, says in judges.items()}
@@ -249,7 +259,7 @@ def read_rows(path: Path, half: Half) -> tuple[Task, list[tuple[BenchRow, str]]]
     InputError.
     """
     raw = list(_read_bench_files(path))
-    task = _task(raw, path)
+    task = _recognise_task(raw, path)
     return task, in_half([row for place in raw for row in _task_rows(task, *place)], half)
 
 
@@ -270,6 +280,6 @@ def _citation_cases(
         return []
     return [
         row
-        for row, group in zip(rows, groups(keys), strict=True)
+        for row, group in zip(rows, group_keys(keys), strict=True)
         if half in ("all", half_of(group))
     ]

@@ -164,7 +164,7 @@ class TargetOutcome:
         )
 
 
-def outcomes(
+def target_outcomes(
     runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap: int, seed: int
 ) -> tuple[TargetOutcome, ...]:
     """Return every metric that these runs allow; those on findings where ``cases`` holds the gold
@@ -201,7 +201,7 @@ def outcomes(
         if run.iterations
     ]
     return (
-        *_on_findings(runs, cases, share),
+        *_finding_outcomes(runs, cases, share),
         share(
             "improved by 10% or more, of cases revised",
             "REQ-CRITIC-NFR-007",
@@ -218,7 +218,7 @@ def outcomes(
     )
 
 
-def _on_findings(
+def _finding_outcomes(
     runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], share: Callable[..., TargetOutcome]
 ) -> Iterable[TargetOutcome]:
     by_case = {run.case_id: run for run in runs if run.iterations}
@@ -231,23 +231,23 @@ def _on_findings(
         return
     found = [hit for each in scored for hit in each.found]
     right = [hit for each in scored for hit in each.right]
-    yield share("planted issues found", "REQ-CRITIC-NFR-006", _hits(found), FOUND)
+    yield share("planted issues found", "REQ-CRITIC-NFR-006", _hit_values(found), FOUND)
     yield share(
         "planted issues found, citations left out",
         "",
-        _hits(hit for hit in found if hit.content),
+        _hit_values(hit for hit in found if hit.content),
         None,
     )
-    yield share("issues that are right", "", _hits(right), None)
+    yield share("issues that are right", "", _hit_values(right), None)
     yield share(
         "issues that are right, citations left out",
         "",
-        _hits(hit for hit in right if hit.content),
+        _hit_values(hit for hit in right if hit.content),
         None,
     )
 
 
-def _hits(hits: Iterable[Hit]) -> Values:
+def _hit_values(hits: Iterable[Hit]) -> Values:
     return [(hit.case, float(hit.hit)) for hit in hits]
 
 

@@ -33,7 +33,7 @@ class BenchRow(NamedTuple):
     planted: str | None = None
 
 
-def groups(keys: Sequence[Iterable[str]]) -> list[str]:
+def group_keys(keys: Sequence[Iterable[str]]) -> list[str]:
     """Return for each row the smallest key of all rows connected with it through shared keys."""
     parent: dict[str, str] = {}
 
@@ -69,5 +69,5 @@ def half_of(group: str) -> Literal["fit", "report"]:
 
 def in_half(rows: Sequence[BenchRow], half: Half) -> list[tuple[BenchRow, str]]:
     """Return the rows of the half, each with its group."""
-    found = zip(rows, groups([row.keys for row in rows]), strict=True)
+    found = zip(rows, group_keys([row.keys for row in rows]), strict=True)
     return [(row, group) for row, group in found if half in ("all", half_of(group))]

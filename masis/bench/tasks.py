@@ -89,7 +89,7 @@ def predict_fabricated(cases: Sequence[Row]) -> list[Prediction]:
     return found
 
 
-def exemptions(cases: Sequence[Row]) -> dict[str, int]:
+def count_exemptions(cases: Sequence[Row]) -> dict[str, int]:
     """Count the uncited claims that experts found worth a citation or not, and how many of each are
     exempt.
     """
@@ -102,7 +102,7 @@ def exemptions(cases: Sequence[Row]) -> dict[str, int]:
     for case in cases:
         sentences = audit_citations(case["answer"], _row_evidence(case)).sentences
         for claim in case["labels"]["claims"]:
-            status = _status(case["answer"], claim["text"], sentences)
+            status = _claim_status(case["answer"], claim["text"], sentences)
             if claim.get("cite_worthy") == "No" and status is not None:
                 counts["not worth citing"] += 1
                 counts["of these exempt"] += status == "exempt"
@@ -116,7 +116,7 @@ def _row_evidence(case: Row) -> list[Evidence]:
     return [Evidence(id=chunk["id"], text=chunk.get("text", "")) for chunk in case["evidence"]]
 
 
-def _status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str | None:
+def _claim_status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str | None:
     """Return the status of the sentence that holds most of an uncited claim; None for a cited one
     or one not found.
     """
@@ -165,7 +165,7 @@ def assess_rows(rows: Sequence[tuple[BenchRow, str]]) -> list[AssessedRow]:
     return every
 
 
-def auditor(each: AssessedRow, *, rule: bool = True) -> Judgement:
+def judge_by_auditor(each: AssessedRow, *, rule: bool = True) -> Judgement:
     """Positive where it accuses, so that precision says how often that is right; ranked by the lack
     of support.
 
@@ -179,7 +179,7 @@ def auditor(each: AssessedRow, *, rule: bool = True) -> Judgement:
     return _DECIDED.get(each.found.verdict) == "accused", 1.0 - each.found.support
 
 
-def decisions(rows: Sequence[AssessedRow]) -> dict[str, int]:
+def count_decisions(rows: Sequence[AssessedRow]) -> dict[str, int]:
     """Count what the verdicts decide: claims confirmed, accused and left open, of the true and the
     faulty ones.
     """
@@ -196,7 +196,7 @@ _DECISIONS = ("confirmed", "accused", "not confirmed")
 _DECIDED = {"supported": "confirmed", "contradicted": "accused", "unsupported": "accused"}
 
 
-def contradictions(each: AssessedRow) -> Judgement:
+def judge_contradictions(each: AssessedRow) -> Judgement:
     """Predict what the evidence contradicts, ranked by the strength of the contradiction, then by
     the lack of support.
     """
@@ -207,19 +207,19 @@ def contradictions(each: AssessedRow) -> Judgement:
     return found.verdict == "contradicted", 0.9 * strongest + 0.1 * (1 - found.support)
 
 
-def always(_: AssessedRow) -> Judgement:
+def judge_always_positive(_: AssessedRow) -> Judgement:
     """Return the baseline that always says "not supported"."""
     return True, 0.5
 
 
-def overlap(row: BenchRow) -> float:
+def word_overlap(row: BenchRow) -> float:
     """Return the share of the claim's words that are nowhere in the evidence, 0..1."""
     words = _row_words(row.claim)
     evidence = _row_words(" ".join(text for _, text in row.evidence))
     return len(words - evidence) / len(words) if words else 1.0
 
 
-def overlap_in_window(row: BenchRow) -> float:
+def word_overlap_in_window(row: BenchRow) -> float:
     """Return the share of the claim's words that the nearest three neighbouring sentences lack,
     0..1.
     """
@@ -239,13 +239,13 @@ def _row_words(text: str) -> set[str]:
 _WINDOW = 3
 Overlap = Callable[[BenchRow], float]
 OVERLAPS: dict[str, Overlap] = {
-    "word overlap": overlap,
-    "word overlap in a window": overlap_in_window,
+    "word overlap": word_overlap,
+    "word overlap in a window": word_overlap_in_window,
 }
 
 
 def overlap_threshold(
-    rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool], share: Overlap = overlap
+    rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool], share: Overlap = word_overlap
 ) -> float:
     """Return the share from which word overlap says "not supported", where it does best (balanced
     accuracy) on these rows: the baseline is fitted to each set by itself, which the auditor is not.

@@ -84,8 +84,8 @@ _SEPARATOR = re.compile(
     rf"\s*(?:[,;，；、،]\s*(?:{_AND}\s+)?|\s{_AND}\s|&|[和与及])\s*", re.IGNORECASE
 )
 _RANGE = re.compile(r"(\d{1,9})\s*(?:[-‐‑–—~]|\bto\b|\.\.\.?)\s*(\d{1,9})")
-# A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and RAGFlow's
-# bare "ID:4". "ID 4711" without a colon is more often the number of something else.
+# A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and the bare
+# "ID:4" of RAGFlow. "ID 4711" without a colon is more often the number of something else.
 _WORDED = re.compile(
     rf"({SOURCE_WORD}(?=\W|\d|_)|{RESULT_WORD}(?=\W|\d)|ids?(?=\s?:))\.?"
     r"(\s*(?:_?ids?|nos?\.?|numbers?|nr\.?)?\s*[:：=#]?\s*|[_-])"

@@ -47,8 +47,8 @@ class Rates(Record):
         name: The period's first day, or the model.
         converged_rate: The share of runs that ended well (by ``no_issues`` or ``convergence``).
         convergence_rate: The share that ended by ``convergence`` alone.
-        hallucination_known: The base of the hallucination rate; that of all other rates is ``runs``.
-        revision_known: The base of the revision rate.
+        hallucination_known: The base of the hallucination rate.
+        revision_known: The base of the revision rate; that of all other rates is ``runs``.
 
     """
 

@@ -165,7 +165,7 @@ def take_exam(
         return observation.run_to_completion(work, None, observation.AuditStart(job.case))
 
     def stopping() -> bool:
-        return stopped() or (len(runs) <= ANSWERS_WITHOUT_REPLY and _nobody_replies(runs))
+        return stopped() or (len(runs) <= ANSWERS_WITHOUT_REPLY and _no_call_replied(runs))
 
     on_progress(0, len(jobs))
     for _, outcome in audit_in_threads(
@@ -177,11 +177,11 @@ def take_exam(
     _check_replies(runs)
     if len(runs) < len(jobs):
         return None
-    marked = [mark(each, run) for each, run in zip(asked, runs, strict=True)]
+    marked = [mark_answer(each, run) for each, run in zip(asked, runs, strict=True)]
     return _exam_result(settings, marked, runs, taken_at=now(), took=seconds() - started)
 
 
-def _nobody_replies(runs: Sequence[Run]) -> bool:
+def _no_call_replied(runs: Sequence[Run]) -> bool:
     """Return whether the first answers are audited and not one of their calls got a reply."""
     calls = [call for run in runs for call in run.calls]
     return (
@@ -209,7 +209,7 @@ def _check_replies(runs: Sequence[Run]) -> None:
     )
 
 
-def mark(asked: ExamCase, run: Run) -> MarkedAnswer:
+def mark_answer(asked: ExamCase, run: Run) -> MarkedAnswer:
     """Return what an audit did with an answer of the exam."""
     flagged = any(reason.code in MUST_LOOK for reason in run.review_reasons)
     supported = bool(run.iterations) and _supports_fault(asked, run.iterations[0])
@@ -260,7 +260,7 @@ def _exam_result(
         found=_exam_count(each.flagged for each in faulty),
         confirmed=_exam_count(each.confirmed for each in faulty),
         flagged=_exam_count(each.flagged for each in sound),
-        kinds=tuple(_by_kind(marked)),
+        kinds=tuple(_results_by_kind(marked)),
         calls=len(calls),
         failed_calls=sum(call.outcome != "answered" for call in calls),
         tokens=sum(each.prompt_tokens + each.completion_tokens for each in usage),
@@ -275,7 +275,7 @@ def _exam_count(hits: Iterator[bool]) -> ExamCount:
     return ExamCount(count=sum(values), of=len(values), low=low, high=high)
 
 
-def _by_kind(marked: Sequence[MarkedAnswer]) -> Iterator[ExamKindResult]:
+def _results_by_kind(marked: Sequence[MarkedAnswer]) -> Iterator[ExamKindResult]:
     for kind in dict.fromkeys(each.asked.kind for each in marked):
         group = [each for each in marked if each.asked.kind == kind]
         faulty = [each for each in group if each.asked.faulty]
