@@ -262,7 +262,7 @@ def test_what_can_not_go_together_is_reported_where_it_stands() -> None:
         def three(question: str) -> Iterator[str]:
             yield ""
 
-    with pytest.raises(InputError, match="takes no question"):
+    with pytest.raises(InputError, match="has no parameter for the question"):
 
         @masis.audited
         def four() -> str:
