@@ -412,17 +412,14 @@ def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:
     """Return whether no issue is high and no requested check is unscored (DRAFT-CRITIQUE-VALID)."""
     report = iteration.claim_report
     scored = all(check.support is not None for check in iteration.claims)
+    critique_unscored = iteration.critique.unscored
     failed = (
         report.unscored
         or report.completeness_unscored
-        or _is_failed_step(iteration.critique.unscored)
+        # the step failed, as opposed to having nothing to judge
+        or (critique_unscored is not None and critique_unscored.code is not None)
     )
     return scored and not failed and all(issue.severity != "high" for issue in found)
-
-
-def _is_failed_step(unscored: Unscored | None) -> bool:
-    """Return whether a step failed, as opposed to having nothing to judge."""
-    return unscored is not None and unscored.code is not None
 
 
 def _revision_warnings(run: Run) -> Iterator[str]:

@@ -45,19 +45,25 @@ _MONTHS = frozenset(MONTHS) | frozenset(
         feb mar apr jun jul aug sep sept oct nov dec
     """.split()
 )
+# Digits in groups of three with one kind of separator: "1,500", "1'500", "1 500".
 _GROUPED = "|".join(rf"\d{{1,3}}(?:{separator}\d{{3}})+" for separator in ",'’\u00a0\u202f ")
+# "1,500.5", "2.5", "2,5", ".5".
 _NUMBER = rf"(?:{_GROUPED})(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
+# One token: a number, an operator in signs or words, per cent, or a word or unit. A colon is a
+# division only between spaces: "180 : 240".
 _TOKEN = re.compile(
     rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–·]|(?<=\s):(?=\s)|\bx\b|\bof\b|\bplus\b|\bminus\b|\btimes\b)"
     r"|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
     re.IGNORECASE,
 )
+# "≈", "about", "rund": one side is approximate.
 _ABOUT = re.compile(
     r"≈|≃|~|\b(?:about|roughly|approx\w*|around|nearly|almost|rund|etwa|circa|ca|environ|unos|unas)\b",
     re.IGNORECASE,
 )
 ABOUT_WITHIN, EXACT_WITHIN = 0.01, 0.001
 """The allowed difference between the sides, as a share: if one is approximate, and otherwise."""
+# "=", "is", "ergibt", "→" join the sides of a calculation.
 _EQUALS = re.compile(r"=|≈|≃|~|\bis\b|\bequals\b|\bergibt\b|→|⇒", re.IGNORECASE)
 _OPERATORS = {
     "×": "*", "x": "*", "·": "*", "times": "*", "÷": "/", ":": "/", "of": "of", "−": "-", "–": "-",
@@ -113,6 +119,7 @@ def check_calculation(text: str) -> Calculation:
     return calculation
 
 
+# Full stops between groups of three digits, as in German: "240.000".
 _GROUPING_STOP = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 
 

@@ -42,6 +42,7 @@ _FLAGGING_RULES = UNSOURCED_RULES | {
 }
 _OMISSIONS = frozenset({"missing_info", "incomplete", "incomplete_reasoning", "ambiguity"})
 _SEVERITIES = ("low", "medium", "high", "critical")
+# A sentence with a negation more or less doesn't say the same: "is", "isn't", "never is".
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b", re.IGNORECASE
 )

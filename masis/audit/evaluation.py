@@ -66,7 +66,8 @@ def apply_evaluation_rules(
         no_scores: dict[str, Any] = dict.fromkeys((*DIMENSIONS, "overall_score"))
         return Evaluation(**no_scores, judged_by=judged_by, unscored=judgement)
     scores = {name: score_of(name, judgement) for name in DIMENSIONS}
-    scores["faithfulness"] = _bound_faithfulness(scores["faithfulness"], audit, critique, settings)
+    for bound, rule, reason in faithfulness_bounds(audit, critique, settings):
+        scores["faithfulness"] = cap_score(scores["faithfulness"], bound, rule=rule, why=reason)
     overall = _overall(judgement, scores, settings)
     missing = [name for name in DIMENSIONS if scores[name].value is None]
     values: dict[str, Any] = {name: score.value for name, score in scores.items()}
@@ -85,38 +86,22 @@ def apply_evaluation_rules(
     )
 
 
-class FaithfulnessBound(NamedTuple):
-    """An upper bound of faithfulness, with its rule and reason."""
-
-    most: float
-    rule: str
-    why: str
-
-
 def faithfulness_bounds(
     audit: CitationAudit, critique: Critique, settings: Settings
-) -> Iterator[FaithfulnessBound]:
-    """Yield the upper bounds of faithfulness; the lowest wins."""
+) -> Iterator[tuple[float, str, str]]:
+    """Yield the upper bounds of faithfulness with their rule and reason; the lowest wins."""
     fabricated, uncited = (
         audit.invalid_citations or audit.carried_references,
         len(audit.uncited_claims),
     )
     if audit.invalid_citations or audit.hallucination_detected or critique.hallucination_detected:
-        why = "fabricated reference" if fabricated else "the critique found a hallucination"
-        yield FaithfulnessBound(settings.hallucination_faithfulness_cap, "hallucination_cap", why)
-    why = f"{uncited} sentences carry no citation"
+        reason = "fabricated reference" if fabricated else "the critique found a hallucination"
+        yield settings.hallucination_faithfulness_cap, "hallucination_cap", reason
+    reason = f"{uncited} sentences carry no citation"
     if uncited >= settings.many_uncited_cap_from:
-        yield FaithfulnessBound(settings.many_uncited_faithfulness_cap, "many_uncited_cap", why)
+        yield settings.many_uncited_faithfulness_cap, "many_uncited_cap", reason
     elif uncited >= settings.uncited_cap_from:
-        yield FaithfulnessBound(settings.uncited_faithfulness_cap, "uncited_cap", why)
-
-
-def _bound_faithfulness(
-    score: Score, audit: CitationAudit, critique: Critique, settings: Settings
-) -> Score:
-    for bound in faithfulness_bounds(audit, critique, settings):
-        score = cap_score(score, bound.most, rule=bound.rule, why=bound.why)
-    return score
+        yield settings.uncited_faithfulness_cap, "uncited_cap", reason
 
 
 def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings: Settings) -> Score:

@@ -111,7 +111,9 @@ _NEGATIONS = frozenset(
         apenas nenhum nenhuma bez tylko żaden żadne не нет без никогда только inte ikke ej ingen
     """.split()
 )
+# "isn't", "don’t".
 _CONTRACTED_NEGATION = re.compile(r"n['’]t\Z")
+# Negations in Chinese, Japanese and Korean, which are not separate words.
 _NEGATION_WITHOUT_BLANKS = re.compile(r"不|没|沒|未|無|无|ない|ません|ず|않|없|아니")
 
 

@@ -173,7 +173,7 @@ def target_outcomes(
     """
 
     def share(name: str, rule: str, values: Values, target: float | None) -> TargetOutcome:
-        return _target_outcome(name, rule, "share", values, target, _mean_value, bootstrap, seed)
+        return _target_outcome(name, rule, "share", values, target, np.mean, bootstrap, seed)
 
     def p95(name: str, rule: str, values: Values, limit: float) -> TargetOutcome:
         return _target_outcome(
@@ -259,10 +259,6 @@ def _hit_values(hits: Iterable[Hit]) -> Values:
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def _mean_value(values: Array) -> float:
-    return float(values.mean())
 
 
 def _target_outcome(

@@ -28,7 +28,6 @@ from masis.bench.rows import BenchRow, Half
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.calls import Usage
 from masis.schema.case import Evidence
-from masis.schema.exam import ExamStanding
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.views.numbers import cost_text
 
@@ -145,17 +144,13 @@ def compare_verifiers(
             on_progress,
         )
         report = _verifier_report(verifier, [row for row, _ in rows], checks, usage, resamples)
-        exam = line_about(partial(_exam_status, settings, verifier))
+        exam = line_about(partial(exam_standing, exam_settings(settings, verifier)))
         reports.append(replace(report, exam=exam))
     faulty = sum(row.positive for row, _ in rows)
     groups = len({group for _, group in rows})
     return VerifierComparison(
         task.name, half, len(rows), faulty, groups, bootstrap, seed, tuple(reports)
     )
-
-
-def _exam_status(settings: Settings, verifier: str) -> ExamStanding:
-    return exam_standing(exam_settings(settings, verifier))
 
 
 def _limit_rows(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[BenchRow, str]]:
@@ -298,7 +293,8 @@ def render_comparison(comparison: VerifierComparison) -> str:
 def _comparison_lines(comparison: VerifierComparison) -> Iterator[str]:
     yield (
         f"{comparison.task}: {comparison.half} half, {comparison.rows} claims,"
-        f" {comparison.faulty} of them faulty, {comparison.groups} groups, {comparison.bootstrap} resamples, seed {comparison.seed}"
+        f" {comparison.faulty} of them faulty, {comparison.groups} groups,"
+        f" {comparison.bootstrap} resamples, seed {comparison.seed}"
     )
     for report in comparison.verifiers:
         yield from ("", f"  {report.verifier}", *([f"    {report.exam}"] if report.exam else []))

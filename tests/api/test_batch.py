@@ -266,7 +266,8 @@ def test_a_frame_under_other_names_is_explained_once_and_in_the_words_of_python(
 def test_the_package_that_can_be_called_shows_its_signature() -> None:
     assert inspect.signature(masis.audit) == inspect.signature(batch.audit)
     written = ", ".join(inspect.signature(batch.audit).parameters)
-    shown = re.search(r"masis\.audit\((.*)\) ->", masis.audit.__doc__ or "")
+    documentation = " ".join((masis.audit.__doc__ or "").split())
+    shown = re.search(r"masis\.audit\((.*)\) ->", documentation)
     assert shown is not None
     assert (
         ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written

@@ -30,8 +30,10 @@ COVERED_BY_LEAD_IN = "the citation of the list's lead-in covers it"
 """The reason why a list item may lack a citation although it asserts something."""
 
 _LISTS = ("item", "row", "code")
+# The line under the head of a Markdown table: "|:---|---:|".
 _SEPARATOR_ROW = re.compile(r"[\s|:+-]+")
 _BULLET = re.compile(r"\s*(?:[-*+•]\s+)?")
+# The beginning of an entry in a list of sources: "3." or "https://".
 _NUMBER_OR_ADDRESS = re.compile(r"\d{1,3}[.)]|https?://")
 
 

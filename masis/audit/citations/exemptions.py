@@ -14,24 +14,29 @@ from masis.audit.languages import QUESTION_MARKS
 from masis.audit.sentences import BlockKind
 from masis.audit.stops import SENTENCE_ENDS
 
+# Bullets, numbers, quote marks and headings of Markdown, also several: "> - (a) ## text".
 _BULLET = re.compile(
     r"\A(?:[-*+•‣▪◦●○·–]\s+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]\s+|>\s*|#{1,6}\s+)+"
 )
 _EMPHASIS = re.compile(r"[*_`~]+")
+# A word with inner apostrophes, hyphens and full stops: "it's", "e.g", "well-known".
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 
+# "Sources: [1], [2]", or "References used" alone on its line.
 _SOURCE_LINE = re.compile(
     r"(?:sources?|references?|citations?|bibliography|works"
     r" cited|quellen?|quellenangaben|literatur|références|"
     r"fuentes|bibliografía)"
     r"(?: (?:used|cited|consulted))?\s*(?::|$)"
 )
+# A heading above a list of sources: "Works cited", "Further reading:".
 _SOURCE_HEADING = re.compile(
     r"(?:sources?|references?|citations?|bibliography|works"
     r" cited|footnotes|notes|quellen|literatur|références|"
     r"fuentes|further reading)"
     r"(?: (?:used|cited|consulted))?\s*:?\s*$"
 )
+# "Sure!", "Great question", "I hope this helps": politeness of chat models.
 _GREETING = re.compile(
     r"(?:hello|hi|hey|dear \w+|thanks|thank you|you['’]re welcome|welcome|sure|certainly|of"
     r" course|absolutely|"
@@ -40,6 +45,8 @@ _GREETING = re.compile(
     r" regards|hallo|danke|gerne|"
     r"bonjour|merci|hola|gracias)\b"
 )
+# Sentences about the answer itself: "Let me know if ...", "As an AI", "Here is a summary", "Note
+# that this list ...".
 _META = re.compile(
     r"(?:i hope (?:this|that|it)|let me know|feel free|please (?:let me|feel free|note that"
     r" (?:this|these|i)|"
@@ -64,6 +71,7 @@ _META = re.compile(
     r" summary[:,]?$|in "
     r"conclusion[:,]?$)"
 )
+# Nouns that announce a list: "ways", "key points", "reasons".
 _LIST_NOUN = (
     r"(?:ways?|reasons?|methods?|factors?|steps?|strateg(?:y|ies)|options?|types?|kinds?|points?|examples?|"
     r"aspects?|things|approaches|tips|"
@@ -77,12 +85,14 @@ _SEVERAL = (
     r"(?:several|some|a few|a number of|many|various|different|multiple|numerous|a variety"
     r" of|two|three|four|five|six)"
 )
+# "There are several reasons", "Here are three options": the list that follows has the content.
 _ANNOUNCING = re.compile(
     rf"(?:(?:however|overall|additionally|in addition|also|in general|generally),? )?(?:there"
     rf" (?:are|is|were|could "
     rf"be|may be)|here are|consider|we can (?:list|name)) "
     rf"(?:also )?{_SEVERAL} (?:\w+ ){{0,3}}{_LIST_NOUN}\b"
 )
+# "On the other hand", "Moving on to costs", "As noted above".
 _TRANSITION = re.compile(
     r"(?:(?:first|second|third)(?:ly)?|finally|next|in other words|that (?:being )?said|with that"
     r" in mind|to "
@@ -93,6 +103,7 @@ _TRANSITION = re.compile(
     r"(?:moving on|turning|now)(?: to(?: \w+){1,4})?|let us (?:\w+ ){0,4}\w+|"
     r"as (?:noted|mentioned|discussed|stated|described) (?:above|earlier|before|below))\W*"
 )
+# "You should always consult a doctor", "Please seek professional advice".
 _ADVICE = re.compile(
     r"(?:please |always |so |therefore,? |you should (?:always )?|you may want to |we recommend"
     r" (?:that you )?|i "
@@ -106,19 +117,23 @@ _ADVICE = re.compile(
     r"specialists?|counsel|veterinarian|"
     r"help|advice|accountant)\b"
 )
+# A short text in bold: "**Background:**".
 _LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*")
 # An announcement with a figure asserts the figure.
 _FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")
 _BARE_ANSWER = frozenset(
     {"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"}
 )
+# The Greek question mark looks like a semicolon, so it counts only after a Greek letter.
 _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff];\Z")
 # "Colour: red". A numbered label is that of a title instead: "Step 2: Preparation", "Option B:
 # leave it".
 _FACT = re.compile(
     r"(?P<label>(?:[^\W\d_][^:：=\n]{0,58})?(?:[^\W\d_]{2}|[^\W\d_]\)))(?:\s?[:：=]\s?|\s[–—]\s)(?P<value>\s*+[^\s:：])"
 )
+# A bold label with a value: "**Colour:** red", "__Colour__: red".
 _BOLD_LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)\s*+\S")
+# The label of a numbered title: "Part IV: ...".
 _ROMAN_NUMBER = re.compile(r"\b[IVX]+\Z")
 _LABEL_WORDS = 6
 

@@ -20,10 +20,14 @@ _MIN_WORDS = 3
 _MIN_WIDE = 4
 """The same in characters, for scripts without spaces."""
 
+# Marks that separate clauses in every language: a semicolon, a colon, a dash between spaces.
 _STRONG = r"[;；:：。]\s*|\s[–—-]\s|\s*——?\s*"
+# A comma, possibly with "and"; or "and" alone, unless "it is" or the like follows.
 _COMMA = r"[,，、]\s*(?:(?:and|und|et|y|e|och|en|oraz|i|и)\s)?|\sand\s(?!\w+\s(?:is|are)\b)"
+# "which", "who": a relative clause continues the clause before it.
 _RELATIVE = re.compile(r"\s*(?:which|who|whose|whom)\b")
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
+# Chinese and Japanese characters, which are counted instead of words.
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 

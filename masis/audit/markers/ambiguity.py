@@ -10,15 +10,20 @@ from collections.abc import Sequence
 from masis.audit.markers.references import Reference, are_years
 from masis.audit.markers.resolution import EvidenceIds
 
+# "1, 3", "2-5": a body without letters.
 _NUMBERS_ONLY = re.compile(r"[\d\s,;–—|/+-]+")
+# Words and signs before an interval: "95% CI [2, 8]", "in the range [0, 1]", "x ∈ [0, 1]".
 _INTERVAL_BEFORE = re.compile(
     r"(?:\b(?:CI|CrI|IQR)\b\)?|[∈=≈±]|"
     r"\b(?:in|within|from|over|on) (?:the |a )?(?:\w+ )?(?:interval|range|scale|domain)|"
     r"\b(?:range|scale|interval)(?: of|:))\s*(?:of|from|was|is)?\s*[:=,]?\s*\Z"
 )
+# A statistic whose range follows in brackets: "median 4.1 [2, 8]".
 _STATISTIC_BEFORE = re.compile(
     r"\b(?:median|mean|average|IQR|range|versus|vs)\b[^.;!?]{0,40}\d[\w%°/ .-]{0,12}\s\Z"
 )
+# Units, R, I, χ, η and "× 10" before a power that lost its superscript: "mm[2]", "R[2]", "5 ×
+# 10[7]". "War I" and "Type I" are names.
 _POWER_BEFORE = re.compile(
     r"(?:[^\w\]][kcdmµμn]?m|\b[Rr]|(?<!War )(?<!ype )(?<!ase )(?<!age )(?<!ass )(?<!art"
     r" )\bI|[χη]|[×x·*] ?10)\Z"
@@ -26,8 +31,10 @@ _POWER_BEFORE = re.compile(
 _POWER_ENDS = frozenset("mRrIχη0")
 _TEN_BEFORE = re.compile(r"(?<![\d.,])10\Z")
 _UNIT_AFTER = re.compile(r" ?[a-zA-Zµμ/%]")
+# A number with its unit: "4.1 ", "5mg ".
 _NUMBER_BEFORE = re.compile(r"\d[\w%°/.-]{0,12}\s\Z")
 _YEAR_BEFORE = re.compile(r"(?<![\d.,])[12]\d{3}\s\Z")
+# An identifier directly before the bracket, as in code: "rows[0]".
 _NAME_BEFORE = re.compile(r"[A-Za-z_][\w.]*\Z")
 _ARRAY_NAMES = frozenset(
     {
@@ -48,12 +55,15 @@ _ARRAY_NAMES = frozenset(
     }
     | {"nums", "values", "str", "params", "idx", "buf", "tmp"}
 )
+# Code after an index: "rows[0].name()", "x[0] = 1".
 _CODE_AFTER = re.compile(r"\.\w+\(|\s{0,2}[-+*/]?=")
+# A chemical element after its mass number: "[18]F", "[99]Tc".
 _ELEMENT_AFTER = re.compile(r"[A-Z][a-z]?(?![A-Za-z])")
 # Table [S1], Fig. [S2]: the supplement of a paper
 _SUPPLEMENT_BEFORE = re.compile(
     r"\b(?:Tab|Fig|Suppl|Append|Movie|Video|Text)\w*\.?\s\Z", re.IGNORECASE
 )
+# "S1", "D2-D4": initials with numbers, which may be supplements or vitamins.
 _INITIALS_ONLY = re.compile(r"[SDR]\d{1,3}(?:[\s,;–-]+[SDR]?\d{1,3})*", re.IGNORECASE)
 
 
@@ -160,12 +170,15 @@ _CARRIES_EXPONENTS = frozenset(
         mètre mètres metro metros quadrat
     """.split()
 )
+# "x² + 1", "10⁸ = ...", "Ca²⁺": an operator or a charge after the raised number.
 _OPERATOR_AFTER = re.compile(r"\s{0,2}[=+×*/^≈<>±·−⋅≤≥]|[⁺⁻ᵗⁿ°]|\s{0,2}-\s?\d")
 _OPERATOR_BEFORE = re.compile(r"[=+×*/^≈±·−⋅(]\s{0,2}\Z")
+# The content of round brackets before a raised number: "(x + 1)²".
 _ROUND_BEFORE = re.compile(r"[(（]([^()（）]{1,56})[)）]\Z")
 _TERM = re.compile(r"[=+×*/^≈<>±·−⋅]")
 _LONG_WORD = re.compile(r"[^\W\d_]{4}|[\u2e80-\u9fff\uac00-\ud7a3]")
 _PUNCTUATION = frozenset(".,;:!?…\"'”’»*_[]】。，；：！？」』")
+# "step ②", "图①", "第③": words before a circled number that counts something.
 _ENUMERATED = re.compile(
     r"(?:steps?|options?|points?|items?|equations?|eqs?\.|eqn\.|formulas?|figures?|figs?\.|numbers?|parts?|types?|"
     r"cases?|lines?|rules?|schritt|punkt|图|圖|式|步骤|步驟|表|条件|條件|方程|选项|選項|题|題|問|手順|例|项|項|第|中|和|与|、"

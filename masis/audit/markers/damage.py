@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+# "[]", "【 】": a marker that lost its content.
 _EMPTY = re.compile(r"\[\s{0,50}\]|【\s{0,50}】|［\s{0,50}］|〔\s{0,50}〕")
+# An opening bracket that another one, the end of the line or of the text follows before it closes.
 _OPENED = re.compile(r"[\[【［〔]([^\[\]【】［］〔〕\n]{0,300})(?=[\[【［〔\n]|\Z)")
 
 

@@ -82,7 +82,7 @@ def find_markers(
     mask = mask_code(answer, code)
     markers: list[Marker] = []
     last_end = -1
-    candidates.sort(key=_longest_first)
+    candidates.sort(key=lambda marker: (marker.start, -marker.end))  # the longest first
     for marker in candidates:
         if marker.start >= last_end and not mask.covers(marker.start):
             last_end = marker.end
@@ -91,10 +91,6 @@ def find_markers(
             elif marker.references:
                 markers.append(_with_broken_ranges(marker, answer))
     return markers
-
-
-def _longest_first(marker: Marker) -> tuple[int, int]:
-    return marker.start, -marker.end
 
 
 def marker_spans(text: str, index: EvidenceIds | None = None) -> list[tuple[int, int]]:
@@ -240,6 +236,7 @@ def opens_with_marker(line: str) -> bool:
 
 
 _BRACKETS = tuple("[［〔〖【")
+# "- " or "2. " before the first marker of a paragraph.
 _LIST_PREFIX = re.compile(r"(?:[-*+•]\s+|\d{1,3}[.)]\s+)?")
 _WORDS_AFTER = re.compile(r":?\s+\S")
 
@@ -288,6 +285,7 @@ def holds_only_markers(line: str) -> bool:
 _FENCED = re.compile(
     r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL
 )
+# `code` or ``code`` of Markdown, on one line.
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]{1,500}\1(?!`)")
 # Dollars are more often money than mathematics: "$5 [9] and 4$". By Pandoc's rule, mathematics has
 # no space inside its dollars and no digit after them. It must also have a LaTeX command, or a sign

@@ -79,10 +79,13 @@ class _MarkerPart(NamedTuple):
 _text_of = attrgetter("text")
 
 
+# "and" and "or" in the languages of most answers.
 _AND = r"(?:and|und|et|y|e|or|oder|o|en|och|og|i|oraz|ve|и|и|та|і|و|और|&)"
+# "1, 3", "1 and 3", "1、3": the separators of a list.
 _SEPARATOR = re.compile(
     rf"\s*(?:[,;，；、،]\s*(?:{_AND}\s+)?|\s{_AND}\s|&|[和与及])\s*", re.IGNORECASE
 )
+# "1-3", "1 to 3", "1..3".
 _RANGE = re.compile(r"(\d{1,9})\s*(?:[-‐‑–—~]|\bto\b|\.\.\.?)\s*(\d{1,9})")
 # A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and the bare
 # "ID:4" of RAGFlow. "ID 4711" without a colon is more often the number of something else.
@@ -92,9 +95,11 @@ _WORDED = re.compile(
     r"(\d{1,9})(?:\s*(?:[-–—]|\bto\b)\s*(\d{1,9}))?(?::\s.*)?",
     re.IGNORECASE | re.DOTALL,
 )
+# "chunk_1-chunk_3", "chunk_1-3": a range whose numbers follow a word.
 _PREFIXED_RANGE = re.compile(
     r"(.{0,60}?\D)(\d{1,9})\s*(?:[-–—]|\bto\b)\s*(?:(.{0,60}?\D))?(\d{1,9})", re.DOTALL
 )
+# "Source: chunk_2", "ID: 4": a word for evidence before an id.
 _LABEL = re.compile(rf"(?:{SOURCE_WORD}|ids?)(?:\s*[:：]\s*|\s+)(?=\S)", re.IGNORECASE)
 # S1, D1, R1: the initial of "source", "document", "reference". Other letters are more often
 # chemistry or vitamins.
@@ -109,18 +114,23 @@ _WITH_PLACE = re.compile(
 _SECTION_SIGN = re.compile(r"([^():,]{1,80}?)\s*[:,(]?\s*§{1,2}\s{0,3}\d.{0,40}", re.DOTALL)
 # "1.1 source", "4:0 source": source 1 and a place in it, as Azure's assistants write it.
 _NUMBER_AND_SOURCE = re.compile(r"(\d{1,9})(?:[.:]\d{1,9})?\s*†?\s*source", re.IGNORECASE)
+# "report.pdf", also with a fragment: "report.pdf#page=3".
 _FILE_NAME = re.compile(
     r"([^/\\<>|*?\n]{1,120}\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub))(?:[#?][^\s]{1,60})?",
     re.IGNORECASE,
 )
+# A citation key of Pandoc: "@smith2020", "-@smith2020".
 _KEY = re.compile(r"-?@([\w:.-]{2,60})")
 _CHOICE = re.compile(r"\s*[/|+]\s*")
+# Words before a reference: "see 9", "cf. chunk_2", "according to 3".
 _LEAD = re.compile(
     r"(?:(?:see(?: also)?|cf\.?|siehe(?: auch)?|vgl\.?|voir|véase)|"
     r"(?P<common>from|per|in|e\.g\.,?|according to|cited in|adapted from|based on))\s+(?=\S)",
     re.IGNORECASE,
 )
+# A sign that Markdown or LaTeX escapes: "chunk\_1".
 _ESCAPED = re.compile(r"\\([_\[\]*#@&~^$%{}|/.-])")
+# "1,500" is a number, not a list of the references 1 and 500.
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 

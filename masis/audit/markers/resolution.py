@@ -39,12 +39,16 @@ class Resolution(NamedTuple):
 
 NOTHING = Resolution(None, None)
 
+# Any separator between word and number, or none: "chunk_1", "chunk 1", "chunk:1", "chunk1".
 _SEPARATORS = re.compile(r"(?:(?<=[^\W\d_]):)?[\s_\-‐‑]+|(?<=[^\W\d_]):(?=\d)|(?<=[^\W\d_])(?=\d)")
+# A word and a number with leading zeros: "chunk-001".
 _PADDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*-)0*(\d+)")
 _BLANKS = re.compile(r"\s+")
+# An id that ends in a number, perhaps before a file extension: "chunk_12", "doc-003.pdf".
 _NUMBERED = re.compile(
     r"(?:.*[^0-9A-Za-z]|[A-Za-z]+)?0*(\d{1,9})(?:\.(?:pdf|txt|md|html?|docx?|json))?", re.DOTALL
 )
+# At least six hexadecimal digits with both letters and figures: "3f2a9c".
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
@@ -52,7 +56,9 @@ _FILE_NAME = re.compile(
     r"\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub)\Z", re.IGNORECASE
 )
 _LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compile(r"[A-Z][a-z]+")
+# A BibTeX key: "smith2004", "Jones1999a".
 _AUTHOR_YEAR = re.compile(r"[A-Za-z]{3,20}(?:19|20)\d\d[a-z]?")
+# Words joined by hyphens or underscores: "annual-report".
 _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
 _TRACKING = re.compile(
     r"(?<=[?&])(?:utm_\w{1,30}|gclid|fbclid|msclkid|mc_[ce]id)=[^&]*+&?", re.IGNORECASE

@@ -105,6 +105,7 @@ def _parse_square(match: Match, index: EvidenceIds) -> Parsed:
     return None
 
 
+# A slug in brackets is a reference only at the end of a clause: "It fell [earnings-call]."
 _CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
 
 
@@ -129,6 +130,7 @@ _LOWER_NEXT = re.compile(r"\s{0,3}[a-z]")
 # OpenAI's 【1†source】, also copied into square brackets.
 
 
+# "1†source", "4:0†report.pdf", "source 1".
 _LENTICULAR_BODY = re.compile(
     r"(?:(?:source|ref|doc)\w*\s*)?(\d{1,9})(?::(\d{1,9}))?(?:†[^†]*)?\Z", re.IGNORECASE
 )
@@ -154,11 +156,13 @@ def _read_before_dagger(body: str, offset: int, index: EvidenceIds) -> list[Refe
 
 # (Source 1), (chunk_1)
 
+# "(see Source 1)", "(according to chunk_2)".
 _ROUND_LEAD = re.compile(
     r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE
 )
 # Most brackets have no digit, colon or full stop, and so no number, "source: A" or "report.pdf".
 _MAY_NAME_EVIDENCE = re.compile(r"[\d:：.]")
+# "(Source 1)", "(Quelle: A)": these may follow a full stop.
 _ROUND_SOURCE = re.compile(
     rf"[(（](?:see |cf\. )?{SOURCE_WORD}(?=\W|\d)\.?[\s:：]{{0,3}}[^()（）\n]{{1,40}}[)）]",
     re.IGNORECASE,
@@ -177,7 +181,10 @@ def _parse_round(match: Match, index: EvidenceIds) -> Parsed:
 # Links: [1](https://...), [[1]](https://...), [the report](https://...), <a href="...">1</a>,
 # <https://...>
 
+# The address of a link, which may contain one pair of round brackets.
 _TARGET = r"([^()\s<>]{1,800}(?:\([^()\s]{0,200}\)[^()\s<>]{0,200})?)"
+# "[label](https://...)" or "[[1]](https://...)", with an optional title. The lookahead requires an
+# address, so that "[1](see below)" isn't a link.
 _LINK = re.compile(
     rf"\[?\[([^\[\]]{{1,300}})\](?:\]?)\(\s*<?(?=[a-zA-Z][\w+.-]{{1,20}}://|www\.|/|#|mailto:|[^()\s<>]{{1,200}}\.[a-z]{{2,4}}\b)"
     rf"{_TARGET}>?(?:\s+[\"'][^\"'\n]{{0,200}}[\"'])?\s*\)"
@@ -225,17 +232,12 @@ def _link_may_follow_stop(match: Match) -> bool:
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
 
 
-def _label_of_link(match: Match) -> str:
-    """Return the words of a link, ``the report``; none for a label that is a marker, ``1`` or
-    ``[1]``.
-    """
-    return match.group(1) if _TWO_LETTERS.search(match.group(1)) else ""
+def _label_words(label: str) -> str:
+    """Return the words of a link, or "" for a label that is a marker itself: ``1`` or ``[1]``."""
+    return label if _TWO_LETTERS.search(label) else ""
 
 
-def _label_of_html_link(match: Match) -> str:
-    return match.group(2) if _TWO_LETTERS.search(match.group(2)) else ""
-
-
+# '<a href="https://...">label</a>'
 _HTML_LINK = re.compile(
     r"<a\s[^<>]{0,300}?href=[\"']?([^\"'<>\s]{1,800})[\"']?[^<>]{0,200}>([^<>]{1,300})</a>",
     re.IGNORECASE,
@@ -251,6 +253,7 @@ def _parse_html_link(match: Match, index: EvidenceIds) -> Parsed:
     return _parse_link_marker(match, label, offset, match.group(1), match.span(1), index)
 
 
+# "https://a.example/report", "www.a.example".
 _BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
 _BEFORE_ADDRESS = re.compile(r"[<(]\s?\Z")
 # Words that name an address as a source. "See" and "visit" only send the reader there.
@@ -260,8 +263,10 @@ _NAMED_AS_SOURCE = re.compile(
     r"|laut|gemäß|selon|d['’]après|según|secondo|segundo|volgens|według|согласно)\s\Z",
     re.IGNORECASE,
 )
+# "[^1]: https://..." defines a footnote; "[1]: https://..." below defines a link.
 _FOOTNOTE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[\^[\w.-]{1,40}\]:[^\n]*\Z")
 _REFERENCE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[[\w.-]{1,40}\]:[^\n]*\Z")
+# The beginning of an entry in a list of sources: "- [1]", "2.", "Source 3:".
 _LISTED = re.compile(
     rf"[\s>*+•_-]{{0,9}}(?:\[\w{{1,20}}\]:?|\d{{1,3}}[.)]|{SOURCE_WORD}(?:\s\d{{1,3}})?[*_]{{0,3}}[:：]).{{0,200}}\Z",
     re.IGNORECASE,
@@ -337,6 +342,7 @@ def trimmed_address(address: str) -> str:
 # Footnotes: [^1], [^1^], [^note] with "[^note]: https://..." below
 
 _LINE_START = re.compile(r"(?:\A|\n)[ \t]*\Z")
+# "[^1]: Smith 2004", "[1]: https://...".
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?([\w.-]{1,40})\]:[ \t]*(.{0,500})", re.MULTILINE)
 
 
@@ -394,6 +400,7 @@ def _looks_like_source(definition: str, index: EvidenceIds) -> bool:
     )
 
 
+# Signs of a bibliographic entry: a year, an address, "et al", "pp."
 _BIBLIOGRAPHIC = re.compile(
     r"\b(?:1[5-9]|20)\d\d\b|https?://|\bdoi\b|\bet al\b|\bvol\b|\bpp?\.", re.IGNORECASE
 )
@@ -429,6 +436,7 @@ _LATEX_CITE = re.compile(
     r"(?:\[[^\[\]\n]{0,100}\]){0,2}\{([^{}\n]{1,300})\}",
     re.IGNORECASE,
 )
+# The keys between the commas of \cite{smith2020, chunk_9}.
 _CITE_KEY = re.compile(r"[^\s,](?:[^,]*[^\s,])?")
 
 
@@ -447,6 +455,7 @@ def _parse_latex(match: Match, index: EvidenceIds) -> Parsed:
 
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _AS_DIGITS = str.maketrans(_RAISED, "0123456789")
+# "¹", "¹⁻³", "¹,²".
 _RAISED_NUMBER = re.compile(rf"[{_RAISED}]{{1,3}}(?:[,˒’⁻–-][{_RAISED}]{{1,3}}){{0,9}}")
 _RAISED_PART = re.compile(rf"([{_RAISED}]{{1,3}})(?:[⁻–-]([{_RAISED}]{{1,3}}))?")
 
@@ -477,6 +486,7 @@ def _parse_numbers(
 
 
 _RAISED_LIST = r"(\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9})"
+# "<sup>1, 2</sup>", "^1^", "$^{1}$".
 _SUPERSCRIPT = re.compile(
     rf"<sup>\s{{0,3}}{_RAISED_LIST}\s{{0,3}}</sup>|\^{_RAISED_LIST}\^|\$\^\{{?{_RAISED_LIST}\}}?\$",
     re.IGNORECASE,
@@ -514,14 +524,17 @@ def _numbers_a_list(text: str) -> bool:
 # Tags: <cite>chunk_1</cite>, <ref>1</ref>, <inref id="chunk_1"/>, <co>...</co: 1>
 
 _TAG_NAME = r"(?:cite|citation|ref|reference|inref|source|sources|doc|document|chunk|footnote)"
+# "<cite>chunk_1</cite>": the closing tag must have the same name.
 _TAGGED = re.compile(
     rf"<({_TAG_NAME})(?:\s[^<>]{{0,100}})?>\s{{0,3}}([^<>]{{1,200}}?)\s{{0,3}}</\1>", re.IGNORECASE
 )
+# '<inref id="chunk_1"/>', '<source n=2>'.
 _TAG_WITH_ID = re.compile(
     rf"<{_TAG_NAME}\s{{1,3}}(?:ids?|names?|docs?|sources?|chunks?|refs?|keys?|numbers?|n|target)\s?=\s?"
     rf"[\"']?([^\"'<>]{{1,200}}?)[\"']?\s{{0,3}}/?>(?:</{_TAG_NAME}>)?",
     re.IGNORECASE,
 )
+# "</co: 1,2>" closes a span of Cohere's models.
 _GROUNDED_SPAN_END = re.compile(r"</co:\s{0,3}([\w:.-]{1,60}(?:,\s{0,3}[\w:.-]{1,60}){0,20})>")
 
 
@@ -555,24 +568,19 @@ def _parse_names(match: Match, index: EvidenceIds) -> Parsed:
 
 # Control characters of chat products, and numbers from 0.
 
+# U+E200 "cite" U+E202 "turn0search1" U+E201, the control characters of ChatGPT.
 _PRIVATE_USE = re.compile(
     "\ue200?[a-z_]{0,20}(?:\ue202[\\w.:-]{1,60}(?:\u2020[^\ue200-\ue202\n]{0,60})?)+\ue201?",
     re.IGNORECASE,
 )
 _TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}|(?<=\ue202)[\w.:-]{1,60}", re.IGNORECASE)
+# "citeturn0search1turn0search2": the same without the control characters.
 _PLAIN_TURNS = re.compile(r"(?:(?:file)?cite)?(?:turn\d{1,3}[a-z]{3,12}\d{1,3}){1,20}(?![a-z0-9])")
 _PLAIN_TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}")
+# "##0$$" of RAGFlow and ":contentReference[oaicite:0]{index=0}" of ChatGPT.
 _FROM_ZERO = re.compile(
     r"##(\d{1,4})\$\$|:contentReference\[oaicite:(\d{1,4})\](?:\{index=\d{1,4}\})?"
 )
-
-
-def _parse_private_use(match: Match, index: EvidenceIds) -> Parsed:
-    return _parse_turns(match, _TURN, index)
-
-
-def _parse_plain_turns(match: Match, index: EvidenceIds) -> Parsed:
-    return _parse_turns(match, _PLAIN_TURN, index)
 
 
 def _parse_turns(match: Match, part: re.Pattern[str], index: EvidenceIds) -> list[Reference]:
@@ -637,7 +645,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_LINK,
         parse=_parse_link,
         may_follow_stop=_link_may_follow_stop,
-        words=_label_of_link,
+        words=lambda match: _label_words(match.group(1)),
         example="[[1]](https://a.example/report)",
         explanation=(
             "A link cites the chunks of its address. Where chunks have web addresses, one that none"
@@ -762,7 +770,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="<",
         pattern=_HTML_LINK,
         parse=_parse_html_link,
-        words=_label_of_html_link,
+        words=lambda match: _label_words(match.group(2)),
         example='<a href="https://a.example/report">1</a>',
         explanation="As a link in Markdown.",
     ),
@@ -782,7 +790,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         name="control characters",
         opening="\ue200\ue202",
         pattern=_PRIVATE_USE,
-        parse=_parse_private_use,
+        parse=lambda match, index: _parse_turns(match, _TURN, index),
         example="\ue200cite\ue202chunk_1\ue201",
         explanation="ChatGPT's search: U+E200 `cite` U+E202 `turn0search1` U+E201.",
     ),
@@ -791,7 +799,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="cft",
         signs=("turn0", "citeturn"),
         pattern=_PLAIN_TURNS,
-        parse=_parse_plain_turns,
+        parse=lambda match, index: _parse_turns(match, _PLAIN_TURN, index),
         example="citeturn0search1",
         explanation="The same where a copy has lost its control characters.",
     ),
