@@ -35,7 +35,11 @@ LONGEST_ANSWER = 100_000
 answer.
 """
 
+# Control characters except tab and line ends, halves of surrogate pairs, and noncharacters, which
+# break storage or display.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+# A JSON object with the field revised_answer, possibly in a code block: the model repeated the form
+# of its reply inside the answer.
 _FORM = re.compile(
     r"\s{0,1000}(?:```\w{0,20}\s{1,50})?\{\s{0,200}[\"']?revised_answer[\"']?\s{0,50}:"
 )

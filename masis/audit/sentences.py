@@ -39,7 +39,10 @@ class TextBlock(NamedTuple):
     kind: BlockKind
 
 
+# "```python" or "~~~", the beginning or end of a code block.
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+# The kind of a line by its beginning: "# Heading", "---", "| cell |", "[^1]: note", "- item", "(a)
+# item".
 _LINE_START = re.compile(
     r"""\s*(?:
       (?P<heading>\#{1,6}(?=\s)|={3,}\s*\Z|<h[1-6]>)
@@ -57,9 +60,11 @@ _LINE_TAG = re.compile(
 )
 _ENDS_WITH_LINE_TAG = re.compile(_LINE_TAG.pattern + r"\Z", re.IGNORECASE)
 _LONGEST_LINE_TAG = len("</blockquote>")
+# "Sources: ..." is a line of its own, whatever line is before it.
 _SOURCE_LINE = re.compile(
     r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE
 )
+# A line that ends in a comma or a word such as "the" continues on the next line.
 _GOES_ON = re.compile(
     r"(?:[,;:–—-]|\b(?:a|an|the|of|in|on|at|to|for|by|with|and|or|but|from|as|that|which|is|are|was|were|be|than))\s*\Z",
     re.IGNORECASE,

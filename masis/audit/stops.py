@@ -66,7 +66,9 @@ def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     return _stops_with(tuple(scripts)).finditer(text, start, end)
 
 
+# The word before a stop, without the quotes and brackets around it.
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’„‚«»/—–*]+\Z")
+# The word after a stop, after any opening quotes, brackets and emphasis.
 _NEXT_WORD = re.compile(r"[\s\"'“‘«»„‚‹›¿¡「『(\[*_—–]*([^\W_][\w’'-]*)?")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")  # U.S, J.-P
 _APOSTROPHE = re.compile(r"['’]")
@@ -74,24 +76,34 @@ _INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin senten
 _SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
 # Chinese and Japanese letters.
 _SETS_NO_BLANKS = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+# "1931 " before a stop that may abbreviate "year".
 _YEAR_BEFORE = re.compile(r"\d{3,4}\s\Z")
+# A Roman numeral, as in "Ludwig XIV."
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _WORDS_OF_A_TIME = 3  # "in June 1931"
 _LONGEST_INDENT = 60  # characters before the number of a list item
 _LONGEST_PART = 5  # characters, of a part of an abbreviation with blanks
 _PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
+# The parts of an abbreviation with spaces, "z. B" before its last stop. The length of a part is
+# bounded, so that the search stays linear.
 _PARTS_BEFORE = re.compile(rf"(?:\b{_PART}\.?\s){{1,3}}{_PART}\Z")
+# The determiner before an ordinal: "der 2. Weltkrieg".
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)\s+\Z")
 _ORDINAL_BEFORE = re.compile(r"\d\.,?(?:\s[^\W\d_]{1,5})?\s+\Z")  # am 24., 25. und ...
+# "3. 5. 1931" and "1931. 5. 3."
 _NUMERIC_DATE = re.compile(
     r"\b(?:\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b|\d{4}\.\s?\d{1,2}\.\s?\d{1,2}\b)"
 )
 _YEAR_AND_MONTH_BEFORE = re.compile(r"\b\d{4}\.\s?\d{1,2}\.\s?\Z")
+# A word before single capitals in a list: "types A and B", "vitamin C".
 _LETTERS_BEFORE = re.compile(
     r"([^\W\d_]{2,})\s+(?:[A-Z]\s?(?:,\s(?:and|or)\s|,|and\s|or\s|&|to\s)\s?)*+\Z"
 )
+# A title before a name: "King George V."
 _RULER_BEFORE = re.compile(r"([^\W\d_]+)\s+[^\W\d_]+\s+\Z")
+# A word in one of the scripts of India.
 _INDIC = re.compile(r"[\u0900-\u0dff]+\Z")
+# Digits and letters, also in full width, around the full-width stop of a decimal.
 _FULL_WIDTH = re.compile(r"[0-9\uff10-\uff5a]")
 _WIDE_NAMES = tuple(name for name in tables.NAMES if name[-1] in _WIDE)
 

@@ -261,7 +261,9 @@ def overlap_threshold(
     return max((step / 50 for step in range(1, 50)), key=quality)
 
 
+# "[1] text of the reference".
 _REFERENCE = re.compile(r"\s*\[(\d+)\]\s*")
+# "- " or "2. " at the beginning of a claim.
 _BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 
 

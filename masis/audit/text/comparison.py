@@ -155,7 +155,9 @@ def _drop_emphasis(text: str) -> Iterator[FoldEdit]:
     yield from sorted(edits)
 
 
+# A hyphen at the end of a line, with a letter at the beginning of the next: "may-\nor".
 _LINE_BREAK = re.compile(r"[-‐][ \t]*+\r?\n[ \t]*+(?=[^\W\d_])")
+# The part of the word before such a hyphen.
 _BEFORE_BREAK = re.compile(r"[^\W\d_]{2,}$")
 _COMPOUND_STARTS = frozenset(
     """
@@ -181,6 +183,7 @@ def _join_broken_words(text: str) -> Iterator[FoldEdit]:
 
 _DOUBLE = frozenset('"“”„‟«»「」『』″')
 _SINGLE = frozenset("'‘’‚‛‹›`´ʼ′")
+# Quotation marks and primes; and an empty line, at which no quotation stays open.
 _MARK = re.compile(r"[\"'“”„‟«»「」『』‘’‚‛‹›`´ʼ′″‴]|\n\s*\n")
 _OPENERS = frozenset("“„«‹「『‘‚")
 _TRUE_PRIMES = frozenset("′″‴")
@@ -262,6 +265,7 @@ def _takes_prime(text: str, at: int) -> bool:
     )
 
 
+# Several blanks, or a single one that isn't a plain space.
 _BLANKS = re.compile(r"\s{2,}+|[^\S ]")
 
 
@@ -273,6 +277,8 @@ def _fold_blanks(text: str) -> Iterator[FoldEdit]:
         yield FoldEdit(match.start(), match.end(), " ")
 
 
+# A dash between two words, with or without spaces: "a - b", "a—b", "a--b". A typographic hyphen
+# elsewhere.
 _DASH = re.compile(r"(?<=[^\W_])(?: ?[‐‑–—―-] ?| ?-- ?)(?=[^\W_])|[‐‑﹣]")
 _LAST_WORD = re.compile(r"[^\W_]++$")
 _NEXT_WORD = re.compile(r"[^\W_]++")
@@ -315,7 +321,9 @@ def _fold_dashes(text: str) -> Iterator[FoldEdit]:
             yield FoldEdit(start, end, "-")
 
 
+# A comma with the one or two words after it, which decide whether it may be dropped.
 _COMMA = re.compile(r"(?<=[\w)]), (?=([^\W\d_]++)(?: (\d{4}\b|[^\W\d_]++))?)")
+# Commas after a negation stay, because they may change the meaning.
 _NEGATION = re.compile(
     r"\b(?:cannot|not|no|never|none|nor|neither|only|just|hardly|without)\b", re.IGNORECASE
 )
@@ -349,8 +357,11 @@ def _drop_commas(text: str) -> Iterator[FoldEdit]:
             yield FoldEdit(match.start(), match.end(), " ")
 
 
+# The dash between two figures: "5-10", "5 – 10".
 _RANGE = re.compile(r"(?<=\d)(?:[-–]| – )(?=\d)")
+# A figure that begins after a space or bracket: "$5" of "$5-10", but not "555" of "1-555-10".
 _FIGURE_BEFORE = re.compile(r"(?:^|(?<=[\s(\[]))[$€£¥]?\d[\d.,]*+$")
+# A figure that no further part follows, or one with its unit: "10" or "10mg", but not "10-3".
 _FIGURE_BEHIND = re.compile(r"\d[\d.,]*+(?![-–/:\w])|\d[\d.,]*+(?=[a-zA-Zµμ°%]++(?![\w/-]))")
 _LONGEST_FIGURE = 24
 
@@ -369,6 +380,7 @@ def _spell_ranges(text: str) -> Iterator[FoldEdit]:
             yield FoldEdit(match.start(), match.end(), " to ")
 
 
+# "1,500" and "1,500,000"; not "1,50", and not a list such as "[1,500,200]".
 _THOUSANDS = re.compile(r"(?<![\w.,\[])\d{1,3}(?:,\d{3})++(?![\w,]|\.\d++,)(?!\d)")
 
 
@@ -434,6 +446,7 @@ def _drop_final_stop(text: str) -> Iterator[FoldEdit]:
         yield FoldEdit(len(before), len(text), "")
 
 
+# The first word without figures; "B2B" isn't one.
 _FIRST_WORD = re.compile(r"[^\W\d_]++(?![\d_])")
 
 

@@ -227,11 +227,15 @@ class _PatternText(NamedTuple):
         )
 
 
+# Characters without a glyph: soft hyphens, zero-width and direction marks, variation selectors.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
 )
+# Three or more characters of the Unicode tag block, except in the flag of a region, which begins
+# with a black flag (U+1F3F4).
 _TAGS = re.compile("(?<!\U0001f3f4)[\U000e0020-\U000e007e]{3,}")
+# Cyrillic and Greek letters that look like Latin ones.
 _LOOKALIKES = str.maketrans(
     "аесорхуіјѕԁһкмнтвгіїοαενικρτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧАВЕКМНОРСТУХІЈЅ",
     "aecopxyijsdhkmhtbriioaevikptuxyabezhikmnoptyxabekmhopctyxijs",
@@ -239,11 +243,14 @@ _LOOKALIKES = str.maketrans(
 _LATIN, _FOREIGN = re.compile("[a-z]"), re.compile("[\u0370-\u03ff\u0400-\u052f]")
 _WORD = re.compile(r"\w+")
 _LEET = str.maketrans("013457@$", "oieastas")
+# A word with both letters and figures, such as "1gn0r3".
 _LEET_WORD = re.compile(
     r"(?<![\w@$])(?=[013457@$]{0,40}[a-z])(?=[a-z]{0,40}[013457@$])[a-z013457@$]{3,40}(?![\w@$])"
 )
+# A word whose letters are separated by the same sign: "i g n o r e", "i-g-n-o-r-e".
 _SPACED = re.compile(r"(?<![\w])[a-z](?:([ ._*-])[a-z])(?:\1[a-z]){3,}(?![\w])")
 _BLANKS = re.compile(r"[^\S\n]+")
+# "&#105;", "\u0069", "%69", and tags or comments inside a word: "ig<b></b>nore".
 _ESCAPED = re.compile(
     r"""(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});)
       | (?P<code>\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})) | (?P<percent>%[2-7][0-9a-fA-F])
@@ -251,6 +258,7 @@ _ESCAPED = re.compile(
     re.VERBOSE,
 )
 """Characters escaped for a parser, and tags inside a word."""
+# Typical words of instructions, written backwards.
 _BACKWARDS = re.compile(
     r"\b(?:erongi|suoiverp|snoitcurtsni|tpmorp|metsys|drager?sid|rewsna|evorppa|detroppus|tegrof)\b"
 )
@@ -329,10 +337,12 @@ def _to_latin(word: re.Match[str]) -> str:
 
 # Matching, and the exception for quoted text.
 
+# Text in quotation marks or code marks; an apostrophe inside a word is not a mark.
 _QUOTED = re.compile(
     r"`[^`\n]{1,300}`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|(?<!\w)'[^'\n]{4,300}'(?!\w)"
 )
 _SENTENCE_EDGE = re.compile(r"[.!?]\s|\n")
+# Words of a sentence that reports an attack instead of making one.
 _SPEAKS_ABOUT = re.compile(
     r"\b(?:attack\w*|inject\w*|jailbreak\w*|phish\w*|malicious\w*|adversar\w*|exploit\w*|poison\w*|researcher\w*|phrases?|"
     r"sentences?|wrote|writes?|written|such"
@@ -395,14 +405,17 @@ def _is_mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, i
 
 # Encoded instructions: text that decodes to an instruction counts as one.
 
+# Base64 of at least 20 characters, possibly padded.
 _BASE64 = re.compile(
     r"(?<![\w+/=])(?:[A-Za-z0-9+/]{4}){5,400}(?:[A-Za-z0-9+/]{2,3}={1,2}|[A-Za-z0-9+/]{2,3})?(?![\w+/])"
 )
+# At least 16 bytes in hexadecimal digits.
 _HEX = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){16,800}(?!\w)")
 _ROT13 = re.compile(
     r"\brot ?-?13\b|\b(?:vtaber|qvfertneq|vafgehpgvbaf?|cerivbhf|sbetrg|bireevqr)\b", re.IGNORECASE
 )
 """The word "rot13", or in that code a word that orders begin with."""
+# Most texts have no run of letters and digits this long, and need no search for encodings.
 _RUN = re.compile(r"[A-Za-z0-9+/]{22}")
 
 

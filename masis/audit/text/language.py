@@ -47,11 +47,14 @@ MIN_LOWER = 0.45
 or a reference.
 """
 
+# Addresses, code, formulas and words with figures say nothing about the language.
 _NOISE = re.compile(
     r"https?://\S+|www\.\S+|\S+@\S+|`[^`]*`|\$[^$\n]{1,200}\$|\S*[\\_={}<>|/]\S*|\S*\d\S*"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _LETTER = re.compile(r"[^\W\d_]")
+# Letters of scripts that are not Latin or Greek: Cyrillic, Hebrew, Arabic, Indic, Thai, Chinese,
+# Japanese, Korean.
 _SCRIPTS = re.compile(
     r"[\u0400-\u052f\u0590-\u05ff\u0600-\u06ff\u0900-\u0dff\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )

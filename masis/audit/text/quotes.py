@@ -35,6 +35,7 @@ _MAX_TRIES = 64
 """The number of places tried to find one where the quote isn't part of a longer word."""
 
 _QUOTE_MARKS = "\"'“”„‟‘’‚‛«»‹›「」『』`´"
+# "...", "…", "[...]" or "(…)" in place of words that the quote leaves out.
 _ELISION = re.compile(r"\s*(?:\[(?:\.{3}|…)\]|\((?:\.{3}|…)\)|\.{3,}|…)\s*")
 _TRAILING = frozenset(" .,;:?" + _QUOTE_MARKS)
 _SIGNS = "-−–"
