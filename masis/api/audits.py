@@ -138,6 +138,7 @@ def verify_claims(
         for position, claim in enumerate(claims)
     ]
     roles = build_roles(chosen_settings(settings))
+    # On a thread, so that ``cancelled`` is also checked while a model or the rules are busy.
     ended = threading.Event()
     future = start_in_thread(
         lambda: roles.verifier.verify(checked_claims, chunks), "claims", then=ended.set

@@ -472,10 +472,12 @@ def audit_in_threads(
     with ThreadPoolExecutor(at_once, thread_name_prefix="audit") as pool:
 
         def submit(job: BatchItem) -> Future[Outcome]:
+            # A pool's thread doesn't inherit the context variables of the caller, such as a span.
             return pool.submit(contextvars.copy_context().run, audit, job, cancelled)
 
         try:
             yield from _results(jobs, submit, at_once, budget, stopping)
+        # Also for a second Ctrl-C, and when the caller closes this generator.
         except BaseException:
             abandoned.set()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -583,6 +585,7 @@ def _results(
             waiting.append((job, future))
         yield from pop_finished()
     while waiting:
+        # Jobs that a pool has not started can still be cancelled; they get no result.
         if stopping():
             under_way = {future for future in under_way if not future.cancel()}
             waiting = deque((job, future) for job, future in waiting if not future.cancelled())
@@ -610,7 +613,7 @@ def _worker_outcome(future: Future[Outcome]) -> Outcome:
 
 # In a worker process.
 
-_settings = Settings()
+_settings = Settings()  # set once per process, so that a job carries only its case
 
 
 def _begin_worker(settings: Settings, prepare: Callable[[Settings], None] | None) -> None:

@@ -275,7 +275,7 @@ def _case_from_sources(query: str, draft: str, sources: Sources) -> Case:
         raise InputError("is empty", hint="Give the draft to be critiqued.", field="draft")
     if not documents:
         raise InputError(
-            "is empty", hint="Give at least one source to hold the draft against.", field="sources"
+            "is empty", hint="Give at least one source to check the draft against.", field="sources"
         )
     return check_case(
         Case(

@@ -199,7 +199,7 @@ def _parse_results(text: str, file: str) -> tuple[ExamResult, ...]:
             if _is_of_another_version(line):
                 continue  # written by an earlier or later release, whose exam doesn't count here
             raise InputError(
-                "is no result of an exam",
+                "is not a result of an exam",
                 hint="Remove the line, and let the model take the exam again.",
                 file=file,
                 line=number,

@@ -197,7 +197,7 @@ def _iterations(case: Case, run: Run | None) -> tuple[Iteration, ...]:
         return ()
     if run.case_digest != case.digest():
         raise InputError(
-            f"run {run.id!r} is of another case than {case.id!r}, or of other content of it",
+            f"run {run.id!r} belongs to another case than {case.id!r}, or to other content of it",
             hint="Audit this case from its first answer.",
             field="run",
         )

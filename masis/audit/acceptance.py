@@ -141,7 +141,7 @@ def _check_answered(case: Case) -> _Check:
     if unanswered is None:
         return _Check(
             "answered",
-            "the system answered" if (case.answer or "").strip() else "no answer came with it",
+            "the system answered" if (case.answer or "").strip() else "the case has no answer",
         )
     code: ReviewCode = "answer_refused" if unanswered.code == "refused" else "answer_failed"
     return _failed_check("answered", f"no answer: {unanswered.code}", code, unanswered_reason(case))
@@ -544,7 +544,7 @@ def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
     if not places:
         return _Check("instructions", "neither answer nor evidence instructs its reader")
     where = " and ".join(places)
-    message = f"Text that instructs its reader, a model or a tool stands in {where}."
+    message = f"Text that instructs its reader, a model or a tool is in {where}."
     return _failed_check("instructions", f"instructions in {where}", "instruction", message)
 
 
@@ -561,8 +561,8 @@ def _check_screening(case: Case, settings: Settings) -> _Check:
         return _Check("screening", "the evidence comes from no screening")
     if outcome == "sufficient" and settings.verifier == OFFLINE and not (case.answer or "").strip():
         message = (
-            "The answer was drafted from a screening and checked offline: a person reads it against"
-            " the studies."
+            "The answer was drafted from a screening and only checked offline. Check it against the"
+            " studies."
         )
         detail = "drafted from sufficient evidence, and checked by no model"
         return _failed_check("screening", detail, "screening_draft", message)
@@ -570,8 +570,8 @@ def _check_screening(case: Case, settings: Settings) -> _Check:
         return _Check("screening", "the screening found the evidence sufficient")
     if outcome == "conflicting":
         message = (
-            "The kept studies conflict: whether the answer gives each its weight is for a person to"
-            " say."
+            "The kept studies conflict. A person must judge whether the answer gives each its due"
+            " weight."
         )
         return _failed_check(
             "screening",

@@ -133,6 +133,7 @@ def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tup
 
     Verdicts are matched by position only if claim and check agree on the words.
     """
+    # A verifier's extra, repeated or reordered checks can't move a verdict to another claim.
     by_claim = {
         (check.claim.text, check.claim.start, check.claim.statement): check for check in checks
     }

@@ -297,6 +297,7 @@ class AuditRun:
     def __post_init__(self) -> None:
         self.control = self.roles.control
         self.control.calls.case_id = self.case.id
+        # Without models a step runs on this thread, so nothing else checks for cancellation.
         if not self.roles.calls_models:
             self.control.cancellation.ask = self.cancelled
         self.reporter = RunReporter(

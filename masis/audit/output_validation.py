@@ -157,14 +157,14 @@ def faults(answer: str, context: AuditContext) -> Iterator[str]:
     if len(answer) > longest:
         yield f"it has {len(answer):,} characters, more than the limit of {longest:,}"
     if Counter(_UNPRINTABLE.findall(answer)) - Counter(_UNPRINTABLE.findall(before)):
-        yield "it holds control characters that the answer before did not"
+        yield "it has control characters that the answer before it did not have"
     if _FORM.match(answer) and not _FORM.match(before):
         yield "it is the form of a reply, not an answer"
     if count_empty_markers(answer) > count_empty_markers(before):
-        yield "it holds a citation that names nothing"
+        yield "it has a citation that names nothing"
     names = {chunk.id for chunk in context.evidence}
     if unclosed_markers(answer, names) > unclosed_markers(before, names):
-        yield "it holds a citation that is not closed"
+        yield "it has a citation that is not closed"
 
 
 def _parse_revision(revision: Any) -> Revision:
@@ -174,7 +174,7 @@ def _parse_revision(revision: Any) -> Revision:
         )
     except ValidationError as error:
         raise InvalidRevision(
-            f"The revision is out of form: {_error_fields(error, 'revision')}."
+            f"The revision is malformed: {_error_fields(error, 'revision')}."
         ) from None
 
 
@@ -187,8 +187,10 @@ def _check_answer_form(answer: str, form: type[BaseModel]) -> None:
     except ValidationError as error:
         reason = f"wrong in {_error_fields(error, 'answer')}"
     except ValueError:
-        reason = "it is no JSON"
-    raise InvalidRevision(f"The revised answer is no {form.__name__}: {reason}.", raw=answer)
+        reason = "it is not JSON"
+    raise InvalidRevision(
+        f"The revised answer is not a valid {form.__name__}: {reason}.", raw=answer
+    )
 
 
 def _error_fields(error: ValidationError, record_name: str) -> str:

@@ -122,6 +122,7 @@ def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J]
     """
 
     def ask(number: int) -> J | Unscored:
+        # The calling thread runs one of the samples itself and must not keep its number.
         token = SAMPLE.set(Sample(number, times))
         try:
             return judge()

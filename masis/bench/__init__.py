@@ -115,14 +115,14 @@ def _read_bench_files(path: Path) -> Iterator[Raw]:
                     problem = f"is not JSON ({error})"
                 if not isinstance(row, dict):
                     raise InputError(
-                        problem, hint="Write one JSON object a line.", file=file.name, line=number
+                        problem, hint="Write one JSON object per line.", file=file.name, line=number
                     )
                 yield file.name, number, row
 
 
 def _recognise_task(raw_rows: Sequence[Raw], path: Path) -> Task:
     if not raw_rows:
-        raise InputError("holds no rows", hint=f"Give a file of {_SETS}.", file=path.name)
+        raise InputError("has no rows", hint=f"Give a file of {_SETS}.", file=path.name)
     file, _, row = raw_rows[0]
     for task in TASKS:
         if task.recognises(row):
@@ -275,7 +275,7 @@ def _task_rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list
     try:
         return list(task.rows(row))
     except (KeyError, TypeError, AttributeError) as error:
-        problem = f"lacks what a row of {task.name} has ({type(error).__name__}: {error})"
+        problem = f"lacks a field that rows of {task.name} need ({type(error).__name__}: {error})"
         raise InputError(
             problem, hint="Leave the row out, or complete it.", file=file, line=line
         ) from error

@@ -77,6 +77,7 @@ def compute_metrics(
     """Return the metrics of `METRICS`, with intervals from `bootstrap` resamples of the groups."""
     truth = np.array([row.truth for row in rows], dtype=bool)
     abstained = np.array([row.predicted is None for row in rows], dtype=bool)
+    # An abstention is predicted as the wrong class, with a score beyond the wrong end of 0..1.
     predicted = np.array(
         [not row.truth if row.predicted is None else row.predicted for row in rows], dtype=bool
     )
@@ -146,6 +147,7 @@ def _auroc(weights: Array, truth: Array, ties: Array) -> float | None:
 
     Rows are sorted by score.
     """
+    # Rows with the same score have the same number in ``ties`` and are counted together.
     positive = np.bincount(ties, weights * truth)
     negative = np.bincount(ties, weights * ~truth)
     whole = float(positive.sum() * negative.sum())

@@ -37,12 +37,14 @@ class BenchRow(NamedTuple):
 
 def group_keys(keys: Sequence[Iterable[str]]) -> list[str]:
     """Return for each row the smallest key of all rows connected with it through shared keys."""
+    # Union-find: the smaller of two roots becomes the parent, so that the root of a group is its
+    # smallest key, in whatever order the rows come.
     parent: dict[str, str] = {}
 
     def root(key: str) -> str:
         parent.setdefault(key, key)
         while parent[key] != key:
-            parent[key] = parent[parent[key]]
+            parent[key] = parent[parent[key]]  # halve the path for later lookups
             key = parent[key]
         return key
 

@@ -55,7 +55,7 @@ def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(
-                f"is no run of this version ({first['msg']})",
+                f"is not a run of this version ({first['msg']})",
                 hint="Give a file that masis audit --out wrote.",
                 file=file,
                 line=line,

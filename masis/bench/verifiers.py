@@ -156,6 +156,7 @@ def compare_verifiers(
 def _limit_rows(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[BenchRow, str]]:
     if limit is None or len(rows) <= limit:
         return rows
+    # By a hash of the group, so that the sample depends neither on the file's order nor on a seed.
     order = sorted(
         {group for _, group in rows}, key=lambda group: hashlib.sha256(group.encode()).hexdigest()
     )

@@ -130,6 +130,7 @@ def register(observer: Observer) -> Callable[[], None]:
     """Register an observer for all work that starts from now on; return a function
     that removes it.
     """
+    # A new tuple each time, so that a thread that iterates over the old one isn't disturbed.
     global _observers
     _observers = (*_observers, observer)
 
@@ -151,6 +152,7 @@ def observe(start: Start) -> Iterator[Observation]:
     try:
         yield observation
     except BaseException as error:
+        # Ctrl-C and a cancelled task end the observation as well.
         observation.end(error)
         raise
     observation.end()

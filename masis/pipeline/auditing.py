@@ -196,6 +196,7 @@ def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
             f"is {on_flag!r}", hint=f"Give one of {', '.join(get_args(OnFlag))}.", field="on_flag"
         )
     codes = get_args(ReviewReason.model_fields["code"].annotation)
+    # A text is a collection too, of characters.
     if isinstance(flag_on, str):
         raise InputError(
             f"is the text {flag_on!r}, not a list", hint="Put it into a list.", field="flag_on"
@@ -354,6 +355,7 @@ def _audit_returned(
     text, returned_evidence = _text_and_evidence(returned, rules)
     evidence = returned_evidence if rules.evidence is None else bound.arguments[rules.evidence]
     chunks = evidence_of([evidence] if isinstance(evidence, str) else evidence)
+    # The id is a digest of the content, so that the same answer is stored as one case.
     content = check_case(Case(id="-", query=question, answer=text, evidence=chunks))
     digest = hashlib.sha256(content.digest().encode()).hexdigest()
     case = content.model_copy(update={"id": f"answered-{digest[:16]}"})

@@ -26,7 +26,7 @@ DraftWriter = Callable[[str, str], Any]
 """Writes a draft from question and context: a text, or a message with one."""
 Options = PipelineOptions | Mapping[str, Any] | None
 
-NOTHING_FOUND = "Nothing was found that a draft could be written from."
+NO_DOCUMENTS = "Nothing was found to write a draft from."
 SWITCHED_OFF = "Critique is switched off."
 
 
@@ -174,7 +174,7 @@ async def _answer_query(
     if not chosen.generate_answer:
         return result
     if not sources:
-        return result.model_copy(update={"not_critiqued": NOTHING_FOUND})
+        return result.model_copy(update={"not_critiqued": NO_DOCUMENTS})
 
     def write() -> Any:
         if draft is not None:

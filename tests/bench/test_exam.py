@@ -315,5 +315,5 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     results.add(taken(Settings(), OFFLINE))
     with results.file.open("a", encoding="utf-8") as file:
         file.write("{}\n")
-    with pytest.raises(InputError, match=r"exams.jsonl, line 2: is no result of an exam"):
+    with pytest.raises(InputError, match=r"exams.jsonl, line 2: is not a result of an exam"):
         results.all()

@@ -384,7 +384,7 @@ def test_nothing_found_is_said_and_nothing_is_drafted() -> None:
             None,
             None,
         )
-        assert found.not_critiqued == "Nothing was found that a draft could be written from."
+        assert found.not_critiqued == "Nothing was found to write a draft from."
 
 
 def test_a_model_that_can_not_be_asked_is_reported_before_anything_is_searched() -> None:

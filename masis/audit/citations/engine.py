@@ -98,7 +98,7 @@ ModelT = TypeVar("ModelT", bound=Record)
 def record_of(model: type[ModelT], **values: Any) -> ModelT:
     """Return a record of these values, which must be all fields of the model, with their types."""
     record = model.__new__(model)
-    set_attribute = object.__setattr__
+    set_attribute = object.__setattr__  # records are frozen
     set_attribute(record, "__dict__", values)
     set_attribute(record, "__pydantic_fields_set__", set(values))
     set_attribute(record, "__pydantic_extra__", None)

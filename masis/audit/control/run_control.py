@@ -114,6 +114,7 @@ class RunBudget:
 
         Waits in parallel count once.
         """
+        # Only the first of several waiting calls starts the pause, and only the last one ends it.
         with self._lock:
             self._queued += 1
             if self._queued == 1:
@@ -128,6 +129,7 @@ class RunBudget:
 
     def worked_s(self) -> float:
         """Return the clock's reading without the time that calls of this run spent in a queue."""
+        # Calls on other threads change the queue's figures, so all are read under one lock.
         with self._lock:
             now = self.seconds()
             return now - self._queue_s - (now - self._queue_began if self._queued else 0.0)

@@ -204,6 +204,7 @@ def equal_bounds(values: NDArray[np.float64]) -> list[float]:
         if are_integers
         else 10.0 ** (math.floor(math.log10(max(highest - lowest, abs(highest) * 1e-9, 1e-12))) - 2)
     )
+    # The factors 2, 2.5 and 2 make steps of 1, 2, 5 and 10.
     for factor in itertools.cycle((2, 2.5, 2)):
         first = math.floor(lowest / step) * step
         bins = (
@@ -223,6 +224,7 @@ def spread_of(measure: Measure, values: NDArray[np.float64]) -> Distribution:
     """Return the distribution of ascending values."""
     count = len(values)
     bounds = equal_bounds(values)
+    # On the right side, since a bin includes its upper bound.
     ends = [0, *np.searchsorted(values, bounds, side="right").tolist(), count]
     edges = (None, *bounds, None)
 

@@ -11,6 +11,7 @@ def percentile(values: ArrayLike, percent: int) -> float:
     exceed.
     """
     ordered = np.sort(np.asarray(values, dtype=float))
+    # -(-a // b) divides integers and rounds up, without the error of a float.
     return float(ordered[max(0, -(-len(ordered) * percent // 100) - 1)])
 
 
