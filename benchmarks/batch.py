@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from masis.api.batch import AUDITS_A_CALL, BatchItem, audit_in_threads
+from masis.api.batch import AUDITS_PER_CALL, BatchItem, audit_in_threads
 from masis.api.roles import with_concurrency
 from masis.datasets.mapping.reader import read_any
 from masis.schema.case import Case
@@ -118,7 +118,7 @@ def measure(cases: list[Case], address: str, concurrency: int, latency_s: float)
         done = audit_in_threads(
             jobs,
             lambda job, cancelled: bench.audits.audit(ANONYMOUS, job.case, cancelled=cancelled),
-            at_once=concurrency * AUDITS_A_CALL,
+            at_once=concurrency * AUDITS_PER_CALL,
         )
         outcomes = [each.outcome for each in done]
         wall, own = time.perf_counter() - wall, time.process_time() - own

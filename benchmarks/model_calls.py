@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 os.environ["SCRIPTED_KEY"] = "loopback/0123456789"
 
 from masis.api.audits import audit_citations, run_audit
-from masis.audit.text.assertions import asserts
+from masis.audit.text.assertions import is_assertion
 from masis.datasets.mapping.reader import read_any
 from masis.schema.case import Case
 from masis.services import demo_cases
@@ -64,7 +64,7 @@ ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
 
 def ordinary(case: Case) -> bool:
     """Whether the case is of the size that the target is stated for."""
-    sentences = sum(map(asserts, audit_citations(case.answer or "", case.evidence).sentences))
+    sentences = sum(map(is_assertion, audit_citations(case.answer or "", case.evidence).sentences))
     return len(case.evidence) in ORDINARY and sentences in ORDINARY
 
 

@@ -1,24 +1,32 @@
 """MASIS Workbench: audits AI answers against their evidence, for people who must vouch for them.
 
-    found = frame.join(masis.audit(frame, map={"query": "question", "answer": "response", "evidence": "context"}))
-    runs = masis.audit_many(frame, map=masis.suggest(frame).names)   # whole runs; suggest proposes the map
-    claims = masis.runs_to_pandas(runs, of="claims")                  # a row for each claim and its verdict
-    desk = masis.Desk("review.db", reviewer="Ada"); desk.audit(frame); desk.queue()
-    desk.decide("case-7", "reject", reason="unsupported")            # help(masis.Desk.decide) says the rest
+    names = {"query": "question", "answer": "response", "evidence": "context"}
+    frame.join(masis.audit(frame, map=names))                 # a row of figures for each case
+    names = masis.suggest(frame).names                        # proposes the map
+    runs = masis.audit_many(frame, map=names)                 # whole runs
+    claims = masis.runs_to_pandas(runs, of="claims")          # a row for each claim and its verdict
+    desk = masis.Desk("review.db", reviewer="Ada")
+    desk.audit(frame)
+    desk.queue()
+    desk.decide("case-7", "reject", reason="unsupported")     # see help(masis.Desk.decide)
 
-The way of the data:
+Data flow:
 
     Case (question, evidence, draft answer)
-      -> citations   which markers point at real evidence, which sentences carry none   (code, no model)
-      -> claims      what the answer asserts, and which evidence supports each assertion
-      -> critique    what a demanding reader objects to; a confidence, lowered by the citations' penalties
-      -> revision    a better answer, re-audited from the start            } repeated until it converges
-      -> evaluation  four scores, clamped by what the citations prove
-    Run (every iteration, kept) -> queue -> decision of a person -> dataset
+      -> citations   which markers point at real evidence, and which sentences have none
+                     (rules in code, no model)
+      -> claims      what the answer asserts, and the evidence for each assertion
+      -> critique    a critic's issues and confidence, lowered by the citation penalties
+      -> revision    a better answer, audited again     } repeated until it converges
+      -> evaluation  four scores, capped by the state of the citations
+    Run (all iterations) -> queue -> a person's decision -> dataset
 
     import masis
     evidence = (masis.Evidence(id="1", text="It is ten metres long."),)
-    run = masis.run_audit(masis.Case(id="bridge", query="How long is it?", answer="Ten metres [1].", evidence=evidence))
+    case = masis.Case(
+        id="bridge", query="How long is it?", answer="Ten metres [1].", evidence=evidence
+    )
+    run = masis.run_audit(case)
 """
 
 from __future__ import annotations
@@ -57,11 +65,11 @@ if TYPE_CHECKING:
 
 __version__ = version.APP
 
-# Who uses the package says where its log goes; a script that says nothing gets no lines of it on
-# stderr.
+# Programs that use the package configure its log. Without a NullHandler, Python prints warnings of
+# an unconfigured logger on stderr (https://docs.python.org/3/howto/logging.html#library-config).
 logging.getLogger("masis").addHandler(logging.NullHandler())
 
-_HOMES = {
+_MODULE_OF = {
     "audit_citations": "masis.api.audits",
     "critique_draft": "masis.api.draft_critique",
     "query_with_critique": "masis.pipeline",
@@ -124,11 +132,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that ``import masis`` and ``masis --help``
-    stay quick.
-    """
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    """Import a public name on first use, which keeps ``import masis`` quick."""
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(_MODULE_OF[name]), name)
     raise AttributeError(f"module 'masis' has no attribute {name!r}")
 
 
@@ -137,11 +143,10 @@ def __dir__() -> list[str]:
 
 
 class _CallablePackage(ModuleType):
-    """The package ``masis.audit``, which is also the function ``masis.audit(cases)``: a package has
-    its name once.
+    """The package ``masis.audit``, which is also the function ``masis.audit(cases)``.
 
-    To import a part of a package binds its name, whatever stood there; a class of its own is what
-    Python has for this
+    Importing a submodule binds the package's name here, so a function of that name would be
+    overwritten. A module class with ``__call__`` makes the package itself callable
     (https://docs.python.org/3/reference/datamodel.html#customizing-module-attribute-access).
     """
 
@@ -149,16 +154,16 @@ class _CallablePackage(ModuleType):
     def __signature__(self) -> Signature:
         return signature(__getattr__("audit"))
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Audit cases: ``masis.api.batch.audit``."""
-        return __getattr__("audit")(*given, **named)
+        return __getattr__("audit")(*args, **kwargs)
 
 
 _package.__class__ = _CallablePackage
 
 
 def _html_view(record: Run | Screening) -> str:
-    # the view is imported when a notebook first asks for it
+    # Import the view only when a notebook asks for it.
     html: Callable[[object], str] = __getattr__("html")
     return html(record)
 

@@ -1,38 +1,38 @@
-"""Every error a person may meet, as one tree.
+"""Every error that a person may meet, as one tree.
 
     MasisError
-    ├── InputError             a file, a line or a field of it is wrong: says which, and the hint
+    ├── InputError             a file, a line or a field is wrong; the message says which
     ├── SettingsError          a setting is unknown or out of range
-    │   ├── MissingKey         a provider's key is neither in the environment nor in the secrets file
+    │   ├── MissingKey         a provider's key is in neither the environment nor the secrets file
     │   └── MissingModel       a model's files are not on this machine yet
     ├── StoreError
-    │   ├── NewerDatabase      the file was written by a later version
-    │   ├── OtherSchema        the file was made by a development version before the first release
+    │   ├── NewerDatabase      a later version wrote the file
+    │   ├── OtherSchema        a development version before the first release made the file
     │   ├── NotADatabase       the file is something else
-    │   ├── UnguardedLog       an append-only table has lost its guard
+    │   ├── UnguardedLog       an append-only table has lost its triggers
     │   ├── DatabaseBusy       another program has held the lock for too long
-    │   ├── DatabaseDamaged    the file is damaged, or no database any more
-    │   ├── DatabaseFull       its disk has no room left
-    │   ├── DatabaseReadOnly   file or folder can't be written
+    │   ├── DatabaseDamaged    the file is damaged, or no longer a database
+    │   ├── DatabaseFull       its disk is full
+    │   ├── DatabaseReadOnly   the file or its folder can't be written
     │   ├── DatabaseMissing    the file was moved, removed or replaced while in use
-    │   ├── DiskFailed         its disk could not be read or written
-    │   ├── RecordDamaged      what is stored of one run or screening can't be read
-    │   ├── CaseConflict       the id is taken by a case with other content
+    │   ├── DiskFailed         its disk can't be read or written
+    │   ├── RecordDamaged      the stored record of one run or screening can't be read
+    │   ├── CaseConflict       another case with different content has this id
     │   ├── UnknownRecord      no case, run or decision has that id
     │   ├── Removed            retention has removed the content of a run or screening
-    │   ├── CaseHeld           another reviewer has taken the case for decision
-    │   └── StaleVersion       what a person looked at has changed since
-    ├── NotAllowed             whoever asks has not signed in, or has no role that grants it
+    │   ├── CaseHeld           another reviewer holds the lease on the case
+    │   └── StaleVersion       the record has changed since it was shown
+    ├── NotAllowed             the caller hasn't signed in, or lacks a role that grants the action
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── MissingExtra           an optional package is not installed
-    ├── SpendingLimit          what calls to models may cost has been spent
-    ├── AnswerRejected         an audited answer was flagged, and whoever asked for it wants none such
+    ├── SpendingLimit          the spending limit for model calls is reached
+    ├── AnswerRejected         an audited answer was flagged, and the caller asked to reject those
     └── StepError              a step of the audit failed; ``code`` is one of CRITIC-ERR-001..006
         ├── CriticFailed       CRITIC-ERR-001
         ├── ReviserFailed      CRITIC-ERR-002
         ├── ProviderFailed     CRITIC-ERR-003
         │   └── ContextFull    question and evidence don't fit the model's context
-        ├── BadReply           a reply refused, cut off, empty or malformed; the roles give it their code
+        ├── BadReply           a reply is refused, cut off, empty or malformed; roles add their code
         ├── InvalidCritique    CRITIC-ERR-005
         └── InvalidRevision    CRITIC-ERR-006
 
@@ -55,29 +55,37 @@ HTTP_STATUS = {
     "CRITIC-ERR-005": 500,
     "CRITIC-ERR-006": 500,
 }
-"""What a service that serves audits over HTTP answers with, by code (CRITIC-ERR-HTTP)."""
+"""HTTP status by error code, for services that serve audits over HTTP (CRITIC-ERR-HTTP)."""
 
 
 class MasisError(Exception):
-    """Something a person can act on went wrong; the message says what, to what, and what to do.
+    """An error that a person can act on; the message says what went wrong, where, and what to do.
 
-    ``http_status`` is what a service answers with over HTTP.
+    ``http_status`` is the status that a service responds with over HTTP.
     """
 
     http_status: ClassVar[int] = 500
 
     @property
     def about(self) -> dict[str, Any]:
-        """What a program can act on, for integrations: kind, CRITIC-ERR code, status over HTTP."""
+        """Details for programs: the kind, the HTTP status and the CRITIC-ERR code, if any."""
         return {"kind": type(self).__name__, "http_status": self.http_status}
 
 
 class InputError(MasisError):
-    """A value that came from outside is wrong.
+    """A value from outside the program is wrong.
 
     ``str(error)`` reads ``cases.jsonl, line 3, evidence[2].id: is used twice (...). Give each chunk
-    an id of its own.`` ``limit`` names the limit that it passes, where it does
-    (``masis/schema/limits.py``).
+    an id of its own.``
+
+    Attributes:
+        problem: What is wrong with the value.
+        hint: What to do about it.
+        file: The file that holds the value, if any.
+        line: The line in the file, from 1.
+        field: The field of the record.
+        limit: The limit that the value exceeds (``masis/schema/limits.py``), if it exceeds one.
+
     """
 
     http_status = 400
@@ -106,7 +114,7 @@ class InputError(MasisError):
         return f"{place}: {problem}. {self.hint}" if place else f"{problem}. {self.hint}"
 
     def at(self, *, file: str | None = None, line: int | None = None) -> InputError:
-        """The same error with the place in the file filled in."""
+        """Return the same error with its place in the file filled in."""
         place = {"file": file or self.file, "line": line or self.line, "field": self.field}
         return InputError(self.problem, hint=self.hint, limit=self.limit, **place)  # type: ignore[arg-type]
 
@@ -114,19 +122,21 @@ class InputError(MasisError):
     def of_all(
         cls, errors: Sequence[InputError], *, hint: str, file: str | None = None
     ) -> InputError:
-        """Return one error for several: itself where it is one, else their number and the first
-        five.
+        """Return one error that reports several: their number and the first five.
 
-        What one of them says in the words of one before it is said once.
+        A single error is returned unchanged. A message that repeats an earlier one is shortened to
+        "the same".
         """
         if len(errors) == 1:
             return errors[0]
         earlier, parts = list[str](), list[str]()
-        for each in errors[:5]:
-            whole, rest = str(each).rstrip("."), f"{each.problem}. {each.hint}".rstrip(".")
-            again = any(words.startswith(rest) for words in earlier)
-            parts.append(f"{whole.removesuffix(rest)}the same" if again else whole)
-            earlier.append(rest)
+        for error in errors[:5]:
+            message = str(error).rstrip(".")
+            without_place = f"{error.problem}. {error.hint}".rstrip(".")
+            is_repeated = any(text.startswith(without_place) for text in earlier)
+            place = message.removesuffix(without_place)
+            parts.append(f"{place}the same" if is_repeated else message)
+            earlier.append(without_place)
         shown = "; ".join(parts)
         return cls(
             f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > 5 else ''}",
@@ -140,15 +150,11 @@ class SettingsError(MasisError):
 
 
 class MissingKey(SettingsError):
-    """A model is named whose provider wants a key, and there is none; the settings themselves are
-    in order.
-    """
+    """The provider of a model needs a key and none is set; the settings themselves are valid."""
 
 
 class MissingModel(SettingsError):
-    """A model is named whose files are not on this machine yet; the settings themselves are in
-    order.
-    """
+    """A model's files are not on this machine yet; the settings themselves are valid."""
 
 
 class StoreError(MasisError):
@@ -160,17 +166,15 @@ class NewerDatabase(StoreError):
 
 
 class OtherSchema(StoreError):
-    """The database was made by a development version with another schema, which no version reads
-    but that one.
-    """
+    """A development version with another schema made the database; only it can read it."""
 
 
 class NotADatabase(StoreError):
-    """The file is no database of the workbench."""
+    """The file is not a database of the workbench."""
 
 
 class UnguardedLog(StoreError):
-    """A table that only grows has lost the triggers that guard it."""
+    """An append-only table has lost the triggers that protect it."""
 
 
 class DatabaseBusy(StoreError):
@@ -180,35 +184,33 @@ class DatabaseBusy(StoreError):
 
 
 class DatabaseDamaged(StoreError):
-    """The file of the database is damaged, or no database any more."""
+    """The database file is damaged, or is no longer a database."""
 
 
 class DatabaseFull(StoreError):
-    """The disk that the database is stored on has no room left."""
+    """The disk that holds the database is full."""
 
     http_status = 507
 
 
 class DatabaseReadOnly(StoreError):
-    """The file of the database, or its folder, can't be written."""
+    """The database file, or its folder, can't be written."""
 
 
 class DatabaseMissing(StoreError):
-    """The file of the database was moved, removed or replaced while it was in use."""
+    """The database file was moved, removed or replaced while it was in use."""
 
 
 class DiskFailed(StoreError):
-    """The disk that the database is stored on could not be read or written."""
+    """The disk that holds the database can't be read or written."""
 
 
 class RecordDamaged(StoreError):
-    """What is stored of one run or screening is damaged or was altered; the rest of the database
-    can be read.
-    """
+    """The stored record of one run or screening is damaged or was altered; the rest can be read."""
 
 
 class CaseConflict(StoreError):
-    """The id belongs to a case with other content; decisions refer to it, so it is not replaced."""
+    """Another case has this id. Decisions refer to that case, so it isn't replaced."""
 
     http_status = 409
 
@@ -220,9 +222,7 @@ class UnknownRecord(StoreError):
 
 
 class Removed(StoreError):
-    """Retention or a redaction has removed the content of a run or screening; its figures are still
-    there.
-    """
+    """Retention or a redaction removed the content of a run or screening; its figures remain."""
 
     http_status = 410
 
@@ -234,12 +234,13 @@ class StaleVersion(StoreError):
 
 
 class AnotherAnswer(StaleVersion):
-    """The answer that a decision names is not the one that its reviewer was shown."""
+    """A decision names another answer than the one its reviewer was shown."""
 
 
 class CaseHeld(StoreError):
-    """Another reviewer has taken the case for decision; ``by`` names them, ``until`` is when their
-    lease ends.
+    """Another reviewer holds the lease on the case.
+
+    ``by`` names the reviewer and ``until`` is when the lease ends.
     """
 
     http_status = 409
@@ -250,13 +251,13 @@ class CaseHeld(StoreError):
 
 
 class NotAllowed(MasisError):
-    """Whoever asks has not signed in, or holds no role that grants what was asked."""
+    """The caller hasn't signed in, or lacks a role that grants the action."""
 
     http_status = 403
 
 
 class RetrievalFailed(MasisError):
-    """A source of abstracts can't be asked, or what it replied can't be read."""
+    """A source of abstracts can't be asked, or its reply can't be read."""
 
     http_status = 502
 
@@ -268,15 +269,13 @@ class MissingExtra(MasisError):
 
 
 class SpendingLimit(MasisError):
-    """What calls to models may cost has been spent, or can't be known."""
+    """The spending limit for model calls is reached, or the amount spent can't be known."""
 
     http_status = 402
 
 
 class AnswerRejected(MasisError):
-    """An answer was audited and flagged; ``audit`` is what was found
-    (``masis.pipeline.Audited``).
-    """
+    """An audited answer was flagged; ``audit`` is the result (``masis.pipeline.Audited``)."""
 
     def __init__(self, message: str, *, audit: object = None) -> None:
         self.audit = audit
@@ -289,7 +288,7 @@ class StepError(MasisError):
     code: ClassVar[str] = "CRITIC-ERR-001"
 
     def __init_subclass__(cls) -> None:
-        """The status follows the code."""
+        """Set the HTTP status from the code."""
         cls.http_status = HTTP_STATUS[cls.code]
 
     def __init__(self, message: str, *, raw: str | None = None) -> None:
@@ -298,16 +297,15 @@ class StepError(MasisError):
 
     @property
     def about(self) -> dict[str, Any]:
-        """As for every error, with its code."""
+        """The details of every error, and the code."""
         return super().about | {"code": self.code}
 
 
 class BadReply(StepError):
-    """A model replied, but not with what was asked for; ``raw`` is the unchanged reply, cut to a
-    size fit to keep.
+    """A model replied, but not with what it was asked for.
 
-    Roles turn it into the code of their step: the specs number an invalid critique and an invalid
-    revision.
+    ``raw`` is the unchanged reply, cut to a size fit to store. Roles convert the error to the code
+    of their step, because the specs number an invalid critique and an invalid revision.
     """
 
     def __init__(
@@ -340,9 +338,7 @@ class ProviderFailed(StepError):
 
 
 class ContextFull(ProviderFailed):
-    """Question and evidence don't fit the model's context, or leave too little of it
-    for the reply.
-    """
+    """Question and evidence leave too little of the model's context for the reply."""
 
 
 class InvalidCritique(StepError):

@@ -1,3 +1,1 @@
-"""Audits as values, for programs and notebooks: a case goes in, a run comes out; no
-store, no page.
-"""
+"""Audits as functions, for programs and notebooks, without a store or a page."""

@@ -1,7 +1,7 @@
-"""Audits as values: a case goes in, a run comes out; no store, no page.
+"""Audits as functions: a case goes in and a run comes out, without a store or a page.
 
-Who fills the roles follows from the model strings in the settings. What these functions take and
-return can be pickled, so that worker processes can do the work.
+The model strings in the settings decide how the roles are filled. Arguments and results can be
+pickled, so that worker processes can do the work.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from masis.schema.run import Event, Run
 from masis.settings import Settings
 
 Chunk: TypeAlias = Any
-"""A chunk of evidence, a mapping with ``id`` and ``text``, or a text, or a document of LangChain or
-LlamaIndex.
+"""A chunk of evidence: ``Evidence``, a mapping with ``id`` and ``text``, a text, or a document of
+LangChain or LlamaIndex.
 """
 
 
@@ -41,11 +41,17 @@ def run_audit(
 ) -> Run:
     """Audit one case, iteration by iteration, and return the run.
 
-    ``on_event`` is called with each event as it happens. A step that fails is recorded on the run,
-    never raised. ``map`` says which key of a mapping holds a field where the names differ:
-    ``{"answer": "response"}``.
+    A step that fails is recorded on the run and never raised.
 
-    Raises InputError where ``case`` is none, and no mapping of a case's fields.
+    Args:
+        case: The case, or a mapping of its fields.
+        settings: The settings of the audit; the defaults if None.
+        on_event: Called with each event as it happens.
+        map: The key of a field where its name differs: ``{"answer": "response"}``.
+
+    Raises:
+        InputError: ``case`` is neither a case nor a mapping of its fields.
+
     """
     case = case_of(case, names=map)
     work = audit_events(case, chosen_settings(settings))
@@ -55,7 +61,7 @@ def run_audit(
 def audit_events(
     case: Case, settings: Settings, cancelled: Callable[[], bool] = lambda: False
 ) -> Generator[Event, None, Run]:
-    """Return the audit of a case as it is worked through, event by event."""
+    """Return the audit of a case as a generator of its events."""
     run_id, digest = loop.new_run_id(), case.digest()
     return loop.audit(
         case,
@@ -74,25 +80,27 @@ async def run_audit_async(
     *,
     map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> Run:
-    """``run_audit`` for code that is async: up to 64 at once where they wait for models, else some
-    that compute.
+    """Audit one case in async code, like ``run_audit``.
 
-    Further ones wait for their turn. ``on_event`` is called on the event loop. Cancelling the task
-    stops the audit, which makes no further call.
+    Up to 64 audits that wait for models run at once; of audits that only compute, a few more than
+    there are cores. Further ones wait for their turn. ``on_event`` is called on the event loop.
+    Cancelling the task stops the audit, which makes no further call.
     """
-    audited, chosen = case_of(case, names=map), chosen_settings(settings)
-    here = asyncio.get_running_loop()
+    checked_case, chosen = case_of(case, names=map), chosen_settings(settings)
+    event_loop = asyncio.get_running_loop()
 
     def audit(cancelled: Callable[[], bool]) -> Run:
-        def tell(event: Event) -> None:
+        def forward_event(event: Event) -> None:
             if on_event is not None and not cancelled():
-                here.call_soon_threadsafe(on_event, event)
+                event_loop.call_soon_threadsafe(on_event, event)
 
         return observation.run_to_completion(
-            audit_events(audited, chosen, cancelled), tell, observation.AuditStart(audited)
+            audit_events(checked_case, chosen, cancelled),
+            forward_event,
+            observation.AuditStart(checked_case),
         )
 
-    return await cancellable(audit, partial(start_audit, waits=uses_models(chosen)))
+    return await cancellable(audit, partial(start_audit, calls_models=uses_models(chosen)))
 
 
 def verify_claims(
@@ -102,47 +110,58 @@ def verify_claims(
     *,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> list[ClaimCheck]:
-    """One check for each claim, in order; markers in a claim count as its citations.
+    """Return one check for each claim, in order; markers in a claim count as its citations.
 
-    ``cancelled`` is asked as it goes on. Raises StepError where it says so, and InputError for what
-    is no list of claims or of chunks.
+    Args:
+        claims: Claims, or texts.
+        evidence: The chunks to check against.
+        settings: The settings of the audit; the defaults if None.
+        cancelled: Returns whether to stop; called while the claims are checked.
+
+    Raises:
+        InputError: ``claims`` is not a list of claims, or ``evidence`` not a list of chunks.
+        StepError: ``cancelled`` returned true.
+
     """
     if isinstance(claims, str | bytes | Claim) or not isinstance(claims, Iterable):
-        what = "one text" if isinstance(claims, str) else kind_of(claims)
+        actual = "one text" if isinstance(claims, str) else kind_of(claims)
         raise InputError(
-            f"is {what}, not a list of claims", hint="Put it into a list.", field="claims"
+            f"is {actual}, not a list of claims", hint="Put it into a list.", field="claims"
         )
     chunks = evidence_of(evidence)
-    asked = [
+    checked_claims = [
         (
             claim
             if isinstance(claim, Claim)
-            else claim_of(text_given(claim, f"claims[{place}]"), chunks)
+            else claim_of(text_given(claim, f"claims[{position}]"), chunks)
         )
-        for place, claim in enumerate(claims)
+        for position, claim in enumerate(claims)
     ]
     roles = build_roles(chosen_settings(settings))
+    # On a thread, so that ``cancelled`` is also checked while a model or the rules are busy.
     ended = threading.Event()
-    future = start_in_thread(lambda: roles.verifier.verify(asked, chunks), "claims", then=ended.set)
+    future = start_in_thread(
+        lambda: roles.verifier.verify(checked_claims, chunks), "claims", then=ended.set
+    )
     try:
         while not cancelled():
-            if ended.wait(_ASKED_EVERY_S):
-                return list(one_check_each(asked, future.result()))
+            if ended.wait(_CANCEL_POLL_S):
+                return list(one_check_each(checked_claims, future.result()))
         raise StepError("The check of the claims was stopped before its end.")
     finally:
         roles.control.cancellation.cancel()
 
 
-_ASKED_EVERY_S = 0.2
+_CANCEL_POLL_S = 0.2
 
 
 def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:
-    """A sentence given alone, with the markers in it."""
-    found = citation_engine.audit_citations(text, evidence).citations
+    """Return a single sentence as a claim, with the markers in it."""
+    citations = citation_engine.audit_citations(text, evidence).citations
     return Claim(
         text=text,
-        markers=tuple(dict.fromkeys((c.marker_start, c.marker_end) for c in found)),
-        cited=tuple(dict.fromkeys(c.evidence_id for c in found if c.evidence_id is not None)),
+        markers=tuple(dict.fromkeys((c.marker_start, c.marker_end) for c in citations)),
+        cited=tuple(dict.fromkeys(c.evidence_id for c in citations if c.evidence_id is not None)),
     )
 
 
@@ -153,10 +172,14 @@ def audit_citations(
     *,
     citations: Sequence[GivenCitation] = (),
 ) -> CitationAudit:
-    """Which markers point at real evidence, and which sentences carry none. Code alone, no model.
+    """Return which markers point at real evidence and which sentences have none, by rules without a
+    model.
 
-    ``citations`` are those that came beside the answer (``Case.citations``). Raises InputError for
-    what is no list of chunks.
+    ``citations`` are those that came beside the answer (``Case.citations``).
+
+    Raises:
+        InputError: ``evidence`` is not a list of chunks.
+
     """
     chosen = chosen_settings(settings)
     return citation_engine.audit_citations(
@@ -170,14 +193,19 @@ def audit_citations(
 
 
 def citations_kept(case: Case, answer: str) -> tuple[GivenCitation, ...]:
-    """Return the citations beside a case's answer that a later answer still carries: those of
-    unchanged sentences.
+    """Return the citations beside a case's answer that a later answer keeps: those of unchanged
+    sentences.
     """
     return citation_engine.carry_over_citations(case.given_citations, case.answer or "", answer)
 
 
 def chosen_settings(settings: Settings | None) -> Settings:
-    """Return the settings given, the defaults without any. Raises InputError for what is none."""
+    """Return the given settings, or the defaults for None.
+
+    Raises:
+        InputError: ``settings`` is something else.
+
+    """
     if settings is None or isinstance(settings, Settings):
         return settings or Settings()
     raise InputError(
@@ -188,7 +216,12 @@ def chosen_settings(settings: Settings | None) -> Settings:
 
 
 def text_given(value: object, field: str) -> str:
-    """Return a value that is text. Raises InputError for any other."""
+    """Return a value that must be a text.
+
+    Raises:
+        InputError: It isn't one.
+
+    """
     if isinstance(value, str):
         return value
     raise InputError(f"is {kind_of(value)}, not text", hint="Give the text.", field=field)

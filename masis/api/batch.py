@@ -1,9 +1,10 @@
-"""Audits of many cases: several at once, on threads or in processes, in the order of the cases,
-within a cost limit.
+"""Audits of many cases: several at once, within a cost limit, with results in the order of the
+cases.
 
-``audit_many`` and the commands that audit a file share what is here. An audit that waits for models
-runs on a thread: one process, one limit of calls a provider. The offline auditor keeps a core busy,
-so that processes share its work; such a process sees no database, it takes a case and gives a run.
+``audit_many`` and the commands that audit a file share this code. Audits that wait for models run
+on threads of one process, so that one limit of calls per provider holds for all of them. The
+offline auditor keeps a core busy, so processes share its work; such a process opens no database, it
+receives a case and returns a run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tqdm import tqdm
 
 from masis.api.audits import audit_events, chosen_settings, run_audit
 from masis.api.roles import calls_at_once, estimate, unpriced_models, uses_models, with_concurrency
-from masis.audit.control.concurrency import LOOK_AGAIN_S
+from masis.audit.control.concurrency import POLL_INTERVAL_S
 from masis.errors import InputError, MasisError
 from masis.observers import observation
 from masis.schema.calls import Usage
@@ -40,22 +41,23 @@ from masis.schema.case import Case, case_of
 from masis.schema.frames import is_frame, rows_of
 from masis.schema.reading import FieldMap
 from masis.schema.run import Run, RunWarning
+from masis.schema.wording import count_noun
 from masis.settings import Settings
 from masis.views.numbers import dollars
 
 if TYPE_CHECKING:
     import pandas as pd
 
-AUDITS_A_CALL = 4
-"""Audits under way for each call that may be: while one reads a reply, another has its call at the
+AUDITS_PER_CALL = 4
+"""Audits in progress per allowed call: while one reads a reply, another has its call at the
 provider.
 """
 
-_FOR_A_SHELL = re.compile(r"--map [^;]*?, in Python ")
-"""The part of a hint that is for the command line alone."""
+_COMMAND_LINE_HINT = re.compile(r"--map [^;]*?, in Python ")
+"""The part of a hint that applies only to the command line."""
 
-AHEAD = 4
-"""Cases handed out for each process, so that none waits while a slow one is waited for."""
+CASES_PER_PROCESS = 4
+"""Cases handed out per process, so that a slow case doesn't leave the other processes idle."""
 
 
 def audit_many(
@@ -69,32 +71,32 @@ def audit_many(
 ) -> list[Run]:
     """Audit many cases and return their runs, in the order of the cases.
 
-    Of a list or a frame every case is read first, and all that can't be read are named before
-    anything is audited; ``masis.audit`` goes on without them.
+    All cases of a list or a frame are read first, and the error names every one that can't be read
+    before anything is audited; ``masis.audit`` goes on without them.
 
-    Ctrl-C begins no further audit, breaks off those under way, and returns the finished runs alone;
-    a second Ctrl-C leaves at once. A step that fails is recorded on its run, never raised.
+    Ctrl-C starts no further audit, aborts those in progress, and returns the finished runs only; a
+    second Ctrl-C exits at once. A step that fails is recorded on its run and never raised.
 
-    With ``max_cost`` no audit begins that could pass the limit: the first audits count as what they
-    may cost at most, later ones as what those before them cost on average. What is under way is
-    finished. Each case after that has a run all the same, which cost nothing: it has no iterations,
+    With ``max_cost``, an audit starts only if it can't exceed the limit: the first audits count
+    with the most they may cost, later ones with the average so far. Audits in progress are
+    finished. Each later case still gets a run, which cost nothing: it has no iterations, its
     ``termination_reason`` is ``cancelled``, and its warning says that the limit was reached.
 
     Args:
-        cases: The cases, or mappings of their fields; no more are taken from an iterator than are
-            audited. Or a pandas DataFrame, an Arrow table or a Hugging Face data set: a run a row,
-            in their order.
+        cases: The cases, or mappings of their fields; an iterator is read only as far as cases are
+            audited. Or a pandas DataFrame, an Arrow table or a Hugging Face data set, with one run
+            per row, in their order.
         settings: As for ``run_audit``.
-        concurrency: How many audits at once; with models, also how many calls go to each provider
-            at once. Default: what the settings say of the provider, else 1.
-        progress: Whether to show a bar on stderr.
+        concurrency: How many audits run at once; with models, also how many calls each provider
+            gets at once. Default: the provider's setting, else 1.
+        progress: Whether to show a progress bar on stderr.
         max_cost: US dollars that all audits together may cost. Default: no limit.
-        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
+        map: The column or key of a field where its name differs: ``{"answer": "response"}``.
 
     Raises:
-        InputError: ``cases`` is one case, holds something else than cases, or two cases under one
-            id; ``concurrency`` is below 1; ``max_cost`` is not above 0, or the price of a model is
-            not known.
+        InputError: ``cases`` is a single case, holds something other than cases, or has two
+            different cases with the same id; ``concurrency`` is below 1; ``max_cost`` is not above
+            0, or the price of a model is not known.
 
     """
     options = Options(concurrency, progress, max_cost, map)
@@ -110,53 +112,52 @@ def audit(
     max_cost: float | None = None,
     map: FieldMap | None = None,  # noqa: A002 (the public name)
 ) -> pd.DataFrame:
-    """Audit many cases and return a data frame: a row for each of them, under the labels of the
-    frame that was given.
+    """Audit many cases and return a data frame with one row per case, with the labels of the given
+    frame.
 
         frame.join(masis.audit(frame, map={"answer": "response"}), rsuffix="_audit")
 
-    The columns are those of ``runs_to_pandas``, and ``error``: why a row could not be read as a
-    case, or was not audited. Such a row stops none of the others, and its figures are empty.
-    ``audit_many`` gives the runs themselves.
+    The columns are those of ``runs_to_pandas``, and ``error``: the reason if a row could not be
+    read as a case or was not audited. Such a row doesn't stop the others, and its figures are
+    empty. ``audit_many`` returns the runs themselves.
 
     Args:
         cases: As for ``audit_many``; an iterator is read to its end first.
         settings: As for ``run_audit``.
-        concurrency: How many audits at once.
-        progress: Whether to show a bar on stderr.
+        concurrency: How many audits run at once.
+        progress: Whether to show a progress bar on stderr.
         max_cost: US dollars that all audits together may cost.
-        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
+        map: The column or key of a field where its name differs: ``{"answer": "response"}``.
 
     Raises:
-        InputError: Not one row can be read as a case; or an argument is wrong, as ``audit_many``
-            says.
+        InputError: No row can be read as a case, or an argument is wrong, as for ``audit_many``.
 
     """
-    # here: it loads pandas, which the commands do without
+    # Imported here because it loads pandas, which the commands don't need.
     from masis.views.tables import runs_to_pandas
 
     rows, errors = list(_case_rows(cases, map)), dict[int, InputError]()
     options = Options(concurrency, progress, max_cost, map)
     runs = audit_all(rows, settings, _audit_job, options, on_problem=errors.__setitem__)
     if errors and not runs:
-        raise InputError.of_all(list(errors.values()), hint="Not one row can be read as a case.")
-    why = dict.fromkeys(range(len(rows)), "Not audited: interrupted.") | dict.fromkeys(runs, "")
-    why |= {
-        at: run.warnings[0].message
-        for at, run in runs.items()
+        raise InputError.of_all(list(errors.values()), hint="No row can be read as a case.")
+    reasons = dict.fromkeys(range(len(rows)), "Not audited: interrupted.") | dict.fromkeys(runs, "")
+    reasons |= {
+        position: run.warnings[0].message
+        for position, run in runs.items()
         if not run.iterations and run.warnings
     }
-    why |= {at: str(error) for at, error in errors.items()}
-    found = runs_to_pandas(runs.values(), index=runs).reindex(range(len(rows)))
-    found["standing"] = found["standing"].fillna("not_audited")
-    found["needs_review"] = found["needs_review"].ne(False)  # what was not audited needs one
-    found["error"] = found.index.map(why)
-    return found.set_axis(cases.index, axis="index") if hasattr(cases, "itertuples") else found
+    reasons |= {position: str(error) for position, error in errors.items()}
+    table = runs_to_pandas(runs.values(), index=runs).reindex(range(len(rows)))
+    table["standing"] = table["standing"].fillna("not_audited")
+    table["needs_review"] = table["needs_review"].ne(False)  # unaudited rows need review
+    table["error"] = table.index.map(reasons)
+    return table.set_axis(cases.index, axis="index") if hasattr(cases, "itertuples") else table
 
 
 class Options(NamedTuple):
-    """How ``audit_many`` and its kin audit; the fields are their arguments, ``names`` what they
-    call ``map``.
+    """Options shared by the functions that audit many cases; ``names`` is their
+    argument ``map``.
     """
 
     concurrency: int | None = None
@@ -174,17 +175,26 @@ def audit_all(
     take: Callable[[Case], object] = lambda case: None,
     on_problem: Callable[[int, InputError], None] | None = None,
 ) -> dict[int, Run]:
-    """Audit cases, each by ``audit_one(job, settings, cancelled)``, and return their runs in order,
-    by their places.
+    """Audit cases with ``audit_one(job, settings, cancelled)`` and return their runs by position,
+    in order.
 
-    ``take`` is called with each case before it is audited: of a list or a frame with all before the
-    first is. ``on_problem`` is called with what can't be read as a case, and the others are
-    audited; without it that is raised.
+    Args:
+        cases: As for ``audit_many``.
+        settings: As for ``run_audit``.
+        audit_one: Audits one case.
+        options: The arguments of ``audit_many``.
+        take: Called with each case before it is audited; for a list or a frame, with all cases
+            before the first is audited.
+        on_problem: Called with the position and the error of a row that can't be read as a case;
+            the others are audited. Without it the error is raised.
+
     """
     concurrency, progress, max_cost, names = options
     rows, problems = _case_rows(cases, names), list[InputError]()
     if concurrency is not None and concurrency < 1:
-        raise InputError(f"is {concurrency}", hint="Give a number from 1 on.", field="concurrency")
+        raise InputError(
+            f"is {concurrency}", hint="Give a number of 1 or more.", field="concurrency"
+        )
     chosen = chosen_settings(settings)
     if uses_models(chosen):
         chosen = with_concurrency(chosen, concurrency)
@@ -194,45 +204,49 @@ def audit_all(
         runs[job.number] = audit_one(job, chosen, cancelled)
         return runs[job.number]
 
-    def refused(number: int, error: InputError) -> None:
+    def reject(number: int, error: InputError) -> None:
         problems.append(error)
-        if not at_first:
+        if not read_first:
             raise error
 
-    def taken(job: BatchItem) -> BatchItem:
+    def hand_over(job: BatchItem) -> BatchItem:
         take(job.case)
         return job
 
-    # all are read before the first is paid for
-    at_first = isinstance(cases, list | tuple) or is_frame(cases)
-    jobs: Iterable[BatchItem] = _jobs(rows, names, on_problem or refused)
-    if at_first:
+    # Read all cases before the first one is paid for.
+    read_first = isinstance(cases, list | tuple) or is_frame(cases)
+    jobs: Iterable[BatchItem] = _jobs(rows, names, on_problem or reject)
+    if read_first:
         jobs = list(jobs)
         if problems:
             raise InputError.of_all(
-                problems, hint="Correct them; masis.audit goes on without them."
+                problems, hint="Correct them, or use masis.audit, which skips them."
             )
-        jobs = [taken(job) for job in jobs]
+        jobs = [hand_over(job) for job in jobs]
     else:
-        jobs = map(taken, jobs)
-    at_once = concurrency or calls_at_once(chosen)
+        jobs = map(hand_over, jobs)
+    parallel = concurrency or calls_at_once(chosen)
     total, flagged = len(jobs) if isinstance(jobs, list) else None, 0
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
         try:
-            for job, outcome in audit_in_threads(jobs, audit, at_once=at_once, budget=budget):
+            for job, outcome in audit_in_threads(jobs, audit, at_once=parallel, budget=budget):
                 if isinstance(outcome, OverBudget):
                     runs[job.number] = _cancelled_run(job.case, chosen, outcome.why)
                 flagged += runs[job.number].needs_review
                 bar.set_postfix_str(f"{flagged:,} need review", refresh=False)
                 bar.update()
         except KeyboardInterrupt:
-            bar.write(f"Interrupted: {len(runs):,} audits are finished and returned.")
+            finished = count_noun(len(runs), "audit")
+            bar.write(f"Interrupted. {finished} finished; the result has only those.")
     return dict(sorted(runs.items()))
 
 
 def _case_rows(cases: Any, names: FieldMap | None) -> Iterable[Any]:
-    """Return several cases, or rows that hold them. Raises InputError where they are
-    none, or one.
+    """Return several cases, or rows that hold them.
+
+    Raises:
+        InputError: ``cases`` is a single case, or not a collection of cases.
+
     """
     if isinstance(cases, Case | Mapping | str):
         raise InputError("is one case, not several", hint="Put it into a list.", field="cases")
@@ -247,69 +261,76 @@ def _audit_job(job: BatchItem, settings: Settings, cancelled: Callable[[], bool]
 def _jobs(
     cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[int, InputError], None]
 ) -> Iterator[BatchItem]:
-    """Yield the cases; what can't be read, or has the id of an earlier one with other content, is a
-    problem.
+    """Yield the cases, and report rows that can't be read or that reuse the id of a
+    different case.
     """
     places: dict[str, tuple[int, str]] = {}
-    hint = names is None  # once: what one mapping holds, the others do
-    for number, given in enumerate(cases):
+    can_add_hint = names is None  # only for the first: the other mappings have the same keys
+    for number, row in enumerate(cases):
         try:
-            case = case_of(given, f"cases[{number}]", names)
-            first, digest = places.setdefault(case.id, (number, case.digest()))
+            case = case_of(row, f"cases[{number}]", names)
+            first_place, digest = places.setdefault(case.id, (number, case.digest()))
             if digest != case.digest():
                 raise InputError(
-                    f"is {case.id[:80]!r}, as in cases[{first}], with other content",
+                    f"is {case.id[:80]!r}, as in cases[{first_place}], with other content",
                     hint="Give each case an id of its own, or remove one of the two.",
                     field=f"cases[{number}].id",
                 )
         except InputError as error:
-            shown = InputError(
-                error.problem, hint=_FOR_A_SHELL.sub("", error.hint), field=error.field
+            reported = InputError(
+                error.problem, hint=_COMMAND_LINE_HINT.sub("", error.hint), field=error.field
             )
-            on_problem(number, _with_hint(shown, given) if hint else shown)
-            hint = False
+            on_problem(number, _with_hint(reported, row) if can_add_hint else reported)
+            can_add_hint = False
         else:
             yield BatchItem(number, case)
 
 
-def _with_hint(error: InputError, given: Any) -> InputError:
-    """Return the error of a mapping that lacks a field with the keys that it holds, of which some
-    may be meant.
+def _with_hint(error: InputError, row: Any) -> InputError:
+    """Add the keys of a mapping that lacks a field to its error, since one of them may be the
+    field.
     """
-    if not isinstance(given, Mapping) or {"query", "evidence"} <= given.keys():
+    if not isinstance(row, Mapping) or {"query", "evidence"} <= row.keys():
         return error
-    holds = ", ".join(repr(str(key)) for key in list(given)[:10])
+    keys = ", ".join(repr(str(key)) for key in list(row)[:10])
     hint = (
-        f"It holds {holds}: say which is which, map={{...}}; masis.suggest(cases).names proposes"
-        " that."
+        f"Its keys are {keys}. Map them to the fields with map={{...}};"
+        " masis.suggest(cases).names proposes a map."
     )
     return InputError(error.problem, hint=f"{error.hint} {hint}", field=error.field)
 
 
-def _cancelled_run(case: Case, settings: Settings, why: str) -> Run:
-    """Return the run of a case that was not audited: what a run is that was cancelled before its
-    first step.
+def _cancelled_run(case: Case, settings: Settings, reason: str) -> Run:
+    """Return the run of a case that was not audited, as if it was cancelled before
+    its first step.
     """
-    work = audit_events(case, settings, lambda: True)
+    events = audit_events(case, settings, lambda: True)
     try:
         while True:
-            next(work)
-    except StopIteration as finished:
-        run: Run = finished.value
-    warning = RunWarning(code=None, step=None, iteration=None, message=why)
+            next(events)
+    except StopIteration as stop:
+        run: Run = stop.value
+    warning = RunWarning(code=None, step=None, iteration=None, message=reason)
     reasons = [
-        each.model_copy(update={"message": why}) if each.code == "cancelled" else each
-        for each in run.review_reasons
+        review_reason.model_copy(update={"message": reason})
+        if review_reason.code == "cancelled"
+        else review_reason
+        for review_reason in run.review_reasons
     ]
     return run.model_copy(update={"warnings": (warning,), "review_reasons": tuple(reasons)})
 
 
 class Budget:
-    """What a batch of audits may cost in US dollars, and what it has cost. Not to be used from two
-    threads at once.
+    """The cost limit of a batch of audits and the amount spent, in US dollars. Not thread-safe.
 
-    ``limit`` is what all audits together may cost, None for no limit; ``spent`` was spent before.
-    Raises InputError where the limit is not above 0, or the price of a model is not known.
+    Args:
+        settings: The settings of the audits.
+        limit: What all audits together may cost, None for no limit.
+        spent: The amount that was spent before.
+
+    Raises:
+        InputError: The limit is not above 0, or the price of a model is not known.
+
     """
 
     def __init__(self, settings: Settings, limit: float | None, spent: float = 0.0) -> None:
@@ -329,48 +350,52 @@ class Budget:
         self._spent, self._before, self._ended, self._under_way = spent, spent, 0, 0
 
     def begin(self, case: Case) -> bool:
-        """Return whether one more audit may begin now.
+        """Return whether one more audit may start now.
 
-        If not, and ``exhausted`` is not set, it may begin once the cost of those under way is
-        known.
+        If it may not and ``exhausted`` is not set, it may start once the cost of those in progress
+        is known.
         """
         if self.limit is not None:
             spent = self._spent - self._before
-            each = (
+            cost_per_audit = (
                 spent / self._ended
                 if self._ended
                 else estimate(case, self._settings).cost_usd or 0.0
             )
-            if self.exhausted or self._spent + (self._under_way + 1) * each > self.limit:
+            if self.exhausted or self._spent + (self._under_way + 1) * cost_per_audit > self.limit:
                 self.exhausted = not self._under_way
                 return False
         self._under_way += 1
         return True
 
     def record(self, usage: Usage | None) -> None:
-        """Count an audit that ended and its usage; None where it has no result."""
+        """Count an audit that ended, with its usage; None if it has no result."""
         self._under_way -= 1
         self._ended += 1
         self._spent += (usage.cost_usd if usage else None) or 0.0
 
     def renew(self) -> None:
-        """Begin anew, as on another day, to which the cost of what is under way belongs."""
+        """Start over, as on a new day; the cost of audits in progress counts for the new period."""
         self._spent, self._before, self._ended, self.exhausted = 0.0, 0.0, 0, False
 
-    def why(self) -> str:
-        """Say why no further audit begins."""
+    def exhausted_message(self) -> str:
+        """Return the message for cases that were not audited because of the limit."""
         spent, limit = dollars(self._spent), dollars(self.limit or 0.0)
         return (
-            f"Not audited: with {spent} spent, one more audit could pass the limit of {limit}"
+            f"Not audited: {spent} is spent, and one more audit could exceed the limit of {limit}"
             " (max_cost)."
         )
 
 
 class BatchItem(NamedTuple):
-    """A case to audit: ``number`` is its place or its line, ``end`` where it ends in its file, in
-    bytes.
+    """A case to audit.
 
-    ``skip``: it has a run already and only keeps its place.
+    Attributes:
+        number: Its position or line.
+        case: The case.
+        end: Where it ends in its file, in bytes.
+        skip: Whether it already has a run and only keeps its position.
+
     """
 
     number: int
@@ -380,8 +405,8 @@ class BatchItem(NamedTuple):
 
 
 class AuditFailure(NamedTuple):
-    """An audit that raised instead of giving a run: what to say, and where it happened, for
-    --debug.
+    """An audit that raised instead of returning a run: the message, and the traceback
+    for --debug.
     """
 
     message: str
@@ -389,7 +414,7 @@ class AuditFailure(NamedTuple):
 
 
 class OverBudget(NamedTuple):
-    """An audit that did not begin since it could pass the limit on cost, and why in words."""
+    """The reason why an audit did not start: it could exceed the cost limit."""
 
     why: str
 
@@ -398,18 +423,18 @@ Outcome: TypeAlias = Run | AuditFailure | OverBudget | None
 
 
 class ItemResult(NamedTuple):
-    """What became of a job; None where it was to be skipped."""
+    """The outcome of a job; None if the job was skipped."""
 
     job: BatchItem
     outcome: Outcome
 
 
 class Abandoned(Exception):
-    """The person would not wait: the audits under way are left as they are, to be resumed later."""
+    """The user did not wait: the audits in progress are left as they are, to be resumed later."""
 
 
 def guarded_audit(audit: Callable[[], Run]) -> Run | AuditFailure:
-    """Return what the audit gives; whatever it raises fails this case only."""
+    """Return the result of the audit, or a failure for whatever it raises."""
     try:
         return audit()
     except MasisError as error:
@@ -426,28 +451,35 @@ def audit_in_threads(
     budget: Budget | None = None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Iterator[ItemResult]:
-    """Audit the jobs with ``audit(job, cancelled)``, ``at_once`` at a time, and yield what became
-    of each, in order.
+    """Audit the jobs with ``audit(job, cancelled)`` and yield the results in order.
 
-    Once ``stopping``, only what is under way is finished; an exception raised here, as by a second
-    Ctrl-C, drops it.
+    Args:
+        jobs: The cases to audit.
+        audit: Audits one case.
+        at_once: How many audits run at once.
+        budget: The cost limit, None for no limit.
+        stopping: Returns whether to finish only the audits in progress. An exception in the caller,
+            as from a second Ctrl-C, abandons those as well.
+
     """
-    dropped = threading.Event()
+    abandoned = threading.Event()
 
     def cancelled() -> bool:
-        if dropped.is_set():
+        if abandoned.is_set():
             raise Abandoned
         return False
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="audit") as pool:
 
         def submit(job: BatchItem) -> Future[Outcome]:
+            # A pool's thread doesn't inherit the context variables of the caller, such as a span.
             return pool.submit(contextvars.copy_context().run, audit, job, cancelled)
 
         try:
             yield from _results(jobs, submit, at_once, budget, stopping)
+        # Also for a second Ctrl-C, and when the caller closes this generator.
         except BaseException:
-            dropped.set()
+            abandoned.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -461,13 +493,22 @@ def audit_in_processes(
     stopping: Callable[[], bool] = lambda: False,
     prepare: Callable[[Settings], None] | None = None,
 ) -> Iterator[ItemResult]:
-    """Audit the jobs in ``workers`` processes, and yield what became of each, in order.
+    """Audit the jobs in ``workers`` processes and yield the results in order.
 
-    Once ``stopping``, only what is under way is finished. A worker that dies (out of memory, say)
-    fails the cases that were under way with it and those after them. ``prepare`` is called first in
-    each process.
+    A worker that dies, for example out of memory, fails the cases it was working on and all later
+    ones.
+
+    Args:
+        jobs: The cases to audit.
+        settings: The settings of the audits.
+        workers: The number of processes.
+        budget: The cost limit, None for no limit.
+        stopping: Returns whether to finish only the audits in progress.
+        prepare: Called first in each process.
+
     """
-    # a fork would copy open connections to the database
+    # A fork would copy open database connections, which SQLite forbids
+    # (https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_).
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         workers, context, initializer=_begin_worker, initargs=(settings, prepare)
@@ -479,7 +520,7 @@ def audit_in_processes(
             except BrokenProcessPool:
                 return _finished_future(_WORKER_DIED)
 
-        yield from _results(jobs, submit, workers * AHEAD, budget, stopping)
+        yield from _results(jobs, submit, workers * CASES_PER_PROCESS, budget, stopping)
 
 
 def _results(
@@ -489,8 +530,9 @@ def _results(
     budget: Budget | None,
     stopping: Callable[[], bool],
 ) -> Iterator[ItemResult]:
-    """Yield what becomes of each job, in order: ``at_once`` under way, as many results kept behind
-    a slow one.
+    """Yield the result of each job in order.
+
+    ``at_once`` jobs are in progress, and as many finished results may wait behind a slow job.
     """
     source, waiting, under_way = (
         iter(jobs),
@@ -498,38 +540,42 @@ def _results(
         set[Future[Outcome]](),
     )
 
-    def ended() -> Iterator[ItemResult]:
-        """Wait until one has ended, count its cost, and yield what is ready."""
+    def wait_for_one() -> Iterator[ItemResult]:
+        """Wait until at least one job has ended, count its cost, and yield the results that are
+        ready.
+        """
         nonlocal under_way
         done: set[Future[Outcome]] = set()
-        # in short steps, between which the main thread heeds its signals
+        # In short steps, because Python handles signals in the main thread between them.
         while under_way and not done:
-            done, under_way = wait(under_way, LOOK_AGAIN_S, FIRST_COMPLETED)
+            done, under_way = wait(under_way, POLL_INTERVAL_S, FIRST_COMPLETED)
         for future in done:
             outcome = _worker_outcome(future)
             if budget is not None:
                 budget.record(outcome.usage if isinstance(outcome, Run) else None)
-        yield from ready()
+        yield from pop_finished()
 
-    def ready() -> Iterator[ItemResult]:
+    def pop_finished() -> Iterator[ItemResult]:
         while waiting and waiting[0][1].done():
             job, future = waiting.popleft()
             yield ItemResult(job, _worker_outcome(future))
 
     while not stopping():
         while len(under_way) >= at_once or len(waiting) >= 2 * at_once:
-            yield from ended()
+            yield from wait_for_one()
         job = next(source, None)
         if job is None or stopping():
             break
         while not (job.skip or budget is None or budget.begin(job.case) or budget.exhausted):
-            yield from ended()
+            yield from wait_for_one()
         if job.skip or (budget is not None and budget.exhausted):
             waiting.append(
                 (
                     job,
                     _finished_future(
-                        None if job.skip or budget is None else OverBudget(budget.why())
+                        None
+                        if job.skip or budget is None
+                        else OverBudget(budget.exhausted_message())
                     ),
                 )
             )
@@ -537,12 +583,13 @@ def _results(
             future = submit(job)
             under_way.add(future)
             waiting.append((job, future))
-        yield from ready()
+        yield from pop_finished()
     while waiting:
+        # Jobs that a pool has not started can still be cancelled; they get no result.
         if stopping():
             under_way = {future for future in under_way if not future.cancel()}
             waiting = deque((job, future) for job, future in waiting if not future.cancelled())
-        yield from ended()
+        yield from wait_for_one()
 
 
 def _finished_future(outcome: Outcome) -> Future[Outcome]:
@@ -552,7 +599,8 @@ def _finished_future(outcome: Outcome) -> Future[Outcome]:
 
 
 _WORKER_DIED = AuditFailure(
-    "a worker process died (out of memory?). Run the command again with a smaller --concurrency."
+    "A worker process died, possibly out of memory. Run the command again with a smaller"
+    " --concurrency."
 )
 
 
@@ -563,13 +611,15 @@ def _worker_outcome(future: Future[Outcome]) -> Outcome:
         return _WORKER_DIED
 
 
-# in a worker process
+# In a worker process.
 
-_settings = Settings()
+_settings = Settings()  # set once per process, so that a job carries only its case
 
 
 def _begin_worker(settings: Settings, prepare: Callable[[Settings], None] | None) -> None:
-    """Leave Ctrl-C to the parent, which asks for what is under way, and do not outlive it."""
+    """Leave Ctrl-C to the parent process, which decides about the audits in progress, and exit with
+    it.
+    """
     global _settings
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _settings = settings
@@ -581,7 +631,7 @@ def _begin_worker(settings: Settings, prepare: Callable[[Settings], None] | None
 def _leave_with_parent() -> None:
     if parent := multiprocessing.parent_process():
         multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)  # a killed parent can't end its workers
+        os._exit(1)  # a killed parent can't stop its workers
 
 
 def _audit_in_worker(case: Case) -> Run | AuditFailure:

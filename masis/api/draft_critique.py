@@ -1,13 +1,15 @@
-"""Critique of drafts: a draft held against its sources, with the steps of an audit
+"""Critique of drafts: checks a draft against its sources with the steps of an audit
 (DRAFT-CRITIQUE-*).
 
     from masis.api.draft_critique import critique_draft
-    found = critique_draft("What is the timeout?", "It is 30 seconds.", [{"id": "1", "content": "Timeout: 60 seconds"}])
-    found.is_valid, found.issues, found.model_dump(by_alias=True)      # as the spec writes it: isValid, relatedSource
+    sources = [{"id": "1", "content": "Timeout: 60 seconds"}]
+    result = critique_draft("What is the timeout?", "It is 30 seconds.", sources)
+    result.is_valid, result.issues
+    result.model_dump(by_alias=True)      # the names of the spec: isValid, relatedSource
 
-A draft is audited by the loop with the roles of the settings, and each revision is audited again.
-What differs from an audit is what becomes of the issues: a draft need not cite, any issue is worth
-a revision, and the result uses the names of draft critique. No judge is asked.
+The loop audits the draft with the roles of the settings, and audits each revision again. The
+difference from an audit is in the use of the issues: a draft need not cite, any issue is worth a
+revision, and the result has the names of draft critique. No judge is asked.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
 from masis.audit.loop import Clock, Roles
 from masis.audit.measures import run_metrics
-from masis.audit.revision import NO_ACCUSATION, may_replace
+from masis.audit.revision import UNDECIDED_RULES, may_replace
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import Issue, JudgedBy
@@ -49,22 +51,22 @@ from masis.schema.drafts import (
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 
-# The issues of an audit in the words of draft critique (DRAFT-CRITIQUE-ISSUE).
+# The issues of an audit in the terms of draft critique (DRAFT-CRITIQUE-ISSUE).
 
 _SUPERSEDED = {"unsupported_claim", "partly_supported_claim"}
 
 
 def critique_issues(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[CritiqueIssue]:
-    """Yield the issues in the words of draft critique, filtered by strictness and by which checks
-    are on.
+    """Yield the issues in the terms of draft critique, filtered by strictness and by the enabled
+    checks.
 
-    A draft need not cite. A claim that the sources contradict fails two checks: they do not support
-    it (factual), and they contradict it (contradictions). Where a claim leaves out the condition it
-    holds under, that is the issue, not that no source says it without.
+    A draft need not cite. A claim that the sources contradict fails two checks: they don't support
+    it (factual), and they contradict it (contradictions). If a claim leaves out the condition under
+    which it holds, that is the issue, and not that no source supports it without the condition.
     """
-    assumed = [issue for issue in issues if _tells_what_is_left_out(issue)]
+    omissions = [issue for issue in issues if _tells_what_is_left_out(issue)]
     for issue in issues:
-        if issue.rule == "uncited_sentence" or _is_superseded(issue, assumed):
+        if issue.rule == "uncited_sentence" or _is_superseded(issue, omissions):
             continue
         contradicted = issue.rule == "contradicted_claim"
         for type_ in (
@@ -95,7 +97,7 @@ def _tells_what_is_left_out(issue: Issue) -> bool:
     return incomplete and issue.source == "critic" and issue.major and issue.start is not None
 
 
-def _is_superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
+def _is_superseded(issue: Issue, omissions: Sequence[Issue]) -> bool:
     if (
         issue.source != "claims"
         or issue.rule not in _SUPERSEDED
@@ -104,12 +106,12 @@ def _is_superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
     ):
         return False
     return any(
-        (other.start or 0) < issue.end and issue.start < (other.end or 0) for other in assumed
+        (other.start or 0) < issue.end and issue.start < (other.end or 0) for other in omissions
     )
 
 
 def _is_checked(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
-    """Return whether the check an issue comes from is on; fabrications and unsafe advice are always
+    """Return whether the check of an issue is on; fabrications and unsafe advice are always
     reported.
     """
     if issue.type in ("hallucination", "safety"):
@@ -134,32 +136,53 @@ def critique_draft(
     clock: Clock | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> CritiqueResult:
-    """Hold a draft against its sources; with ``autoRevise``, revise it and hold the revision
-    against them too.
+    """Check a draft against its sources; with ``autoRevise``, revise it and check the revision too.
 
-    Options that are not given are those of the settings. Raises InputError for an empty draft or no
-    sources, StepError if ``cancelled`` says so before anything was checked. A step that fails is
-    reported in ``unscored``, never raised, and never makes a draft valid.
+    A step that fails is reported in ``unscored``, is never raised, and never makes a draft valid.
+
+    Args:
+        query: The question that the draft answers.
+        draft: The draft.
+        sources: The source documents, in any form that ``masis.pipeline.documents`` reads.
+        options: The options of the critique; those left out are taken from the settings.
+        settings: The settings of the audit.
+        roles: The implementation of each role; built from the settings if None.
+        clock: The source of times.
+        cancelled: Returns whether to stop.
+
+    Raises:
+        InputError: The draft is empty, or there are no sources.
+        StepError: ``cancelled`` returned true before anything was checked.
+
     """
     settings = settings or Settings()
-    chosen = _merge_options(options, settings)
+    merged_options = _merge_options(options, settings)
     case = _case_from_sources(query, draft, sources)
     clock = clock or Clock()
-    with observation.observe(observation.DraftStart(query, draft, len(case.evidence))) as under_way:
-        began = clock.seconds()
-        loop_settings = settings.model_copy(update=_loop_settings(chosen))
-        judges = roles or build_roles(loop_settings, in_steps=True)
-        judges = replace(judges, critic=_RevisionRequestingCritic(judges.critic, chosen))
-        work = loop.audit(
-            case, judges, loop_settings, run_id=loop.new_run_id(), clock=clock, cancelled=cancelled
+    with observation.observe(
+        observation.DraftStart(query, draft, len(case.evidence))
+    ) as critique_observation:
+        started = clock.seconds()
+        loop_settings = settings.model_copy(update=_loop_settings(merged_options))
+        draft_roles = roles or build_roles(loop_settings, in_steps=True)
+        draft_roles = replace(
+            draft_roles, critic=_RevisionRequestingCritic(draft_roles.critic, merged_options)
+        )
+        events = loop.audit(
+            case,
+            draft_roles,
+            loop_settings,
+            run_id=loop.new_run_id(),
+            clock=clock,
+            cancelled=cancelled,
         )
         run = observation.run_to_completion(
-            work, start=observation.AuditStart(case, "critique_draft")
+            events, start=observation.AuditStart(case, "critique_draft")
         )
         result = _critique_result(
-            run, case, loop_settings, chosen, (clock.seconds() - began) * 1000
+            run, case, loop_settings, merged_options, (clock.seconds() - started) * 1000
         )
-        under_way.result = result
+        critique_observation.result = result
     return result
 
 
@@ -171,31 +194,31 @@ async def critique_draft_async(
     settings: Settings | None = None,
     roles: Roles | None = None,
 ) -> CritiqueResult:
-    """``critique_draft`` for code that is async. Cancelling the task stops it.
+    """Critique a draft in async code, like ``critique_draft``. Cancelling the task stops it.
 
-    As many at once as are awaited, up to a limit (``AUDITS_THAT_WAIT``).
+    As many run at once as are awaited, up to a limit (``AUDITS_THAT_WAIT``).
     """
 
     def work(cancelled: Callable[[], bool]) -> CritiqueResult:
         return critique_draft(query, draft, sources, options, settings, roles, cancelled=cancelled)
 
-    waits = roles is not None or uses_models(settings or Settings())
-    return await cancellable(work, partial(start_audit, waits=waits))
+    calls_models = roles is not None or uses_models(settings or Settings())
+    return await cancellable(work, partial(start_audit, calls_models=calls_models))
 
 
 def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
-    """The spec's metrics ("Metrics to Track") over these critiques.
+    """Return the spec's metrics ("Metrics to Track") over these critiques.
 
-    A draft hallucinates where a high issue says that the sources do not support it; it needed a
-    revision where anything was found.
+    A draft hallucinates if a high issue says that the sources don't support it. It needed a
+    revision if there was any issue.
     """
-    known = tuple(run_metrics.of_draft(result) for result in results)
+    measures = tuple(run_metrics.of_draft(result) for result in results)
     return DraftMetrics(
-        critique_hallucination_rate=_mean_known(draft.hallucination for draft in known),
-        critique_revision_rate=_mean_known(draft.revision for draft in known),
-        critique_latency_ms=_mean_known(draft.latency_ms for draft in known),
-        critique_confidence_avg=_mean_known(draft.confidence for draft in known),
-        claims_per_draft=_mean_known(draft.claims for draft in known),
+        critique_hallucination_rate=_mean_known(draft.hallucination for draft in measures),
+        critique_revision_rate=_mean_known(draft.revision for draft in measures),
+        critique_latency_ms=_mean_known(draft.latency_ms for draft in measures),
+        critique_confidence_avg=_mean_known(draft.confidence for draft in measures),
+        claims_per_draft=_mean_known(draft.claims for draft in measures),
     )
 
 
@@ -205,10 +228,10 @@ def _mean_known(values: Iterable[float | None]) -> float | None:
 
 
 def _merge_options(given: Options, settings: Settings) -> CritiqueOptions:
-    """The options given over those of the settings (``{...defaultOptions,
+    """Return the given options over those of the settings (``{...defaultOptions,
     ...request.options}``).
     """
-    usual = {
+    defaults = {
         "strictness": settings.strictness,
         "check_factual": settings.check_factual,
         "check_completeness": settings.check_completeness,
@@ -217,21 +240,21 @@ def _merge_options(given: Options, settings: Settings) -> CritiqueOptions:
         "max_revisions": settings.draft_max_revisions,
     }
     if given is None:
-        return CritiqueOptions.model_validate(usual)
-    read = options_of(CritiqueOptions, given)
+        return CritiqueOptions.model_validate(defaults)
+    options = options_of(CritiqueOptions, given)
     return CritiqueOptions.model_validate(
-        usual | {name: getattr(read, name) for name in read.model_fields_set}
+        defaults | {name: getattr(options, name) for name in options.model_fields_set}
     )
 
 
 def _loop_settings(options: CritiqueOptions) -> dict[str, Any]:
-    """The loop as this spec wants it: a revision for any issue, audited again, and no judge.
+    """Return the loop settings of this spec: a revision for any issue, audited again, and no judge.
 
-    A claim that fails one of the two checks of claims may fail the other: the report keeps them
-    apart.
+    A claim that fails one of the two claim checks may fail the other, so both are on if either is;
+    the report keeps them apart.
     """
     return {
-        "depth": "standard",  # this spec has options of its own for what is checked
+        "depth": "standard",  # this spec has its own options for what is checked
         "strictness": options.strictness,
         "check_factual": options.check_factual or options.check_contradictions,
         "check_completeness": options.check_completeness,
@@ -247,39 +270,39 @@ def _case_from_sources(query: str, draft: str, sources: Sources) -> Case:
         raise InputError(
             "is one thing, not a list of sources", hint="Put it into a list.", field="sources"
         )
-    read = [_to_source_document(source, place) for place, source in enumerate(sources)]
+    documents = [_to_source_document(source, place) for place, source in enumerate(sources)]
     if not draft.strip():
         raise InputError("is empty", hint="Give the draft to be critiqued.", field="draft")
-    if not read:
+    if not documents:
         raise InputError(
-            "is empty", hint="Give at least one source to hold the draft against.", field="sources"
+            "is empty", hint="Give at least one source to check the draft against.", field="sources"
         )
     return check_case(
         Case(
             id="draft",
             query=query,
             answer=draft,
-            evidence=tuple(each.as_evidence() for each in read),
+            evidence=tuple(document.as_evidence() for document in documents),
         )
     )
 
 
 def _to_source_document(given: Any, place: int) -> SourceDocument:
     if not isinstance(given, SourceDocument | Mapping):
-        read = read_document(given, place, "sources")
+        document = read_document(given, place, "sources")
         return SourceDocument(
-            id=read.id or f"chunk_{place + 1}",
-            content=read.content,
-            type=read.type,
-            path=read.path,
-            relevance_score=read.score,
+            id=document.id or f"chunk_{place + 1}",
+            content=document.content,
+            type=document.type,
+            path=document.path,
+            relevance_score=document.score,
         )
     try:
         return SourceDocument.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise InputError(
-            "is no source" if not first["loc"] else first["msg"].removeprefix("Input "),
+            "is not a source" if not first["loc"] else first["msg"].removeprefix("Input "),
             hint=(
                 'Give {"id": "1", "content": "..."}, with type, path and relevanceScore where'
                 " known."
@@ -289,7 +312,7 @@ def _to_source_document(given: Any, place: int) -> SourceDocument:
 
 
 class _RevisionRequestingCritic:
-    """The critic, asking for a revision wherever anything is found that this spec would report."""
+    """A critic that asks for a revision for any issue that this spec would report."""
 
     def __init__(self, critic: Critic, options: CritiqueOptions) -> None:
         self._critic, self._options = critic, options
@@ -302,12 +325,16 @@ class _RevisionRequestingCritic:
         judgement = self._critic.critique(context)
         if isinstance(judgement, Unscored):
             return judgement
-        own = audit_issues.raise_critic_issues(
+        raised_issues = audit_issues.raise_critic_issues(
             judgement.objections, context.answer, context.issues
         ).issues
-        wrong = [issue for issue in (*context.issues, *own) if issue.rule not in NO_ACCUSATION]
-        found = any(critique_issues(wrong, self._options))
-        return judgement._replace(needs_retry=found)
+        reported_issues = [
+            issue
+            for issue in (*context.issues, *raised_issues)
+            if issue.rule not in UNDECIDED_RULES
+        ]
+        needs_revision = any(critique_issues(reported_issues, self._options))
+        return judgement._replace(needs_retry=needs_revision)
 
 
 def _critique_result(
@@ -316,19 +343,23 @@ def _critique_result(
     if not run.iterations:
         raise StepError("The critique was stopped before anything was checked.")
     first = run.iterations[0]
-    found = tuple(critique_issues(first.issues, options))
+    issues = tuple(critique_issues(first.issues, options))
     report = first.claim_report
     unscored = (*_unscored_warnings(first), *_revision_warnings(run))
-    # a draft need not cite, so that alone is no reason for a person to look
-    accepting = settings.model_copy(update={"review_uncited_answers": False})
+    # A draft need not cite, so that alone is no reason for a person to review it.
+    acceptance_settings = settings.model_copy(update={"review_uncited_answers": False})
     reasons = acceptance.assess(
-        run.iterations[:1], case, "no_issues", accepting, unexamined=run.acceptance.unexamined
+        run.iterations[:1],
+        case,
+        "no_issues",
+        acceptance_settings,
+        unexamined=run.acceptance.unexamined,
     ).reasons
     result = CritiqueResult(
-        is_valid=_is_valid(first, found),
+        is_valid=_is_valid(first, issues),
         confidence=report.confidence,
-        issues=found,
-        suggestions=tuple(dict.fromkeys(issue.suggestion for issue in found if issue.suggestion)),
+        issues=issues,
+        suggestions=tuple(dict.fromkeys(issue.suggestion for issue in issues if issue.suggestion)),
         unscored=unscored,
         needs_review=bool(reasons),
         review_reasons=reasons,
@@ -346,58 +377,54 @@ def _critique_result(
     )
     if not options.auto_revise or best is first:
         return result
-    left = tuple(critique_issues(best.issues, options))
+    remaining_issues = tuple(critique_issues(best.issues, options))
     revised = {
         "revised_draft": best.answer,
-        "revised_is_valid": _is_valid(best, left),
-        "remaining_issues": left,
+        "revised_is_valid": _is_valid(best, remaining_issues),
+        "remaining_issues": remaining_issues,
     }
     return result.model_copy(update=revised)
 
 
-def _eligible(iterations: Sequence[Iteration], valid: bool) -> Iterator[Iteration]:
-    """The draft and the revisions that were judged and may replace it; one that asserts nothing any
-    more only for a draft not valid.
+def _eligible(iterations: Sequence[Iteration], is_draft_valid: bool) -> Iterator[Iteration]:
+    """Yield the draft and the judged revisions that may replace it.
+
+    A revision that asserts nothing any more may replace only a draft that isn't valid.
     """
     yield iterations[0]
     for revised in iterations[1:]:
         unscored = revised.critique.unscored
-        judged = unscored is None or (unscored.code is None and not valid)
-        if judged and may_replace(revised, iterations[0]):
+        is_judged = unscored is None or (unscored.code is None and not is_draft_valid)
+        if is_judged and may_replace(revised, iterations[0]):
             yield revised
 
 
 def _faults(iteration: Iteration, options: CritiqueOptions) -> tuple[bool, int, int, float]:
-    """What makes one version of a draft worse than another: not valid, high issues, issues, less
+    """Return a sort key that is higher for a worse version: not valid, high issues, issues, less
     quality.
     """
-    found = tuple(critique_issues(iteration.issues, options))
-    high = sum(issue.severity == "high" for issue in found)
-    return (not _is_valid(iteration, found), high, len(found), -(iteration.quality_score or 0.0))
+    issues = tuple(critique_issues(iteration.issues, options))
+    high = sum(issue.severity == "high" for issue in issues)
+    return (not _is_valid(iteration, issues), high, len(issues), -(iteration.quality_score or 0.0))
 
 
 def _is_valid(iteration: Iteration, found: Sequence[CritiqueIssue]) -> bool:
-    """Return whether no issue is high and nothing that was asked for is unscored
-    (DRAFT-CRITIQUE-VALID).
-    """
+    """Return whether no issue is high and no requested check is unscored (DRAFT-CRITIQUE-VALID)."""
     report = iteration.claim_report
     scored = all(check.support is not None for check in iteration.claims)
+    critique_unscored = iteration.critique.unscored
     failed = (
         report.unscored
         or report.completeness_unscored
-        or _is_failed_step(iteration.critique.unscored)
+        # the step failed, as opposed to having nothing to judge
+        or (critique_unscored is not None and critique_unscored.code is not None)
     )
     return scored and not failed and all(issue.severity != "high" for issue in found)
 
 
-def _is_failed_step(unscored: Unscored | None) -> bool:
-    """Return whether a step failed, rather than had nothing to judge."""
-    return unscored is not None and unscored.code is not None
-
-
 def _revision_warnings(run: Run) -> Iterator[str]:
-    """Why there is no revision, or no further one, where that is nobody's verdict."""
-    # it changed nothing, which is the reviser's verdict
+    """Yield the reasons for a missing revision that are not the reviser's own decision."""
+    # An unchanged answer is the reviser's decision.
     declined = run.iterations[-1].revision is not None
     for warning in run.warnings:
         if (warning.step == "revision" and not declined) or (
@@ -412,13 +439,14 @@ def _unscored_warnings(iteration: Iteration) -> Iterator[str]:
     report = iteration.claim_report
     if report.unscored:
         yield f"The claims could not be checked: {report.unscored.reason}"
-    without = [check for check in iteration.claims if check.support is None]
-    if without:
+    without_verdict = [check for check in iteration.claims if check.support is None]
+    if without_verdict:
         reasons = dict.fromkeys(
-            check.unscored.reason if check.unscored else check.issue or "" for check in without
+            check.unscored.reason if check.unscored else check.issue or ""
+            for check in without_verdict
         )
         yield (
-            f"{len(without)} of {len(iteration.claims)} claims have no verdict:"
+            f"{len(without_verdict)} of {len(iteration.claims)} claims have no verdict:"
             f" {'; '.join(reasons)}"
         )
     if report.completeness_unscored:

@@ -1,8 +1,8 @@
-"""Where results of exams are kept, and which models have passed.
+"""Where results of exams are stored, and which models have passed.
 
-Results lie in a file of their own, not in a database of cases: whether a model may be trusted
+Results are in a file of their own and not in a database of cases: whether a model may be trusted
 doesn't depend on the cases it is used for, and audits in Python or in worker processes need to know
-it too. The file has one result a line and is only appended to.
+it too. The file has one result per line and is only appended to.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SHIPPED = "shipped_exams.jsonl"
 """Results that come with the product. ``tools/ship_exams.py`` writes those of the offline rules."""
 
 UNKNOWN_ADDRESS = "unknown"
-"""In place of an address that the settings no longer give. No exam was taken there."""
+"""The address of a model whose address the settings no longer contain. No exam was taken there."""
 
 
 class ExamResults:
@@ -58,20 +58,25 @@ class ExamResults:
             ) from error
 
     def all(self) -> tuple[ExamResult, ...]:
-        """Return every result, the oldest first. Raises InputError, naming the line that can't be
-        read.
+        """Return all results, the oldest first.
+
+        Raises:
+            InputError: The file can't be read; the error names the line.
+
         """
         try:
-            found = self.file.stat()
+            status = self.file.stat()
         except OSError:
             return _shipped_results()
-        return (*_shipped_results(), *_stored_results(self.file, found.st_mtime_ns, found.st_size))
+        return (
+            *_shipped_results(),
+            *_stored_results(self.file, status.st_mtime_ns, status.st_size),
+        )
 
     def standing(self, examinee: Examinee) -> ExamStanding:
         """Return the newest result that counts for an examinee, else the newest of the same models.
-        Raises as ``all``.
 
-        A later exam counts, whatever an earlier one said.
+        A later exam counts, whatever an earlier one said. Raises the errors of ``all``.
         """
         newest_first = self.all()[::-1]
         for result in newest_first:
@@ -89,10 +94,10 @@ class ExamResults:
 
 
 def examined_name(string: str, role: str) -> str:
-    """Return under which name a role's model takes the exam.
+    """Return the name under which a role's model takes the exam.
 
-    Of two verifiers in a row it is the second, which decides what the offline checks leave open; of
-    recorded replies it is the model that gave them.
+    For two verifiers in a row it is the second, which decides what the offline checks leave open.
+    For recorded replies it is the model that gave them.
     """
     staged = registry.stages(string, role)
     last = staged[1] if staged else string
@@ -106,13 +111,13 @@ def examinee_of(
     offline_rules: str | None,
     settings: Settings,
 ) -> Examinee:
-    """Return who judges in an audit, as results of exams name it.
+    """Return the judging models of an audit, as results of exams name them.
 
     Args:
         models: The model string of each role, as a run records them.
         prompts: The version of the prompts of each role that a model fills.
-        offline_rules: The version of the offline rules, which the other roles work by.
-        settings: Where models are asked.
+        offline_rules: The version of the offline rules, which the other roles use.
+        settings: The settings with the addresses of the models.
 
     """
     return Examinee(
@@ -125,38 +130,37 @@ def examinee_of(
 
 
 def examinee_of_run(run: Run, settings: Settings) -> Examinee:
-    """Return who judged in a run, as these settings say where its models are asked."""
+    """Return the judging models of a run, with the addresses that these settings give."""
     return examinee_of(run.models, run.versions.prompts, run.versions.offline_rules, settings)
 
 
 def unexamined_name(examinee: Examinee, settings: Settings) -> str:
-    """Return the name of an examinee that has not passed the exam; empty where it has passed."""
+    """Return the name of an examinee that has not passed the exam; empty if it has passed."""
     return "" if ExamResults(settings.exam_results).standing(examinee).passed else examinee.name
 
 
 def line_about(find: Callable[[], ExamStanding]) -> str:
-    """Return the line about the standing that ``find`` returns; empty where it is of a model that
-    can't be asked.
+    """Return a line about the exam standing that ``find`` returns.
+
+    It is empty if the model can't be asked.
     """
     try:
         return exam_line(find())
-    except InputError as error:  # a damaged file of results must not take a page away
+    except InputError as error:  # a damaged file must not break a page
         return f"may have taken the exam; its results can't be read: {error}"
-    except MasisError:  # said where the model is chosen
+    except MasisError:  # reported where the model is chosen
         return ""
 
 
 def _model_address(string: str, role: str, settings: Settings) -> str | None:
-    """Return where a role's model is asked: empty on this machine, None where replies were
-    recorded.
-    """
+    """Return the address of a role's model: empty on this machine, None for recorded replies."""
     try:
         staged = registry.stages(string, role)
         if Replayed.of(staged[1] if staged else string):
             return None
         asked = registry.asked_model(string, role, settings)
         return "" if asked == OFFLINE else endpoints.endpoint_of(asked, settings)
-    except MasisError:  # a model of an earlier run whose provider, key or file is no longer here
+    except MasisError:  # an earlier run's model whose provider, key or file is gone
         return UNKNOWN_ADDRESS
 
 
@@ -169,8 +173,8 @@ def _shipped_results() -> tuple[ExamResult, ...]:
 
 @lru_cache(maxsize=4)
 def _stored_results(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResult, ...]:
-    """Read a file of results. Its time and size are arguments so that a changed file is
-    read again.
+    """Read a file of results; its time and size are arguments so that a changed file
+    is read again.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -187,26 +191,26 @@ def _stored_results(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResu
 
 
 def _parse_results(text: str, file: str) -> tuple[ExamResult, ...]:
-    found = []
+    results = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            found.append(ExamResult.model_validate_json(line))
+            results.append(ExamResult.model_validate_json(line))
         except ValidationError as error:
             if _is_of_another_version(line):
                 continue  # written by an earlier or later release, whose exam doesn't count here
             raise InputError(
-                "is no result of an exam",
+                "is not a result of an exam",
                 hint="Remove the line, and let the model take the exam again.",
                 file=file,
                 line=number,
             ) from error
-    return tuple(found)
+    return tuple(results)
 
 
 def _is_of_another_version(line: str) -> bool:
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    version = found.get("exam_version") if isinstance(found, dict) else None
+    version = record.get("exam_version") if isinstance(record, dict) else None
     return isinstance(version, str) and version != EXAM_VERSION

@@ -1,5 +1,5 @@
-"""Who fills the roles of an audit, as the settings name them, and what that costs and where it
-sends texts.
+"""Fills the roles of an audit as the settings name them; tells what that costs and
+where texts go.
 """
 
 from __future__ import annotations
@@ -45,14 +45,18 @@ unpriced_models = estimates.unpriced_models
 def build_roles(
     settings: Settings, replies: Replies | None = None, *, in_steps: bool = False
 ) -> loop.Roles:
-    """The five roles as the settings name them, for one run; ``replies`` is where one is looked for
-    before a model.
+    """Build the five roles as the settings name them, for one run.
 
-    With ``in_steps`` a model is asked for claims, verdicts and what is missing in calls of their
-    own.
+    Args:
+        settings: The settings that name the roles' models.
+        replies: Recorded replies, which are looked up before a model is asked.
+        in_steps: Whether a model is asked for claims, verdicts and missing points in separate
+            calls.
 
-    Raises SettingsError for a model that can't be asked (unknown, no key) and MissingExtra for an
-    SDK that is not here; the same for the output validator.
+    Raises:
+        SettingsError: A model can't be asked: it is unknown or has no key.
+        MissingExtra: The SDK of a model, or the output validator, is not installed.
+
     """
     settings = settings.at_depth()
     control = RunControl()
@@ -61,35 +65,35 @@ def build_roles(
         role: registry.resolve(string, role, settings) for role, string in settings.models().items()
     }
 
-    def asked(role: str) -> Model | None:
+    def model_for(role: str) -> Model | None:
         if models[role] == OFFLINE or role_plugins.plugged_in(models[role], role, settings):
             return None
         return ask(models[role], role)
 
-    def own(role: str) -> Any:
-        """Who fills the role where somebody else brings it, else None."""
-        found = role_plugins.plugged_in(models[role], role, settings)
-        if found is None:
+    def plugged_in_role(role: str) -> Any:
+        """Return the plug-in that fills the role, None if no plug-in does."""
+        plugin = role_plugins.plugged_in(models[role], role, settings)
+        if plugin is None:
             return None
-        return found.filled(ask(found.asks, role) if found.asks else None, settings)
+        return plugin.filled(ask(plugin.asks, role) if plugin.asks else None, settings)
 
-    drafter = ModelDrafter(model) if (model := asked("drafter")) else OfflineDrafter()
+    drafter = ModelDrafter(model) if (model := model_for("drafter")) else OfflineDrafter()
     verifier = _verifier(models["verifier"], control, settings, ask, in_steps)
     if settings.depth == "thorough" and isinstance(verifier, ModelVerifier):
         verifier = _with_second_opinion(verifier, models, settings, ask)
-    reviser = own("reviser") or (
-        ModelReviser(model) if (model := asked("reviser")) else OfflineReviser()
+    reviser = plugged_in_role("reviser") or (
+        ModelReviser(model) if (model := model_for("reviser")) else OfflineReviser()
     )
-    heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
-    critic = own("critic") or (
-        ModelCritic(model, heat) if (model := asked("critic")) else OfflineCritic()
+    temperature = settings.sample_temperature if settings.judge_samples > 1 else 0.0
+    critic = plugged_in_role("critic") or (
+        ModelCritic(model, temperature) if (model := model_for("critic")) else OfflineCritic()
     )
     evaluator = (
-        ModelEvaluator(model, settings, heat)
-        if (model := asked("evaluator"))
+        ModelEvaluator(model, settings, temperature)
+        if (model := model_for("evaluator"))
         else OfflineEvaluator()
     )
-    sampled = settings.judge_samples > 1  # what is deterministic gives the same every time
+    sampled = settings.judge_samples > 1  # deterministic roles would give the same result each time
     by_role = (drafter, innermost(verifier), critic, reviser, evaluator)
     prompts: dict[str, str] = {
         role: filler.judged_by.version
@@ -120,7 +124,7 @@ def build_roles(
         models=models,
         offline_rules=offline_rules,
         control=control,
-        waits=uses_models(settings) or any(map(_is_replayed, models.values())),
+        calls_models=uses_models(settings) or any(map(_is_replayed, models.values())),
         validator=output_validation.validator_named(settings.output_validator),
         local_models=tuple(
             model for filler in by_role if (model := getattr(filler, "local_model", None))
@@ -131,11 +135,15 @@ def build_roles(
 
 
 def exam_standing(settings: Settings) -> ExamStanding:
-    """Return what is known of the models that judge under these settings: whether they passed the
-    exam, and when.
+    """Return what is known about the judging models of these settings: whether and when they passed
+    the exam.
 
-    Loads no weights and asks no model. Raises MasisError for a model that can't be asked, and
-    InputError for a file of results that can't be read.
+    Loads no weights and asks no model.
+
+    Raises:
+        MasisError: A model can't be asked.
+        InputError: The file of results can't be read.
+
     """
     settings = settings.at_depth()
     staged = registry.stages(settings.verifier, "verifier")
@@ -160,25 +168,25 @@ def exam_standing(settings: Settings) -> ExamStanding:
 
 
 def examined_models(settings: Settings) -> tuple[tuple[str, ExamStanding], ...]:
-    """Return all who have taken the exam, by name, with what their newest result is worth under
-    these settings.
+    """Return all examined models by name, with the value of their newest result under these
+    settings.
     """
     newest = {
         joined_name(result.models): result for result in ExamResults(settings.exam_results).all()
     }
-    found = []
+    examined = []
     for name, result in newest.items():
         try:
             standing = exam_standing(settings.model_copy(update=result.models))
-        # its provider, key or file is no longer here, so that it can't be used either
+        # Its provider, key or file is gone, so it can't be used either.
         except MasisError:
             standing = ExamStanding(earlier=result, differs="address")
-        found.append((name, standing))
-    return tuple(found)
+        examined.append((name, standing))
+    return tuple(examined)
 
 
 def _is_replayed(string: str) -> bool:
-    """Whether recorded replies fill a role, be it as the second stage of a verifier."""
+    """Return whether recorded replies fill a role, also as the second stage of a verifier."""
     return Replayed.of(string.removeprefix(f"{OFFLINE}{registry.STAGES}")) is not None
 
 
@@ -189,7 +197,7 @@ def _verifier(
     ask: Callable[[str, str], Model],
     in_steps: bool,
 ) -> Any:
-    """The verifier of a resolved model string: one, or two in a row."""
+    """Return the verifier of a resolved model string: a single one, or two in a row."""
     if staged := registry.stages(string, "verifier"):
         first, second = (_verifier(stage, control, settings, ask, in_steps) for stage in staged)
         if getattr(second, "local_model", None):
@@ -199,22 +207,23 @@ def _verifier(
         )
     if string == OFFLINE:
         return within_languages(OfflineVerifier(control.cancellation))
-    found = role_plugins.plugged_in(string, "verifier", settings)
-    if found is None:
+    plugin = role_plugins.plugged_in(string, "verifier", settings)
+    if plugin is None:
         model = ask(string, "verifier")
-        # What this process extracted before would be in no record, and not what a file says.
-        remembered = (
+        # Don't use the extractions cached in this process while replies are recorded or replayed:
+        # cached ones are not recorded and may differ from the recording.
+        extractions = (
             EXTRACTIONS if model.replies is None and model.record is None else Extractions()
         )
-        return ModelVerifier(model, settings, remembered, in_steps, _absent_figures(control))
+        return ModelVerifier(model, settings, extractions, in_steps, _absent_figures(control))
     return within_languages(
-        found.filled(ask(found.asks, "verifier") if found.asks else None, settings)
+        plugin.filled(ask(plugin.asks, "verifier") if plugin.asks else None, settings)
     )
 
 
 def _absent_figures(control: RunControl) -> AbsentFigures:
-    """Return how figures that the evidence lacks are found, by rules: whatever a model says of
-    their claim.
+    """Return a function that finds figures the evidence lacks by rules, whatever a model says of
+    the claim.
     """
     rules = OfflineVerifier(control.cancellation)
 
@@ -232,8 +241,10 @@ def _with_second_opinion(
     settings: Settings,
     ask: Callable[[str, str], Model],
 ) -> EscalatingVerifier:
-    """The verifier, and the critic's model for what it leaves open; itself once more where rules
-    criticise.
+    """Return the verifier with the critic's model as a second verifier for the claims it leaves
+    open.
+
+    If rules criticise, the verifier's own model is asked again.
     """
     critic = models["critic"]
     asks_a_model = critic != OFFLINE and not role_plugins.plugged_in(critic, "critic", settings)
@@ -252,10 +263,9 @@ def _with_second_opinion(
 
 
 def check_models(settings: Settings) -> None:
-    """Raise SettingsError or MissingExtra where a role names a model that can't be asked; nothing
-    is asked.
+    """Raise SettingsError or MissingExtra if a role names a model that can't be asked; ask nothing.
 
-    The same for an output validator that is not there.
+    The same goes for an output validator that is not installed.
     """
     output_validation.validator_named(settings.output_validator)
     for role, string in settings.models().items():
@@ -263,39 +273,39 @@ def check_models(settings: Settings) -> None:
 
 
 def probe_model(string: str, settings: Settings) -> registry.ProbeResult:
-    """What a model answers to a word: whether it can judge here, and if not, why and what to do.
+    """Return whether a model can judge here, from its reply to a word, and if not, why and what to
+    do.
 
-    One that runs on this machine judges a claim.
+    A model that runs on this machine judges a claim instead.
     """
     try:
         if staged := registry.stages(string, "verifier"):
             return probe_model(staged[1], settings)
-        found = role_plugins.plugged_in(string, "verifier", settings)
+        plugin = role_plugins.plugged_in(string, "verifier", settings)
         return (
-            _judge_sample(found, settings)
-            if found and not found.asks
+            _judge_sample(plugin, settings)
+            if plugin and not plugin.asks
             else registry.probe(string, settings)
         )
     except (SettingsError, MissingExtra) as error:
         return registry.ProbeResult(False, str(error))
 
 
-def _judge_sample(found: role_plugins.PluggedIn, settings: Settings) -> registry.ProbeResult:
-    """Let a verifier that asks nobody judge a claim."""
+def _judge_sample(plugin: role_plugins.PluggedIn, settings: Settings) -> registry.ProbeResult:
+    """Let a verifier that asks no model judge a sample claim."""
     text = "The bridge is 120 metres long."
-    verifier = found.filled(None, settings)
+    verifier = plugin.filled(None, settings)
     (check,) = verifier.verify((Claim(text=text),), (Evidence(id="1", text=text),))
     if check.unscored:
         return registry.ProbeResult(False, check.unscored.reason)
-    where = f": {verifier.local_model.file}" if getattr(verifier, "local_model", None) else ""
-    return registry.ProbeResult(True, f"{found.string} judges on this machine{where}.")
+    file_suffix = f": {verifier.local_model.file}" if getattr(verifier, "local_model", None) else ""
+    return registry.ProbeResult(True, f"{plugin.string} judges on this machine{file_suffix}.")
 
 
 def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
-    """The models a person may choose from without typing: offline, and those that could be asked
-    now.
+    """Return the models to choose from without typing: offline, and those that can be asked now.
 
-    For a role also the critics (or revisers) that were compiled for it.
+    For a role, this includes the critics or revisers that were compiled for it.
     """
     return (
         (*endpoints.offered_models(settings), *role_plugins.offered_plugins(role, settings))
@@ -305,40 +315,43 @@ def offered_models(settings: Settings, role: str = "") -> tuple[str, ...]:
 
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
-    """The model string behind a compiled critic; any other string is its own. Raises as
-    ``resolve_model``.
+    """Return the model string behind a compiled critic; other strings are returned unchanged.
+
+    Raises the errors of ``resolve_model``.
     """
-    found = role_plugins.plugged_in(string, role, settings)
-    return found.asks if found else string
+    plugin = role_plugins.plugged_in(string, role, settings)
+    return plugin.asks if plugin else string
 
 
 def pin_versions(settings: Settings) -> Settings:
-    """The settings with critics and revisers that are plugged in named to their version:
-    ``dspy:careful@2``.
+    """Return the settings with the versions of plugged-in critics and revisers: ``dspy:careful@2``.
 
-    So that an audit by a later version is not taken for the same. Raises as ``resolve_model`` does.
+    An audit by a later version then isn't taken for the same. Raises the errors of
+    ``resolve_model``.
     """
-    named = {}
+    pinned = {}
     for role in role_plugins.GROUPS:
         staged = registry.stages(getattr(settings, role), role)
-        lead, string = (
+        prefix, string = (
             (f"{staged[0]}{registry.STAGES}", staged[1])
             if staged
             else ("", getattr(settings, role))
         )
-        if (found := role_plugins.plugged_in(string, role, settings)) is not None:
-            named[role] = f"{lead}{found.string}"
+        if (plugin := role_plugins.plugged_in(string, role, settings)) is not None:
+            pinned[role] = f"{prefix}{plugin.string}"
     for role, string in settings.models().items():
         if _is_replayed(string):
-            named[role] = registry.resolve(string, role, settings)
-    return settings.model_copy(update=named)
+            pinned[role] = registry.resolve(string, role, settings)
+    return settings.model_copy(update=pinned)
 
 
 def addresses(settings: Settings) -> tuple[str, ...]:
-    """Where an audit with these settings sends question, evidence and answer; empty where nothing
+    """Return the addresses that an audit sends question, evidence and answer to; empty if nothing
     leaves the machine.
 
-    Raises SettingsError for a model that can't be asked.
+    Raises:
+        SettingsError: A model can't be asked.
+
     """
     check_models(settings)
     asked = [
@@ -349,8 +362,11 @@ def addresses(settings: Settings) -> tuple[str, ...]:
 
 
 def uses_models(settings: Settings) -> bool:
-    """Whether any role is filled by a language model. Raises SettingsError for a name that can't be
-    read.
+    """Return whether a language model fills any role.
+
+    Raises:
+        SettingsError: A model string can't be read.
+
     """
     return any(
         registry.asks_a_model(string, role, settings) for role, string in settings.models().items()
@@ -358,8 +374,9 @@ def uses_models(settings: Settings) -> bool:
 
 
 def with_concurrency(settings: Settings, calls: int | None) -> Settings:
-    """The settings with this many calls at once to each provider that they use; None: as they say
-    themselves, or 1.
+    """Return the settings with this many calls at once to each provider they use.
+
+    None keeps the provider's own setting, or 1.
     """
     limited = {}
     for name in _asked_models(settings):
@@ -369,8 +386,8 @@ def with_concurrency(settings: Settings, calls: int | None) -> Settings:
 
 
 def calls_at_once(settings: Settings) -> int:
-    """The most calls that the settings let go to one of the providers they use; 1 where they don't
-    say.
+    """Return the highest limit of calls at once among the providers that the settings use, at least
+    1.
     """
     used = [
         settings.providers[name] for name in _asked_models(settings) if name in settings.providers

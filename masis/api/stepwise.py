@@ -1,13 +1,15 @@
-"""One answer audited at a time, for a host that brings a loop of its own: a graph, an agent, a
-notebook.
+"""Audits one answer at a time, for a host with a loop of its own: a graph, an agent, a notebook.
 
-    first = passes.audit_once(case, settings)                                  # the case's answer: iteration 1
-    again = passes.audit_once(case, settings, before=first, answer=better)     # the host's next draft: iteration 2
-    judged = passes.evaluate_once(case, again, settings)                       # four scores for the last answer
+    # the case's answer: iteration 1
+    first = stepwise.audit_once(case, settings)
+    # the host's next draft: iteration 2
+    again = stepwise.audit_once(case, settings, before=first, answer=better)
+    # four scores for the last answer
+    judged = stepwise.evaluate_once(case, again, settings)
 
-A pass is an iteration of the loop, with the same roles and rules; who writes the next answer, and
-whether there is one, is the host's affair. What comes back is a run that has grown by the pass, and
-that a workbench keeps like any other.
+A pass is an iteration of the loop, with the same roles and rules. The host decides who writes the
+next answer and whether there is one. The result is a run that has grown by one pass and that a
+workbench can store like any other.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from masis.schema.run import Event, Iteration, Run, StepsDone
 from masis.settings import Settings
 
 HOST = JudgedBy(model="host", version="1")
-"""Who wrote an answer, or gave a critique, that came from outside."""
+"""The author of an answer or critique that came from outside."""
 
 Listener = Callable[[Event], None]
 
@@ -45,12 +47,22 @@ def audit_once(
     on_event: Listener | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Audit the case's answer, or the next ``answer`` after those of the run ``before``: citations,
-    claims, critique.
+    """Audit the case's answer, or the next answer after a run: citations, claims, critique.
 
-    Nothing is revised and no judge is asked. With a ``critique`` that somebody gave, no critic is
-    asked either. Raises InputError for an answer that is empty or a run of another case; a step
-    that fails is recorded, never raised.
+    Nothing is revised, and no judge is asked. A step that fails is recorded and never raised.
+
+    Args:
+        case: The case.
+        settings: The settings of the audit.
+        before: The run so far, None for the first answer.
+        answer: The next answer, if there is a run before it.
+        critique: A critique from outside; no critic is asked then.
+        on_event: Called with each event as it happens.
+        cancelled: Returns whether to stop.
+
+    Raises:
+        InputError: The answer is empty, or the run is of another case.
+
     """
     known = _iterations(case, before)
     text = answer if before is not None else case.answer
@@ -79,8 +91,9 @@ def evaluate_once(
     on_event: Listener | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """The run with the judge's scores for its last answer; scored again where it was. Raises as
-    ``audit_once`` does.
+    """Return the run with the judge's scores for its last answer, which replace earlier ones.
+
+    Raises the errors of ``audit_once``.
     """
     known = _iterations(case, run)
     if not known:
@@ -97,7 +110,12 @@ def evaluate_once(
 
 
 def draft_once(query: str, evidence: Sequence[Evidence], settings: Settings) -> Draft:
-    """A first answer from the evidence, citing it. Raises StepError where the drafter fails."""
+    """Return a first answer from the evidence, with citations.
+
+    Raises:
+        StepError: The drafter failed.
+
+    """
     roles = build_roles(settings)
     roles.control.budget.begin_loop(settings, loop.Clock().seconds)
     roles.control.calls.at("drafting", None)
@@ -105,10 +123,12 @@ def draft_once(query: str, evidence: Sequence[Evidence], settings: Settings) -> 
 
 
 def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
-    """A better answer than the run's last, made from what was found in it, to be audited next.
+    """Return a better answer than the run's last, made from its issues, to be audited next.
 
-    Raises InputError as ``audit_once`` does, and StepError where the reviser fails or its answer
-    does not pass the output validator.
+    Raises:
+        InputError: The run has no iteration, or is of another case.
+        StepError: The reviser failed, or its answer does not pass the output validator.
+
     """
     known = _iterations(case, run)
     if not known:
@@ -132,11 +152,11 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     revision = validate_revision(
         roles.validator, roles.reviser.revise(context, last.critique, last.issues), context
     )
-    return limits.with_rest(revision, context.answer, last.answer)
+    return limits.append_unchecked_tail(revision, context.answer, last.answer)
 
 
 class ExternalFindings(NamedTuple):
-    """What another critic found in an answer's citations (MASIS-EVAL-P4)."""
+    """The citation problems that another critic found in an answer (MASIS-EVAL-P4)."""
 
     invalid_citations: tuple[str, ...] = ()
     uncited_claim_count: int = 0
@@ -147,19 +167,19 @@ UNNAMED = "(a sentence without a citation that the critic counted)"
 
 
 def with_external_findings(run: Run, found: ExternalFindings) -> Run:
-    """The run, its last answer's citations bound by what another critic found in them as well: the
-    worse of both holds.
+    """Return the run with its last answer's citations also bound by another critic's findings.
 
-    So a judge's score can't contradict a critic of another make (MASIS-EVAL-P4, MASIS-EVAL-P5).
+    The worse of both holds, so that a judge's score can't contradict that critic (MASIS-EVAL-P4,
+    MASIS-EVAL-P5).
     """
     last = run.iterations[-1]
     audit = last.citation_audit
-    lacking = max(0, found.uncited_claim_count - len(audit.uncited_claims))
+    additional = max(0, found.uncited_claim_count - len(audit.uncited_claims))
     invalid = tuple(dict.fromkeys((*audit.invalid_citations, *found.invalid_citations)))
     worse = audit.model_copy(
         update={
             "invalid_citations": invalid,
-            "uncited_claims": (*audit.uncited_claims, *(UNNAMED,) * lacking),
+            "uncited_claims": (*audit.uncited_claims, *(UNNAMED,) * additional),
             "hallucination_detected": (
                 audit.hallucination_detected or found.hallucination_detected or bool(invalid)
             ),
@@ -177,7 +197,7 @@ def _iterations(case: Case, run: Run | None) -> tuple[Iteration, ...]:
         return ()
     if run.case_digest != case.digest():
         raise InputError(
-            f"run {run.id!r} is of another case than {case.id!r}, or of other content of it",
+            f"run {run.id!r} belongs to another case than {case.id!r}, or to other content of it",
             hint="Audit this case from its first answer.",
             field="run",
         )
@@ -192,11 +212,12 @@ def _run_one_pass(
     on_event: Listener | None,
     cancelled: Callable[[], bool],
 ) -> Run:
-    """Go on from ``progress`` and stop after one pass; the warning of the limit appears once, not
-    after every pass.
+    """Continue from ``progress`` and stop after one pass.
+
+    The warning about the limit of iterations appears once, not after each pass.
     """
     warnings = (
-        tuple(each for each in before.warnings if each.code != MAX_ITERATIONS_WARNING)
+        tuple(warning for warning in before.warnings if warning.code != MAX_ITERATIONS_WARNING)
         if before
         else ()
     )
@@ -220,8 +241,8 @@ def _run_one_pass(
 
 
 def _last_pass(run: Run) -> Run:
-    """Return the run with its last pass alone: observers must not count the earlier
-    passes again.
+    """Return the run with its last pass only, so that observers don't count the earlier passes
+    again.
     """
     last = run.iterations[-1]
     return run.model_copy(

@@ -1,8 +1,8 @@
-"""Decide whether a run needs a person: one rule, the same for the loop, the desk, ``audited``, MCP
-and pytest.
+"""Decides whether a run needs review by a person, with one rule for the loop, the desk,
+``audited``, MCP and pytest.
 
-An answer is auto-accepted only where every check passes; each check that fails gives a reason with
-a code and a tier. docs/trust.md states the rule for people. Nothing here reads a store or a model.
+An answer is auto-accepted only if every check passes. Each failed check gives a reason with a code
+and a tier. docs/trust.md explains the rule to users. Nothing here reads a store or a model.
 """
 
 from __future__ import annotations
@@ -31,11 +31,9 @@ from masis.schema.wording import count_noun, figures_not_in_evidence, shorten, w
 from masis.settings import OFFLINE, Settings
 
 RULE_VERSION = "9"
-"""Raised with every change of what is checked; stored with each run. docs/trust.md says what is
-checked.
-"""
+"""The version of the rule, raised whenever a check changes and stored with each run."""
 
-ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
+FLAGGED_VERDICTS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
     ("contradicted", "contradicted_claim", "The evidence contradicts {}."),
     ("unsupported", "unsupported_claim", "The evidence does not support {}."),
     ("partial", "partial_claim", "The evidence supports {} only in part."),
@@ -43,14 +41,14 @@ ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
 
 
 class Acceptability(NamedTuple):
-    """What the rule makes of a run: the checks with their results, and every reason for review."""
+    """The result of the rule: the checks with their results, and every reason for review."""
 
     acceptance: AcceptanceRecord
     reasons: tuple[ReviewReason, ...]
 
 
 class _Check(NamedTuple):
-    """One check: its name, what it found in words, and the reasons for review where it fails."""
+    """One check: its name, its result in words, and the reasons for review if it fails."""
 
     name: CheckName
     detail: str
@@ -70,13 +68,19 @@ def assess(
     chosen: int | None = None,
     unexamined: str = "",
 ) -> Acceptability:
-    """Apply the rule to the original answer, which is what a person is shown first and what may be
-    in use.
+    """Apply the rule to the original answer, which reviewers see first and which may be in use.
 
-    Where a revision was chosen and the settings let one pass unread (``review_revised`` off), it is
-    applied to that. ``chosen`` is the index of the answer that a stored run chose; the best
-    iteration where it is not given. ``unexamined`` names the models that judged without having
-    passed the exam; empty where they have. There are no reasons exactly where every check passed.
+    If a revision was chosen and the settings accept one unread (``review_revised`` off), the rule
+    applies to the revision. There are no reasons exactly if every check passes.
+
+    Args:
+        iterations: The iterations of the run.
+        case: The audited case.
+        termination: How the run ended.
+        settings: The settings with the thresholds.
+        chosen: The index of the iteration that a stored run chose; the best one if None.
+        unexamined: The judging models that have not passed the exam; empty if all have.
+
     """
     chosen = routing.best_index(iterations) if chosen is None else chosen
     if termination == "no_answer":
@@ -88,33 +92,35 @@ def assess(
             "nothing_checked",
             "No iteration was finished.",
         )
-        checks = [_check_answered(case), nothing, _ending(termination)]
+        checks = [_check_answered(case), nothing, _check_ending(termination)]
     else:
         judged = iterations[0 if settings.review_revised else chosen]
         checks = [
             _check_answered(case),
-            _references(judged),
-            _hallucination(judged),
-            _claims(judged),
-            _serious_issues(judged),
-            _safety(judged),
+            _check_references(judged),
+            _check_hallucination(judged),
+            _check_claim_verdicts(judged),
+            _check_serious_issues(judged),
+            _check_safety(judged),
             _check_instructions(judged, iterations[0]),
             _check_screening(case, settings),
-            _original(iterations[0], chosen, settings),
-            _at_least(
+            _check_original(iterations[0], chosen, settings),
+            _check_threshold(
                 "confidence",
                 judged.critique.confidence,
                 settings.review_threshold,
                 "low_confidence",
             ),
-            _at_least("quality", judged.quality_score, settings.review_quality, "low_quality"),
-            _disagreement(judged, settings),
+            _check_threshold(
+                "quality", judged.quality_score, settings.review_quality, "low_quality"
+            ),
+            _check_disagreement(judged, settings),
             _check_scored(judged),
-            _checkable(judged, case.evidence),
-            _limits(judged),
+            _check_checkable(judged, case.evidence),
+            _check_limits(judged),
             _check_examined(unexamined, settings),
             _check_cites(judged, case.evidence, settings),
-            _ending(termination),
+            _check_ending(termination),
         ]
     acceptance = AcceptanceRecord(
         rule=RULE_VERSION,
@@ -128,67 +134,74 @@ def assess(
 
 
 def _check_answered(case: Case) -> _Check:
-    """A system that refused or failed has to be looked at, also where an answer was drafted in its
-    place.
+    """Check that the system answered; a refusal or failure needs review even if an answer was
+    drafted.
     """
-    why = case.unanswered
-    if why is None:
+    unanswered = case.unanswered
+    if unanswered is None:
         return _Check(
             "answered",
-            "the system answered" if (case.answer or "").strip() else "no answer came with it",
+            "the system answered" if (case.answer or "").strip() else "the case has no answer",
         )
-    code: ReviewCode = "answer_refused" if why.code == "refused" else "answer_failed"
-    return _failed_check("answered", f"no answer: {why.code}", code, unanswered_reason(case))
+    code: ReviewCode = "answer_refused" if unanswered.code == "refused" else "answer_failed"
+    return _failed_check("answered", f"no answer: {unanswered.code}", code, unanswered_reason(case))
 
 
 def unanswered_reason(case: Case) -> str:
-    """Return why the system gave no answer, in a sentence with what it said; "" where
-    it gave one.
-    """
-    why = case.unanswered
-    if why is None:
+    """Return a sentence on why the system gave no answer, with its message; "" if it gave one."""
+    unanswered = case.unanswered
+    if unanswered is None:
         return ""
     sentence = (
-        "The system refused to answer" if why.code == "refused" else "The call of the system failed"
+        "The system refused to answer"
+        if unanswered.code == "refused"
+        else "The call of the system failed"
     )
-    said = " ".join(why.message.split())
-    sentence = f"{sentence}: {said}" if said else sentence
+    message = " ".join(unanswered.message.split())
+    sentence = f"{sentence}: {message}" if message else sentence
     return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
-def accusations(iteration: Iteration) -> tuple[ReviewReason, ...]:
-    """Return what is wrong or unsafe in one audited answer: the reasons of tier ``must_look`` that
-    it gives itself.
-    """
-    checks = (_references, _hallucination, _claims, _serious_issues, _safety)
-    found = [*(check(iteration) for check in checks), _check_instructions(iteration, iteration)]
+def flagged_reasons(iteration: Iteration) -> tuple[ReviewReason, ...]:
+    """Return the reasons of tier ``must_look`` that an audited answer gives by itself."""
+    checks = (
+        _check_references,
+        _check_hallucination,
+        _check_claim_verdicts,
+        _check_serious_issues,
+        _check_safety,
+    )
+    results = [*(check(iteration) for check in checks), _check_instructions(iteration, iteration)]
     return tuple(
-        reason for check in found for reason in check.reasons if reason.tier == "must_look"
+        reason for check in results for reason in check.reasons if reason.tier == "must_look"
     )
 
 
 def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
-    """Return why these claims do not pass: empty where the evidence supports each and nothing
-    contradicts it.
+    """Return the reasons why these claims don't pass; empty if the evidence supports all and
+    contradicts none.
 
-    What could not be decided is no accusation, and certifies nothing either; nor does a figure that
-    the evidence lacks and that may be calculated, or a word that a tagger marks, whatever a second
-    verifier says of its claim. Claims without a verdict are a matter of the check ``scored``.
+    An undecided claim isn't flagged as wrong, but it isn't certified either. The same goes for a
+    figure that isn't in the evidence and may be calculated, and for a word that a tagger marks,
+    whatever a second verifier says of the claim. The check ``scored`` handles claims without a
+    verdict.
     """
     verdicts = [check.verdict for check in checks]
     reasons = [
         ReviewReason(code=code, message=template.format(count_noun(count, "claim")))
-        for verdict, code, template in ACCUSATIONS
+        for verdict, code, template in FLAGGED_VERDICTS
         if (count := verdicts.count(verdict))
     ]
-    beside = [check for check in checks if check.verdict == "supported" and check.contradictions]
-    if count := sum(not check.sources_disagree for check in beside):
+    supported_but_contradicted = [
+        check for check in checks if check.verdict == "supported" and check.contradictions
+    ]
+    if count := sum(not check.sources_disagree for check in supported_but_contradicted):
         message = (
             f"The evidence seems to contradict {count_noun(count, 'claim')} that it supports"
             " otherwise."
         )
         reasons.append(ReviewReason(code="contradicted_claim", message=message))
-    if count := sum(check.sources_disagree for check in beside):
+    if count := sum(check.sources_disagree for check in supported_but_contradicted):
         message = f"The sources disagree on {count_noun(count, 'claim')}."
         reasons.append(ReviewReason(code="conflicting_evidence", message=message))
     if count := verdicts.count("unverifiable"):
@@ -203,10 +216,10 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
 
 
 def drawn_for_spot_check(case_id: str, settings: Settings) -> bool:
-    """Return whether a run that needs no review goes to a person all the same.
+    """Return whether a run that needs no review is drawn for a spot check.
 
-    Drawn from the recorded seed and the case's id: the same case is drawn or not whoever audits it,
-    in any order.
+    The draw depends only on the recorded seed and the case's id, so a case is drawn or not whoever
+    audits it, and in any order.
     """
     return (
         random.Random(f"{settings.spot_check_seed}:{case_id}").random() < settings.spot_check_share
@@ -224,19 +237,20 @@ WAIVABLE: frozenset[ReviewCode] = frozenset(
         "language",
     }
 )
-"""Reasons of tier ``not_certified`` that a guarantee may waive: how sure a finished audit is of the
-original answer.
+"""Reasons of tier ``not_certified`` that a guarantee may waive: doubts of a finished audit about
+the original answer.
 
-Figures that the evidence lacks, words that a tagger marks, revisions, audits cut short, steps
-without a score, answers over a limit or that no critic read, conflicting studies and what was
-drafted from a screening stay with people."""
+A person must still review figures that aren't in the evidence, words that a tagger marks,
+revisions, interrupted audits, unscored steps, answers over a limit or without a critic, conflicting
+studies, and drafts from a screening.
+"""
 
 
-def coverable(run: Run) -> bool:
+def is_coverable(run: Run) -> bool:
     """Return whether a guarantee may accept a run: the original answer was chosen, and only
     waivable reasons are left.
 
-    An answer that was drafted here, from a screening or from evidence, is always read by a person.
+    An answer that was drafted here, from a screening or from evidence, always needs a person.
     """
     return (
         run.best == 0
@@ -246,8 +260,11 @@ def coverable(run: Run) -> bool:
 
 
 def waive(assessed: Acceptability, *, guarantee: int) -> Acceptability:
-    """Return an assessment whose reasons a guarantee waives. Raises ValueError where one can't be
-    waived.
+    """Return an assessment whose reasons a guarantee waives.
+
+    Raises:
+        ValueError: A reason can't be waived.
+
     """
     codes = tuple(dict.fromkeys(reason.code for reason in assessed.reasons))
     if not WAIVABLE.issuperset(codes):
@@ -265,26 +282,30 @@ FAULT_OF_CLAIM: dict[ClaimVerdict, float] = {
     "unscored": 0.2,
     "supported": 0.02,
 }
-"""How likely a claim of this verdict is faulty: accusations should be right at least four times in
-five; one claim in five of the answers written for testing is faulty. Chosen to order a queue, not
-calibrated."""
+"""The probability that a claim with this verdict is faulty; chosen to order a queue, not
+calibrated.
+
+A flagged claim should be faulty at least four times in five; of the answers written for testing,
+one claim in five is faulty.
+"""
 
 FAULT_OF_ISSUE: dict[Severity, float] = {"critical": 0.8, "high": 0.5, "medium": 0.1, "low": 0.02}
 FAULT_OF_REFERENCE, FAULT_OF_HALLUCINATION, FAULT_OF_DOUBT = 0.9, 0.6, 0.3
 
 
 def fault_probability(iteration: Iteration) -> float:
-    """Estimate how likely an audited answer is faulty, 0 to 1, for the order of the queue.
+    """Estimate the probability that an audited answer is faulty, 0 to 1, for the order of the
+    queue.
 
-    Each sign (a claim by its verdict, a fabricated reference, an issue of the critic) counts as
-    independent of the others: the answer is sound only if none of them is a fault. A low confidence
-    adds a little.
+    The signs (each claim by its verdict, a fabricated reference, an issue of the critic) count as
+    independent: the answer is sound only if none of them is a fault. A low confidence adds a
+    little.
     """
     confidence = iteration.critique.confidence
     signs = [FAULT_OF_DOUBT * (1.0 - (0.5 if confidence is None else confidence))]
     audit = iteration.citation_audit
     signs += [FAULT_OF_REFERENCE] * len((*audit.invalid_citations, *audit.carried_references))
-    signs += [_fault_of(check) for check in iteration.claims]
+    signs += [_claim_fault_probability(check) for check in iteration.claims]
     signs += [
         FAULT_OF_ISSUE[issue.severity] for issue in iteration.issues if issue.source == "critic"
     ]
@@ -293,7 +314,7 @@ def fault_probability(iteration: Iteration) -> float:
     return 1.0 - prod(1.0 - sign for sign in signs)
 
 
-def _fault_of(check: ClaimCheck) -> float:
+def _claim_fault_probability(check: ClaimCheck) -> float:
     if check.verdict == "supported" and check.contradictions:
         return FAULT_OF_CLAIM["partial"]
     if check.verdict == "unverifiable" and check.support is not None:
@@ -302,34 +323,34 @@ def _fault_of(check: ClaimCheck) -> float:
 
 
 def disagreement(iteration: Iteration) -> float:
-    """Return how far citation engine, critic and evaluator are apart, 0 to 1.
+    """Return how far apart citation engine, critic and evaluator are, 0 to 1.
 
-    Each says how good the answer is: the penalty factor of the citations, the critic's confidence
-    and the evaluator's faithfulness. The last two are taken before the citations' rules changed
-    them; after, the three could hardly disagree. With fewer than two opinions nothing confirms
-    anything: 1.
+    Each rates the answer: the citations by their penalty factor, the critic by its confidence and
+    the evaluator by faithfulness. The last two are taken before the citation rules change them,
+    because afterwards the three could hardly disagree. With fewer than two ratings there is no
+    confirmation, which counts as 1.
     """
-    opinions = [iteration.citation_audit.penalty_factor]
-    confidence = _raw(iteration.critique.scores, "confidence", iteration.critique.confidence)
+    ratings = [iteration.citation_audit.penalty_factor]
+    confidence = _raw_score(iteration.critique.scores, "confidence", iteration.critique.confidence)
     if confidence is not None:
-        opinions.append(confidence)
+        ratings.append(confidence)
     if iteration.evaluation is not None:
-        faithfulness = _raw(
+        faithfulness = _raw_score(
             iteration.evaluation.scores, "faithfulness", iteration.evaluation.faithfulness
         )
         if faithfulness is not None:
-            opinions.append(faithfulness)
-    return max(opinions) - min(opinions) if len(opinions) > 1 else 1.0
+            ratings.append(faithfulness)
+    return max(ratings) - min(ratings) if len(ratings) > 1 else 1.0
 
 
 def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewReason, ...]:
-    """Return where critic and verifier disagree about the same words.
+    """Return the reasons for review where critic and verifier disagree about the same words.
 
-    The critic says of words, or of the answer as a whole, that the evidence doesn't support them,
-    and the verifier found nothing against them. Of severity low that is about wording ("a little
-    too strong": three of 23 sound demo answers have one), unless it says outright that the words
-    are denied or invented. Or the verifier found words contradicted, and the critic is content with
-    them and with the answer.
+    Either the critic says that the evidence doesn't support the words, or the answer as a whole,
+    and the verifier found nothing against them. At severity low that is about wording ("a little
+    too strong": three of 23 sound demo answers have one), so it counts only if the critic says
+    outright that the words are denied or invented. Or the verifier found words contradicted, and
+    the critic is content with them and with the answer.
 
     Rules that criticise by the verifier's own verdicts (offline) can't disagree with it.
     """
@@ -350,10 +371,10 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
             " nothing against it."
         )
         reasons.append(ReviewReason(code="disagreement", message=message))
-    confidence = _raw(iteration.critique.scores, "confidence", iteration.critique.confidence)
-    content = confidence is not None and confidence >= settings.review_threshold
-    if content and iteration.critique.judged_by.model != OFFLINE:
-        accused = [
+    confidence = _raw_score(iteration.critique.scores, "confidence", iteration.critique.confidence)
+    is_content = confidence is not None and confidence >= settings.review_threshold
+    if is_content and iteration.critique.judged_by.model != OFFLINE:
+        critic_flags = [
             issue
             for issue in iteration.issues
             if issue.source == "critic" and issue.type in GROUNDLESS
@@ -362,12 +383,12 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
             check.claim.text
             for check in iteration.claims
             if check.verdict == "contradicted"
-            and not any(_may_mean(issue, check) for issue in accused)
+            and not any(_may_concern_claim(issue, check) for issue in critic_flags)
         ]
         if missed:
             message = (
-                f"The claim check found {_quote_first(missed)} contradicted; the critic found nothing"
-                f" against it and has a confidence of {confidence:.2f} in the answer."
+                f"The claim check found {_quote_first(missed)} contradicted; the critic found"
+                f" nothing against it and has a confidence of {confidence:.2f} in the answer."
             )
             reasons.append(ReviewReason(code="disagreement", message=message))
     return tuple(reasons)
@@ -376,10 +397,8 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
 _Span = tuple[int | None, int | None]
 
 
-def _may_mean(issue: Issue, check: ClaimCheck) -> bool:
-    """Return whether the critic's issue can be about the words of the claim: an issue without words
-    can be.
-    """
+def _may_concern_claim(issue: Issue, check: ClaimCheck) -> bool:
+    """Return whether the critic's issue may concern the claim; one without a quote always may."""
     return issue.start is None or _stretches_overlap(
         (issue.start, issue.end), (check.claim.start, check.claim.end)
     )
@@ -388,43 +407,42 @@ def _may_mean(issue: Issue, check: ClaimCheck) -> bool:
 def _doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
     """Return whether claims or citations leave the words of the critic's issue unconfirmed as well.
 
-    Where the issue quotes no words of the answer, any words that they leave unconfirmed may be
-    meant.
+    If the issue quotes no words of the answer, any unconfirmed words may be meant.
     """
-    others: list[_Span] = [
+    unconfirmed: list[_Span] = [
         (check.claim.start, check.claim.end)
         for check in iteration.claims
         if check.verdict != "supported" or check.contradictions
     ]
-    others += [
+    unconfirmed += [
         (other.start, other.end)
         for other in iteration.issues
         if other.source in ("citations", "claims") and other.type in GROUNDLESS and other.major
     ]
     if issue.start is None:
-        return bool(others)
-    return any(_stretches_overlap((issue.start, issue.end), span) for span in others)
+        return bool(unconfirmed)
+    return any(_stretches_overlap((issue.start, issue.end), span) for span in unconfirmed)
 
 
-def _stretches_overlap(one: _Span, other: _Span) -> bool:
-    if None in (*one, *other):
+def _stretches_overlap(first: _Span, second: _Span) -> bool:
+    if None in (*first, *second):
         return False
-    return (one[0] or 0) < (other[1] or 0) and (other[0] or 0) < (one[1] or 0)
+    return (first[0] or 0) < (second[1] or 0) and (second[0] or 0) < (first[1] or 0)
 
 
 CONTESTED_SHOWN = 3
-"""Passages that a reason quotes; the page shows them all."""
+"""The number of passages that a reason quotes; the page shows all."""
 
 
 def _quote_first(texts: Iterable[str]) -> str:
-    """Return the first of the texts in quotation marks, each once, with how many more there are."""
+    """Return the first distinct texts in quotation marks, and how many more there are."""
     distinct = list(dict.fromkeys(texts))
     shown = ", ".join(f"“{shorten(text, 80)}”" for text in distinct[:CONTESTED_SHOWN])
     more = len(distinct) - CONTESTED_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _raw(scores: tuple[Score, ...], name: str, final: float | None) -> float | None:
+def _raw_score(scores: tuple[Score, ...], name: str, final: float | None) -> float | None:
     """Return the score before any rule, as a share of 1 (MASIS-CRITIC-P5)."""
     raw = next((score.raw for score in scores if score.name == name), None)
     if raw is None:
@@ -432,7 +450,7 @@ def _raw(scores: tuple[Score, ...], name: str, final: float | None) -> float | N
     return min(max(raw / 100 if raw > 1 else raw, 0.0), 1.0)
 
 
-def _references(judged: Iteration) -> _Check:
+def _check_references(judged: Iteration) -> _Check:
     audit = judged.citation_audit
     invalid, cited = (*audit.invalid_citations, *audit.carried_references), audit.citations
     if not invalid:
@@ -445,7 +463,7 @@ def _references(judged: Iteration) -> _Check:
     return _failed_check("references", detail, "invalid_reference", message)
 
 
-def _hallucination(judged: Iteration) -> _Check:
+def _check_hallucination(judged: Iteration) -> _Check:
     if not judged.critique.hallucination_detected:
         return _Check("hallucination", "no hallucination reported")
     return _failed_check(
@@ -456,28 +474,28 @@ def _hallucination(judged: Iteration) -> _Check:
     )
 
 
-def _claims(judged: Iteration) -> _Check:
+def _check_claim_verdicts(judged: Iteration) -> _Check:
     supported = sum(check.verdict == "supported" for check in judged.claims)
     detail = f"{supported} of {count_noun(len(judged.claims), 'claim')} supported"
     return _Check("claims", detail, claim_reasons(judged.claims))
 
 
-def _serious_issues(judged: Iteration) -> _Check:
-    """No open issue of severity high or critical, whoever raised it.
+def _check_serious_issues(judged: Iteration) -> _Check:
+    """Check that no issue of severity high or critical is open.
 
-    Where the reasons of citations and claims explain them all, there is none here. Those about the
-    same words count once, as the pages number them.
+    The check passes if the reasons of citations and claims explain all of them. Issues about the
+    same words count once, as on the pages.
     """
     serious = [issue for issue in judged.issues if issue.major]
     if not serious:
         return _Check("serious_issues", "no open issue of severity high or critical")
     detail = f"{count_noun(len(serious), 'open issue')} of severity high or critical"
-    accused = _has_flagged_words(judged)
+    has_flagged_words = _has_flagged_words(judged)
     explained = sum(
-        i.source in ("citations", "instructions") or (i.source == "claims" and accused)
+        i.source in ("citations", "instructions") or (i.source == "claims" and has_flagged_words)
         for i in serious
     )
-    if explained == len(serious) and accused:
+    if explained == len(serious) and has_flagged_words:
         return _Check("serious_issues", detail)
     count = len(about_same_words(serious))
     message = f"{count_noun(count, 'serious issue')} {'is' if count == 1 else 'are'} open."
@@ -485,37 +503,37 @@ def _serious_issues(judged: Iteration) -> _Check:
 
 
 def _has_flagged_words(judged: Iteration) -> bool:
-    """Return whether citations or claims accuse the answer: a hallucination that is reported is
-    then that same fault.
+    """Return whether citations or claims flag the answer; a reported hallucination is then the same
+    fault.
 
-    A fabricated reference counts also where its marker was taken off since: it is reported as a
-    hallucination, too.
+    A fabricated reference also counts if its marker was removed since, because it is reported as a
+    hallucination too.
     """
-    audit, accusing = judged.citation_audit, {verdict for verdict, _, _ in ACCUSATIONS}
+    audit, flagged_verdicts = judged.citation_audit, {verdict for verdict, _, _ in FLAGGED_VERDICTS}
     fabricated = audit.invalid_citations or audit.carried_references
-    return bool(fabricated) or any(check.verdict in accusing for check in judged.claims)
+    return bool(fabricated) or any(check.verdict in flagged_verdicts for check in judged.claims)
 
 
-def _safety(judged: Iteration) -> _Check:
-    found = sum(
+def _check_safety(judged: Iteration) -> _Check:
+    count = sum(
         issue.type == "safety" and issue.source != "instructions" for issue in judged.issues
     )
-    if not found:
+    if not count:
         return _Check("safety", "no issue of type safety")
-    message = f"{count_noun(found, 'safety issue')} {'is' if found == 1 else 'are'} open."
+    message = f"{count_noun(count, 'safety issue')} {'is' if count == 1 else 'are'} open."
     return _failed_check("safety", message.rstrip("."), "safety", message)
 
 
 def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
-    """No text may instruct its reader, a model or a tool: neither the evidence nor the judged nor
-    the original answer.
+    """Check that neither the evidence nor the judged or original answer instructs a reader, model
+    or tool.
 
-    A revision that dropped it does not undo that the original, which may be in use, was written
-    under orders.
+    A revision without the instruction doesn't help: the original, which may be in use, was still
+    written under its influence.
     """
-    found = [issue for issue in judged.issues if issue.source == "instructions"]
-    answers = sum(issue.start is not None for issue in found)
-    chunks = len({name for issue in found for name in issue.evidence_ids})
+    instruction_issues = [issue for issue in judged.issues if issue.source == "instructions"]
+    answers = sum(issue.start is not None for issue in instruction_issues)
+    chunks = len({name for issue in instruction_issues for name in issue.evidence_ids})
     before = any(
         issue.source == "instructions" and issue.start is not None for issue in original.issues
     )
@@ -526,24 +544,25 @@ def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
     if not places:
         return _Check("instructions", "neither answer nor evidence instructs its reader")
     where = " and ".join(places)
-    message = f"Text that instructs its reader, a model or a tool stands in {where}."
+    message = f"Text that instructs its reader, a model or a tool is in {where}."
     return _failed_check("instructions", f"instructions in {where}", "instruction", message)
 
 
 def _check_screening(case: Case, settings: Settings) -> _Check:
-    """What a screening found too little of can't carry an answer, however well the answer keeps to
-    it.
+    """Check that the screening behind the evidence found enough of it, however faithful the answer
+    is.
 
-    Nor is an answer that was drafted from a screening certified offline: the draft copies sentences
-    that rules took for the studies' findings, and copies always pass the offline verifier.
+    An answer that was drafted from a screening isn't certified offline either: the draft copies
+    sentences that rules took for the studies' findings, and copies always pass the offline
+    verifier.
     """
     outcome = case.evidence_outcome
     if outcome is None:
         return _Check("screening", "the evidence comes from no screening")
     if outcome == "sufficient" and settings.verifier == OFFLINE and not (case.answer or "").strip():
         message = (
-            "The answer was drafted from a screening and checked offline: a person reads it against"
-            " the studies."
+            "The answer was drafted from a screening and only checked offline. Check it against the"
+            " studies."
         )
         detail = "drafted from sufficient evidence, and checked by no model"
         return _failed_check("screening", detail, "screening_draft", message)
@@ -551,8 +570,8 @@ def _check_screening(case: Case, settings: Settings) -> _Check:
         return _Check("screening", "the screening found the evidence sufficient")
     if outcome == "conflicting":
         message = (
-            "The kept studies conflict: whether the answer gives each its weight is for a person to"
-            " say."
+            "The kept studies conflict. A person must judge whether the answer gives each its due"
+            " weight."
         )
         return _failed_check(
             "screening",
@@ -568,8 +587,8 @@ def _check_screening(case: Case, settings: Settings) -> _Check:
     )
 
 
-def _original(original: Iteration, chosen: int, settings: Settings) -> _Check:
-    """A chosen answer that a machine wrote is nobody's answer until a person has read it
+def _check_original(original: Iteration, chosen: int, settings: Settings) -> _Check:
+    """Check that the original answer was chosen, since nobody has read a revision
     (``review_revised``).
 
     Reviser and critic may share their blind spots, and the original answer is the one in use.
@@ -583,46 +602,50 @@ def _original(original: Iteration, chosen: int, settings: Settings) -> _Check:
     return _failed_check("original", "a revision was chosen", "revised", message)
 
 
-def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCode) -> _Check:
-    """A score must reach its threshold. One that is missing is a matter of ``_scored``."""
+def _check_threshold(
+    name: CheckName, value: float | None, threshold: float, code: ReviewCode
+) -> _Check:
+    """Check that a score reaches its threshold; the check ``scored`` handles a missing one."""
     if value is None:
         return _Check(name, "unscored")
-    detail = f"{value:.2f}, at least {least:.2f} is asked"
-    if value >= least:
+    detail = f"{value:.2f}, at least {threshold:.2f} is asked"
+    if value >= threshold:
         return _Check(name, detail)
-    message = f"{name.capitalize()} {value:.2f} is under the threshold of {least:.2f}."
+    message = f"{name.capitalize()} {value:.2f} is under the threshold of {threshold:.2f}."
     return _failed_check(name, detail, code, message)
 
 
-def _disagreement(judged: Iteration, settings: Settings) -> _Check:
-    """Critic and verifier must agree about each word, all scores about the answer, and a judge with
-    itself.
+def _check_disagreement(judged: Iteration, settings: Settings) -> _Check:
+    """Check that critic and verifier agree about the words, the scores about the answer, and judge
+    samples with each other.
     """
-    apart = disagreement(judged)
+    distance = disagreement(judged)
     contested = contested_words(judged, settings)
-    reasons = [*contested, *_judges_apart(judged, settings)]
+    reasons = [*contested, *_judge_spread_reasons(judged, settings)]
     scored = judged.critique.confidence is not None
-    if scored and apart > settings.review_disagreement:
+    if scored and distance > settings.review_disagreement:
         message = (
-            f"Citation engine, critic and evaluator are {apart:.2f} apart; at most"
+            f"Citation engine, critic and evaluator are {distance:.2f} apart; at most"
             f" {settings.review_disagreement:.2f} passes without a person."
         )
         reasons.append(ReviewReason(code="disagreement", message=message))
     words = "critic and claim check differ about words of the answer; " if contested else ""
-    detail = f"{words}scores {apart:.2f} apart, at most {settings.review_disagreement:.2f} is asked"
+    detail = (
+        f"{words}scores {distance:.2f} apart, at most {settings.review_disagreement:.2f} is asked"
+    )
     return _Check("disagreement", detail, tuple(reasons))
 
 
-def _judges_apart(judged: Iteration, settings: Settings) -> Iterator[ReviewReason]:
+def _judge_spread_reasons(judged: Iteration, settings: Settings) -> Iterator[ReviewReason]:
     scores = (*judged.critique.scores, *(judged.evaluation.scores if judged.evaluation else ()))
-    apart = [
+    wide_scores = [
         score
         for score in scores
         if score.spread is not None and score.spread > settings.max_judge_spread
     ]
-    if apart:
+    if wide_scores:
         spreads = ", ".join(
-            f"{score.name.replace('_', ' ')} by {score.spread:.2f}" for score in apart
+            f"{score.name.replace('_', ' ')} by {score.spread:.2f}" for score in wide_scores
         )
         message = (
             f"Samples of the judge are further apart than {settings.max_judge_spread:.2f}:"
@@ -636,10 +659,10 @@ def _judges_apart(judged: Iteration, settings: Settings) -> Iterator[ReviewReaso
 
 
 def _check_scored(judged: Iteration) -> _Check:
-    """Everything that was asked for must be scored: a step that failed can't certify anything."""
+    """Check that every requested step is scored; a step that failed can't certify anything."""
     critique, evaluation, report = judged.critique, judged.evaluation, judged.claim_report
     if critique.unscored == NOT_RUN:
-        # of no tier that a certified threshold may waive: nobody has read the answer as a whole
+        # Not a waivable reason, because nothing has judged the answer as a whole.
         return _failed_check(
             "scored", "critic not run", "critic_not_run", "The critic was not run (depth quick)."
         )
@@ -661,7 +684,7 @@ def _check_scored(judged: Iteration) -> _Check:
     return _failed_check("scored", f"unscored: {names}", "unscored", f"Unscored: {names}.")
 
 
-def _checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
+def _check_checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
     chunks = sum(bool(chunk.text.strip()) for chunk in evidence)
     detail = (
         f"{count_noun(len(judged.claims), 'claim')} against {count_noun(chunks, 'chunk')} with text"
@@ -686,19 +709,19 @@ def _checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
     return _Check("checkable", detail)
 
 
-def _limits(judged: Iteration) -> _Check:
-    """Nothing is certified of which a part was not checked."""
+def _check_limits(judged: Iteration) -> _Check:
+    """Check that no part of the answer or evidence was left unchecked."""
     left_out = judged.claim_report.unchecked
     if not left_out:
         return _Check("limits", "answer and evidence lie within the limits")
-    whole = " ".join(left_out)
-    return _failed_check("limits", whole, "not_all_checked", f"Not everything was checked: {whole}")
+    message = " ".join(left_out)
+    return _failed_check(
+        "limits", message, "not_all_checked", f"Not everything was checked: {message}"
+    )
 
 
 def _check_examined(unexamined: str, settings: Settings) -> _Check:
-    """No model lets an answer pass before it has shown on answers with known faults that it finds
-    them.
-    """
+    """Check that every judging model has passed the exam, on answers with known faults."""
     if not unexamined:
         return _Check("examined", "every model that judged has passed the exam")
     if settings.accept_without_exam:
@@ -725,7 +748,7 @@ def _check_cites(judged: Iteration, evidence: Sequence[Evidence], settings: Sett
     )
 
 
-def _ending(termination: TerminationReason) -> _Check:
+def _check_ending(termination: TerminationReason) -> _Check:
     reasons: dict[str, tuple[ReviewCode, str]] = {
         "error": ("error", "The audit ended with an error."),
         "max_iterations": (

@@ -1,9 +1,9 @@
-"""Check a calculation that somebody gives for a figure: "180 / 240 = 75%", "12 of 48 is 25%", "1.2
-+ 0.3 million".
+"""Checks calculations given for a figure: "180 / 240 = 75%", "12 of 48 is 25%", "1.2 + 0.3
+million".
 
 Only plain arithmetic is read: the four operations, shares ("12 of 48"), percentages, and words for
-thousands, millions and billions. What holds anything else is neither right nor wrong. Times are
-linear in the text, and nothing is evaluated but numbers.
+thousands, millions and billions. Anything else is neither right nor wrong. The time is linear in
+the text, and only numbers are evaluated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from masis.audit.languages import MONTHS
 
 LONGEST = 400
-"""Characters of a calculation that is read."""
+"""The most characters of a calculation that are read."""
 CONSTANTS = (
     *range(1, 13), *(24, 28, 30, 31, 52, 60, 90, 100, 180, 360, 365, 366, 1_000, 1_024, 3_600),
     *(32, 1.8, 273.15),  # temperatures
@@ -28,11 +28,11 @@ CONSTANTS = (
     # pressures, energies, powers
     *(14.5038, 6.89476, 1.01325, 101.325, 4.184, 0.239, 0.7457, 1.341),
 )  # fmt: skip
-"""Numbers that a calculation may use though no evidence has them: calendars, per cent, small
-counts, conversions.
+"""Numbers that a calculation may use without evidence: calendars, per cent, small counts,
+conversions.
 """
 CONSTANT_WITHIN = 0.005
-"""How far a conversion factor may be rounded, as a share of it."""
+"""The allowed rounding of a conversion factor, as a share of it."""
 
 _SCALES = {
     **dict.fromkeys(("thousand", "tausend", "mille", "k"), 1e3),
@@ -45,21 +45,25 @@ _MONTHS = frozenset(MONTHS) | frozenset(
         feb mar apr jun jul aug sep sept oct nov dec
     """.split()
 )
+# Digits in groups of three with one kind of separator: "1,500", "1'500", "1 500".
 _GROUPED = "|".join(rf"\d{{1,3}}(?:{separator}\d{{3}})+" for separator in ",'’\u00a0\u202f ")
+# "1,500.5", "2.5", "2,5", ".5".
 _NUMBER = rf"(?:{_GROUPED})(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
+# One token: a number, an operator in signs or words, per cent, or a word or unit. A colon is a
+# division only between spaces: "180 : 240".
 _TOKEN = re.compile(
     rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–·]|(?<=\s):(?=\s)|\bx\b|\bof\b|\bplus\b|\bminus\b|\btimes\b)"
     r"|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
     re.IGNORECASE,
 )
+# "≈", "about", "rund": one side is approximate.
 _ABOUT = re.compile(
     r"≈|≃|~|\b(?:about|roughly|approx\w*|around|nearly|almost|rund|etwa|circa|ca|environ|unos|unas)\b",
     re.IGNORECASE,
 )
 ABOUT_WITHIN, EXACT_WITHIN = 0.01, 0.001
-"""How far the sides may be apart, as a share: where one of them is called approximate, and where
-none is.
-"""
+"""The allowed difference between the sides, as a share: if one is approximate, and otherwise."""
+# "=", "is", "ergibt", "→" join the sides of a calculation.
 _EQUALS = re.compile(r"=|≈|≃|~|\bis\b|\bequals\b|\bergibt\b|→|⇒", re.IGNORECASE)
 _OPERATORS = {
     "×": "*", "x": "*", "·": "*", "times": "*", "÷": "/", ":": "/", "of": "of", "−": "-", "–": "-",
@@ -68,10 +72,12 @@ _OPERATORS = {
 
 
 class Calculation(NamedTuple):
-    """What a calculation comes to.
+    """The result of a calculation.
 
-    ``right`` says whether all its sides are equal; None where it can't be read. ``operands`` are
-    the numbers that it starts from, those of its results left out.
+    Attributes:
+        right: Whether all its sides are equal; None if it can't be read.
+        operands: The numbers that it starts from, without its results.
+
     """
 
     right: bool | None
@@ -83,60 +89,63 @@ class _Side(NamedTuple):
     operands: tuple[float, ...]
     computed: bool
     step: float
-    """Half of the last digit that a plain number gives: what rounding may hide."""
+    """Half of the last digit of a plain number: the difference that rounding may hide."""
     within: tuple[float, ...] = ()
-    """What its brackets come to."""
+    """The values of its brackets."""
 
 
 def check_calculation(text: str) -> Calculation:
     """Return whether a calculation is right, as far as it can be read.
 
     Args:
-        text: Sides joined by ``=``; several calculations are parted by semicolons or line breaks.
+        text: Sides joined by ``=``; semicolons or line breaks separate several calculations.
 
     Example:
         >>> check_calculation("180 / 240 = 75%").right
         True
         >>> check_calculation("180 / 240 = 70%").right
         False
-        >>> check_calculation("from the table") .right is None
+        >>> check_calculation("from the table").right is None
         True
 
     """
-    found = _check_calculation(text[:LONGEST])
-    if found.right is not True and _GROUPING_STOP.search(text):
-        # "240.000 - 168.000" may be thousands: a calculation that is right in one reading is right
+    calculation = _check_calculation(text[:LONGEST])
+    if calculation.right is not True and _GROUPING_STOP.search(text):
+        # "240.000 - 168.000" may be thousands. A calculation that is right in one reading is right.
         grouped = _check_calculation(
             _GROUPING_STOP.sub(lambda number: number[0].replace(".", ""), text[:LONGEST])
         )
-        return grouped if grouped.right or found.right is None else found
-    return found
+        return grouped if grouped.right or calculation.right is None else calculation
+    return calculation
 
 
+# Full stops between groups of three digits, as in German: "240.000".
 _GROUPING_STOP = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 
 
 def _check_calculation(text: str) -> Calculation:
     operands: list[float] = []
-    found: list[bool] = []
+    agreements: list[bool] = []
     results: list[float] = []
     for part in re.split(r"[;\n]", text):
         sides = [_evaluate_side(side) for side in _EQUALS.split(part)]
         if len(sides) < 2 or any(side is None for side in sides):
             continue
-        known = [side for side in sides if side is not None]
-        computed = [side for side in known if side.computed]
+        read_sides = [side for side in sides if side is not None]
+        computed = [side for side in read_sides if side.computed]
         if not computed:
             continue
-        results += [value for side in known for value in (side.value, *side.within)]
-        operands += [each for side in computed for each in side.operands]
+        results += [value for side in read_sides for value in (side.value, *side.within)]
+        operands += [number for side in computed for number in side.operands]
         first = computed[0]
         within = ABOUT_WITHIN if _ABOUT.search(part) else EXACT_WITHIN
-        found.append(all(_equal(first, side, within) for side in known if side is not first))
-    given = tuple(
-        each for each in operands if not any(math.isclose(each, result) for result in results)
+        agreements.append(
+            all(_sides_agree(first, side, within) for side in read_sides if side is not first)
+        )
+    starting_numbers = tuple(
+        number for number in operands if not any(math.isclose(number, result) for result in results)
     )
-    return Calculation(all(found) if found else None, given)
+    return Calculation(all(agreements) if agreements else None, starting_numbers)
 
 
 _COMPUTES = re.compile(
@@ -149,8 +158,8 @@ _COMPUTES = re.compile(
 )
 
 
-def computes(text: str) -> bool:
-    """Return whether a text holds a calculation that isn't wrong: two numbers with an operator
+def has_valid_calculation(text: str) -> bool:
+    """Return whether a text has a calculation that isn't wrong: two numbers with an operator
     between them.
     """
     return (
@@ -159,19 +168,17 @@ def computes(text: str) -> bool:
 
 
 def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[float, ...]:
-    """Return the numbers that a calculation starts from and none of the texts has, constants left
-    out.
+    """Return the starting numbers of a calculation that aren't in any text, without constants.
 
-    A number may stand in a text with or without the word for its scale ("1.2 million" for
-    1,200,000).
+    A number may be in a text with or without the word for its scale ("1.2 million" for 1,200,000).
     """
     known = {value for text in texts for value in _numbers_in(text)}
-    wanted = [each for each in calculation.operands if not _is_constant(each)]
+    operands = [number for number in calculation.operands if not _is_constant(number)]
     return tuple(
-        each
-        for each in dict.fromkeys(wanted)
+        number
+        for number in dict.fromkeys(operands)
         if not any(
-            math.isclose(each, value * scale, rel_tol=1e-9)
+            math.isclose(number, value * scale, rel_tol=1e-9)
             for value in known
             for scale in _READINGS
         )
@@ -187,28 +194,28 @@ _READINGS = (1.0, 1e3, 1e6, 1e9, 1e-2, 1e2)
 
 
 def _numbers_in(text: str) -> set[float]:
-    return {value for found in re.findall(_NUMBER, text) for value in _numeral_values(found)}
+    return {value for numeral in re.findall(_NUMBER, text) for value in _numeral_values(numeral)}
 
 
 def _numeral_values(written: str) -> tuple[float, ...]:
-    """Return what a numeral may mean: a comma groups digits, or stands before decimals."""
+    """Return the possible values of a numeral: a comma groups digits or precedes decimals."""
     plain = re.sub(r"['’\u00a0\u202f ]", "", written)
     readings = {plain.replace(",", "")}
     if _GROUPING_STOP.fullmatch(plain):
         readings.add(plain.replace(".", ""))
     if plain.count(",") == 1 and "." not in plain:
         readings.add(plain.replace(",", "."))
-    return tuple(float(each) for each in readings)
+    return tuple(float(reading) for reading in readings)
 
 
-def _equal(computed: _Side, other: _Side, within: float) -> bool:
-    """Return whether two sides agree, but for the rounding that the written number shows; per cent
-    counts as share.
+def _sides_agree(computed: _Side, other: _Side, within: float) -> bool:
+    """Return whether two sides agree within the rounding of the written number; per cent counts as
+    a share.
     """
     step = max(other.step, computed.step if not computed.operands else 0.0) * 1.001 + 1e-9 * abs(
         other.value
     )
-    # a share may be written in per cent, and "2.86 - 1.9 = 0.96 million" names the scale once
+    # A share may be written in per cent, and "2.86 - 1.9 = 0.96 million" names the scale only once.
     return any(
         abs(computed.value - other.value * factor)
         <= max(step * factor, within * abs(other.value * factor))
@@ -224,14 +231,14 @@ class _CalculationToken(NamedTuple):
 
 
 def _evaluate_side(text: str) -> _Side | None:
-    """Return what one side of a calculation comes to; None where it isn't plain arithmetic."""
+    """Return the value of one side of a calculation; None if it isn't plain arithmetic."""
     tokens = _tokenize_calculation(text)
     if tokens is None or not any(token.kind == "number" for token in tokens):
         return None
     reader = _ExpressionParser(tokens)
     try:
         value = reader.total()
-    except (_NoArithmetic, ZeroDivisionError, OverflowError):
+    except (_NotArithmetic, ZeroDivisionError, OverflowError):
         return None
     if not reader.at_end or not math.isfinite(value):
         return None
@@ -248,34 +255,34 @@ def _evaluate_side(text: str) -> _Side | None:
 
 def _tokenize_calculation(text: str) -> list[_CalculationToken] | None:
     tokens: list[_CalculationToken] = []
-    at = 0
+    position = 0
     stripped = text.rstrip()
-    while at < len(stripped):
-        found = _TOKEN.match(stripped, at)
-        if found is None:
+    while position < len(stripped):
+        match = _TOKEN.match(stripped, position)
+        if match is None:
             return None
-        at = found.end()
-        if found["number"]:
-            value = _numeral_values(found["number"])
-            decimals = re.search(r"[.,](\d+)\Z", found["number"])
-            grouped = "," in found["number"] and len(value) == 1
+        position = match.end()
+        if match["number"]:
+            value = _numeral_values(match["number"])
+            decimals = re.search(r"[.,](\d+)\Z", match["number"])
+            grouped = "," in match["number"] and len(value) == 1
             digits = (
                 0
-                if decimals is None or (grouped and "." not in found["number"])
+                if decimals is None or (grouped and "." not in match["number"])
                 else len(decimals[1])
             )
-            # "1,500" in a calculation is fifteen hundred: three digits behind a comma group
-            thousands = decimals is not None and len(decimals[1]) == 3 and "," in found["number"]
+            # "1,500" in a calculation is fifteen hundred: three digits after a comma are a group.
+            thousands = decimals is not None and len(decimals[1]) == 3 and "," in match["number"]
             best = max(value) if thousands else min(value)
             tokens.append(_CalculationToken("number", best, 0.5 * 10.0**-digits))
-        elif found["operator"]:
-            written = found["operator"].lower()
+        elif match["operator"]:
+            written = match["operator"].lower()
             tokens.append(_CalculationToken(_OPERATORS.get(written, written)))
-        elif found["percent"]:
+        elif match["percent"]:
             _scale_last(tokens, 0.01, percent=True)
-        elif found["word"].lower() in _MONTHS:
-            return None  # a date: days after another date are no sum
-        elif (scale := _SCALES.get(found["word"].lower().rstrip("."))) is not None:
+        elif match["word"].lower() in _MONTHS:
+            return None  # a date: days after another date aren't a sum
+        elif (scale := _SCALES.get(match["word"].lower().rstrip("."))) is not None:
             _scale_last(tokens, scale)
     return tokens
 
@@ -286,15 +293,15 @@ def _scale_last(tokens: list[_CalculationToken], factor: float, percent: bool = 
         tokens[-1] = _CalculationToken("number", last.value * factor, last.step * factor, percent)
 
 
-class _NoArithmetic(Exception):
+class _NotArithmetic(Exception):
     pass
 
 
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
 class _ExpressionParser:
-    """Reads sums of products of numbers and brackets."""
+    """Parses sums of products of numbers and brackets."""
 
     def __init__(self, tokens: Sequence[_CalculationToken]) -> None:
         self._tokens, self._at, self._depth = tokens, 0, 0
@@ -311,7 +318,7 @@ class _ExpressionParser:
             self._at += 1
             right = self._product()
             if self._behind_percent() and not percent:
-                raise _NoArithmetic  # "200 + 10%" may mean 220
+                raise _NotArithmetic  # "200 + 10%" may mean 220
             value = value + right if kind == "+" else value - right
         return value
 
@@ -323,7 +330,7 @@ class _ExpressionParser:
         while (kind := self._kind()) in ("*", "/", "of"):
             self._at += 1
             right = self._factor()
-            # "25% of 48" takes a share, "12 of 48" is one
+            # "25% of 48" multiplies by a share, "12 of 48" is a share itself.
             value = value * right if kind == "*" or (kind == "of" and value < 1) else value / right
         return value
 
@@ -334,18 +341,18 @@ class _ExpressionParser:
             return -self._factor()
         if kind == "(":
             self._depth += 1
-            if self._depth > _DEEPEST:
-                raise _NoArithmetic
+            if self._depth > _MAX_DEPTH:
+                raise _NotArithmetic
             self._at += 1
             value = self.total()
             if self._kind() != ")":
-                raise _NoArithmetic
+                raise _NotArithmetic
             self._at += 1
             self._depth -= 1
             self.brackets.append(value)
             return value
         if kind != "number":
-            raise _NoArithmetic
+            raise _NotArithmetic
         value = self._tokens[self._at].value
         self._at += 1
         return value

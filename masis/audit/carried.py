@@ -1,10 +1,10 @@
-"""Issues that a revision leaves open: an issue is fixed only where what it accused is gone or
-confirmed.
+"""Issues that a revision leaves open.
 
-A revision that takes the marker off an invented sentence has not mended it. So what an iteration
-accused is looked for in the next answer: where the sentence still stands and no verdict confirms
-it, the issue is carried along with its severity, and so is what it costs (the penalty of a
-fabricated reference, the bound on faithfulness).
+An issue is fixed only if the flagged statement is gone or confirmed. A revision that removes the
+marker from an invented sentence hasn't fixed it. So the statements flagged in an iteration are
+searched for in the next answer. If a sentence still says the same and no verdict confirms it, its
+issue is carried over with its severity and its cost: the penalty of a fabricated reference, and the
+bound on faithfulness.
 """
 
 from __future__ import annotations
@@ -17,31 +17,32 @@ from typing import NamedTuple
 
 from masis.audit.citations import CITATION_NEEDED
 from masis.audit.revision import content_keys
-from masis.audit.text.assertions import asserts, citations_by_sentence
+from masis.audit.text.assertions import citations_by_sentence, is_assertion
 from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
 from masis.schema.run import Iteration
 
-STANDS_FROM = 0.7
-"""The share of an accused sentence's content words from which a sentence still says it: rewording
-is not mending.
+SAME_STATEMENT_SHARE = 0.7
+"""The share of a flagged sentence's content words from which another says the same; rewording is no
+fix.
 """
-CARRIED_MOST = 500
-"""Issues that are looked for in the next answer, serious ones first: with more it is no
-less wrong.
+MAX_CARRIED = 500
+"""The most issues that are searched for in the next answer, serious ones first."""
+_MIN_WORDS = 3
+"""The content words a quote needs to be recognised by itself; a shorter one is found by its
+sentence.
 """
-_WORDS_LEAST = 3
-"""Content words that a quote needs to be recognised by itself; a shorter one is looked for within
-its sentence.
-"""
-NO_SOURCE = frozenset(
+UNSOURCED_RULES = frozenset(
     {"fabricated_reference", "fabricated_quote", "spliced_quote", "quote_from_another_document"}
 )
-"""Rules that accuse a sentence of resting on nothing: another figure in it gives it no source
-either.
-"""
-_ACCUSING = NO_SOURCE | {"contradicted_claim", "unsupported_claim", "partly_supported_claim"}
+"""Rules that say a sentence has no source; another figure in it doesn't give it one."""
+_FLAGGING_RULES = UNSOURCED_RULES | {
+    "contradicted_claim",
+    "unsupported_claim",
+    "partly_supported_claim",
+}
 _OMISSIONS = frozenset({"missing_info", "incomplete", "incomplete_reasoning", "ambiguity"})
 _SEVERITIES = ("low", "medium", "high", "critical")
+# A sentence with a negation more or less doesn't say the same: "is", "isn't", "never is".
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b", re.IGNORECASE
 )
@@ -54,29 +55,26 @@ def issues_still_open(
     checks: Sequence[ClaimCheck],
     found: Sequence[Issue],
 ) -> tuple[Issue, ...]:
-    """Return the issues of the iteration before that are still open in an answer and that nobody
-    raised again.
+    """Return the issues of the iteration before that are still open and that no new issue repeats.
 
-    ``found`` are those that citations and claims raise in the new answer. The issues come as they
-    were, placed in it, with ``carried_from`` set; their ids are still to be given.
+    ``found`` are the issues of citations and claims in the new answer. The returned issues have
+    positions in the new answer and ``carried_from`` set; their ids are assigned later.
     """
     revised = _RevisedAnswer(before, answer, audit)
-    accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[
-        :CARRIED_MOST
+    flagging = sorted(filter(_flags_statement, before.issues), key=lambda issue: not issue.major)[
+        :MAX_CARRIED
     ]
     return tuple(
-        _reopen_at(issue, standing, before.iteration_number)
-        for issue in accusing
-        if (standing := revised.standing(issue)) is not None
-        and not _is_confirmed(standing, checks)
-        and not raised_again(issue, standing.start, standing.end, found)
+        _reopen_at(issue, statement, before.iteration_number)
+        for issue in flagging
+        if (statement := revised.find_statement(issue)) is not None
+        and not _is_confirmed(statement, checks)
+        and not raised_again(issue, statement.start, statement.end, found)
     )
 
 
-class Stretch(NamedTuple):
-    """A sentence of an answer, or two that follow one another, with what it says
-    (``content_keys``).
-    """
+class StatementSpan(NamedTuple):
+    """A sentence of an answer, or two consecutive ones, with its content (``content_keys``)."""
 
     start: int
     end: int
@@ -87,11 +85,9 @@ class Stretch(NamedTuple):
 def with_carried(
     audit: CitationAudit, issues: Sequence[Issue], invalid_penalty: float
 ) -> CitationAudit:
-    """Return the audit of an answer with what a fabricated reference costs that an earlier answer
-    had.
+    """Return the citation audit with the cost of a fabricated reference in an earlier answer.
 
-    ``invalid_penalty`` is applied once, whether the references are in this answer or were taken out
-    of it.
+    ``invalid_penalty`` is applied once, whether the references are in this answer or were removed.
     """
     references = tuple(
         i.quote or ""
@@ -112,22 +108,22 @@ def with_carried(
 
 
 def with_raised(issues: Sequence[Issue], own: Sequence[Issue]) -> tuple[Issue, ...]:
-    """Return the issues of an iteration with the critic's own, less those carried along that it
-    raised again.
+    """Return the issues of an iteration with the critic's own, without carried ones that it raised
+    again.
     """
-    left = [
+    remaining = [
         issue
         for issue in issues
         if issue.carried_from is None
         or issue.source != "critic"
         or not raised_again(issue, issue.start or 0, issue.end or 0, own)
     ]
-    return (*left, *own)
+    return (*remaining, *own)
 
 
 def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> bool:
-    """Return whether one of these issues accuses ``start`` to ``end`` of the same, or of no less by
-    the same source.
+    """Return whether one of these issues flags ``start`` to ``end`` for the same, or as seriously
+    by the same source.
     """
     return any(
         other.start is not None
@@ -146,86 +142,82 @@ def raised_again(issue: Issue, start: int, end: int, found: Sequence[Issue]) -> 
 
 
 class _RevisedAnswer:
-    """A new answer in which what an earlier iteration accused is looked for, each accused sentence
-    once.
-    """
+    """A new answer, searched for the statements that an earlier iteration flagged."""
 
     def __init__(self, before: Iteration, answer: str, audit: CitationAudit) -> None:
         self._answer, self._audit = before.answer, before.citation_audit
         self._ends = [sentence.end for sentence in self._audit.sentences]
         self._inside = citations_by_sentence(self._audit)
-        self._sources: dict[int, Stretch | None] = {}
+        self._sources: dict[int, StatementSpan | None] = {}
         inside = citations_by_sentence(audit)
         self._new = [
-            Stretch(
+            StatementSpan(
                 each.start,
                 each.end,
                 each.text,
                 _stretch_keys(each.text, each.start, inside[number]),
             )
             for number, each in enumerate(audit.sentences)
-            if asserts(each)
+            if is_assertion(each)
         ]
         self._pairs = [
-            Stretch(a.start, b.end, answer[a.start : b.end], a.keys | b.keys)
+            StatementSpan(a.start, b.end, answer[a.start : b.end], a.keys | b.keys)
             for a, b in pairwise(self._new)
         ]
 
-    def standing(self, issue: Issue) -> Stretch | None:
-        """Return the sentence that says most of what an issue accused, if one still says it.
+    def find_statement(self, issue: Issue) -> StatementSpan | None:
+        """Return the sentence that says most of a flagged statement, if one still says it.
 
-        Where none does, two neighbours may: dividing a sentence is not mending it.
+        If none does, two neighbours may: splitting a sentence doesn't fix it.
         """
         assert issue.start is not None
         assert issue.end is not None
-        at = bisect_right(self._ends, issue.start)
-        if at >= len(self._ends) or not asserts(self._audit.sentences[at]):
-            return None  # a fabricated entry in a list of sources accuses no statement
-        sentence = self._audit.sentences[at]
-        if issue.rule in NO_SOURCE:
-            if at not in self._sources:
-                self._sources[at] = self._best_match(
-                    _stretch_keys(sentence.text, sentence.start, self._inside[at])
+        index = bisect_right(self._ends, issue.start)
+        if index >= len(self._ends) or not is_assertion(self._audit.sentences[index]):
+            return None  # a fabricated entry in a list of sources flags no statement
+        sentence = self._audit.sentences[index]
+        if issue.rule in UNSOURCED_RULES:
+            if index not in self._sources:
+                self._sources[index] = self._best_match(
+                    _stretch_keys(sentence.text, sentence.start, self._inside[index])
                 )
-            return self._sources[at]
-        accused = _stretch_keys(
-            self._answer[issue.start : issue.end], issue.start, self._inside[at]
+            return self._sources[index]
+        flagged_keys = _stretch_keys(
+            self._answer[issue.start : issue.end], issue.start, self._inside[index]
         )
         required = frozenset[str]()
-        if len(accused) < _WORDS_LEAST:
-            accused, required = (
-                _stretch_keys(sentence.text, sentence.start, self._inside[at]),
-                accused,
+        if len(flagged_keys) < _MIN_WORDS:
+            flagged_keys, required = (
+                _stretch_keys(sentence.text, sentence.start, self._inside[index]),
+                flagged_keys,
             )
-        required |= {key for key in accused if key[0].isdecimal()}
-        return self._best_match(accused, required, bool(_NEGATION.search(sentence.text)))
+        required |= {key for key in flagged_keys if key[0].isdecimal()}
+        return self._best_match(flagged_keys, required, bool(_NEGATION.search(sentence.text)))
 
     def _best_match(
         self,
-        accused: frozenset[str],
+        flagged_keys: frozenset[str],
         required: frozenset[str] = frozenset(),
         negated: bool | None = None,
-    ) -> Stretch | None:
-        """Return the first of those that share most of the accused words, where any
-        shares enough.
+    ) -> StatementSpan | None:
+        """Return the best match among sentences, else among pairs, if any shares enough of the
+        flagged words.
         """
-        for among in (self._new, self._pairs) if accused else ():
-            found = [
-                each
-                for each in among
-                if required <= each.keys
-                and len(accused & each.keys) >= STANDS_FROM * len(accused)
-                and (negated is None or bool(_NEGATION.search(each.text)) == negated)
+        for candidates in (self._new, self._pairs) if flagged_keys else ():
+            matches = [
+                span
+                for span in candidates
+                if required <= span.keys
+                and len(flagged_keys & span.keys) >= SAME_STATEMENT_SHARE * len(flagged_keys)
+                and (negated is None or bool(_NEGATION.search(span.text)) == negated)
             ]
-            if found:
-                return max(found, key=lambda each: len(accused & each.keys))
+            if matches:
+                return max(matches, key=lambda span: len(flagged_keys & span.keys))
         return None
 
 
 def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
-    """Return what a stretch of an answer that begins at ``start`` says, its markers and what asks
-    for one left out.
-    """
+    """Return the content of a part of an answer that begins at ``start``, without its markers."""
     end = start + len(text)
     spans = {
         (c.marker_start, c.marker_end)
@@ -239,36 +231,36 @@ def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozense
     )
 
 
-def _accuses(issue: Issue) -> bool:
-    """Return whether an issue objects to what a sentence says; what is left out is judged in each
-    answer by itself.
-    """
+def _flags_statement(issue: Issue) -> bool:
+    """Return whether an issue is about a statement; omissions are judged in each answer anew."""
     if issue.start is None or issue.end is None:
         return False
-    return issue.rule in _ACCUSING or (issue.source == "critic" and issue.type not in _OMISSIONS)
+    return issue.rule in _FLAGGING_RULES or (
+        issue.source == "critic" and issue.type not in _OMISSIONS
+    )
 
 
-def _is_confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
-    """Return whether the verifier supports every claim of the stretch, and it makes one."""
+def _is_confirmed(statement: StatementSpan, checks: Sequence[ClaimCheck]) -> bool:
+    """Return whether the verifier supports every claim of the span, and the span has one."""
     verdicts = {
         check.verdict
         for check in checks
         if check.claim.start is not None
         and check.claim.end is not None
-        and check.claim.start < standing.end
-        and standing.start < check.claim.end
+        and check.claim.start < statement.end
+        and statement.start < check.claim.end
     }
     return verdicts == {"supported"}
 
 
-def _reopen_at(issue: Issue, standing: Stretch, number: int) -> Issue:
+def _reopen_at(issue: Issue, statement: StatementSpan, number: int) -> Issue:
     since = issue.carried_from or number
     still = f"Raised in iteration {since}: the sentence still stands, and nothing confirms it."
     reason = issue.reason if issue.carried_from else f"{issue.reason} {still}".strip()
-    quote = issue.quote if issue.rule == "fabricated_reference" else standing.text
+    quote = issue.quote if issue.rule == "fabricated_reference" else statement.text
     update = {
-        "start": standing.start,
-        "end": standing.end,
+        "start": statement.start,
+        "end": statement.end,
         "quote": quote,
         "carried_from": since,
         "reason": reason,

@@ -1,7 +1,7 @@
-"""Claims: what the answer asserts, which evidence supports it, and what follows in code.
+"""Claims: what the answer asserts, which evidence supports it, and the rules that follow in code.
 
-The report's confidence (DRAFT-CRITIQUE-CONFIDENCE), severity by support (DRAFT-CRITIQUE-SEVERITY)
-and the strictness filter (compileIssues).
+These are the report's confidence (DRAFT-CRITIQUE-CONFIDENCE), severity by support
+(DRAFT-CRITIQUE-SEVERITY) and the strictness filter (compileIssues).
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ CONFIDENCE_WITHOUT_CLAIMS = 0.5
 
 
 class ClaimResults(NamedTuple):
-    """What the evidence says of an answer's claims, and what the answer leaves out.
+    """The verdicts on an answer's claims, and the points that the answer leaves out.
 
-    ``completeness_unscored`` says why nobody could tell what is left out, where nobody could;
-    ``escalation`` what a second verifier was asked for.
+    Attributes:
+        completeness_unscored: The reason if missing points could not be determined.
+        escalation: The claims that a second verifier was asked about.
+
     """
 
     checks: tuple[ClaimCheck, ...]
@@ -45,18 +47,18 @@ class ClaimResults(NamedTuple):
 class Verifier(Protocol):
     """Finds the claims of an answer and judges each against the evidence.
 
-    One that supports only some languages names them in an attribute ``languages``, a frozenset of
-    two-letter codes; it is then held to them (``masis/audit/text/language.py``). None, or no such
-    attribute, means any.
+    A verifier that supports only some languages names them in an attribute ``languages``, a
+    frozenset of two-letter codes; it is then asked only about those
+    (``masis/audit/text/language.py``). None, or no such attribute, means any language.
     """
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
-        """What the answer asserts, in its order."""
+        """Return the claims of the answer, in its order."""
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
-        """One check for each claim, in the same order."""
+        """Return one check for each claim, in the same order."""
 
     def check(
         self,
@@ -67,19 +69,20 @@ class Verifier(Protocol):
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Each claim judged as by ``verify`` and, if asked for, what the question asks for and the
-        answer leaves out.
+        """Judge each claim as ``verify`` does and, if asked for, find what the answer leaves out.
 
-        Whether the two go side by side is the verifier's affair. A claim that could not be judged
-        is unscored; only where nothing could be done at all is StepError raised.
+        The verifier decides whether to do both in parallel. A claim that could not be judged is
+        unscored.
+
+        Raises:
+            StepError: Nothing could be judged at all.
+
         """
 
 
 @runtime_checkable
 class ChecksAnswers(Protocol):
-    """A verifier that finds the claims of an answer and judges them in one go, where that costs
-    less than in steps.
-    """
+    """A verifier that finds and judges the claims of an answer in one step, if that costs less."""
 
     def check_answer(
         self,
@@ -90,8 +93,8 @@ class ChecksAnswers(Protocol):
         *,
         completeness: bool,
     ) -> tuple[tuple[Claim, ...], ClaimResults]:
-        """The claims, as ``Verifier.extract`` finds them, and what ``Verifier.check``
-        says of them.
+        """Return the claims, as from ``Verifier.extract``, and the results, as from
+        ``Verifier.check``.
         """
 
 
@@ -105,32 +108,38 @@ def check_answer(
     completeness: bool,
     within: Callable[[Sequence[Claim]], tuple[Claim, ...]] = tuple,
 ) -> tuple[tuple[Claim, ...], ClaimResults]:
-    """All claims; a check for each that ``within`` keeps and, if asked for, what is left out.
-    Raises StepError.
+    """Return all claims, and a check for each that ``within`` keeps.
+
+    If ``completeness`` is asked for, the results also have what the answer leaves out.
+
+    Raises:
+        StepError: Nothing could be judged at all.
+
     """
     if isinstance(verifier, ChecksAnswers):
-        every, whole = verifier.check_answer(
+        claims, results = verifier.check_answer(
             answer, audit, query, evidence, completeness=completeness
         )
-        found = within(every)
+        checked_claims = within(claims)
     else:
-        every = verifier.extract(answer, audit, query)
-        found = within(every)
-        whole = verifier.check(found, query, answer, evidence, completeness=completeness)
-    return every, whole._replace(checks=one_check_each(found, whole.checks))
+        claims = verifier.extract(answer, audit, query)
+        checked_claims = within(claims)
+        results = verifier.check(checked_claims, query, answer, evidence, completeness=completeness)
+    return claims, results._replace(checks=one_check_each(checked_claims, results.checks))
 
 
 def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tuple[ClaimCheck, ...]:
-    """The checks matched to their claims; a claim without one is unscored, never supported.
+    """Match the checks to their claims; a claim without one is unscored, never supported.
 
-    Verdicts are matched by position only where claim and check agree on the words.
+    Verdicts are matched by position only if claim and check agree on the words.
     """
+    # A verifier's extra, repeated or reordered checks can't move a verdict to another claim.
     by_claim = {
         (check.claim.text, check.claim.start, check.claim.statement): check for check in checks
     }
-    found = [by_claim.get((claim.text, claim.start, claim.statement)) for claim in claims]
+    matches = [by_claim.get((claim.text, claim.start, claim.statement)) for claim in claims]
     return tuple(
-        check or _without_verdict(claim) for claim, check in zip(claims, found, strict=True)
+        check or _without_verdict(claim) for claim, check in zip(claims, matches, strict=True)
     )
 
 
@@ -153,10 +162,10 @@ def report(
     escalation: Escalation | None = None,
     unchecked: tuple[str, ...] = (),
 ) -> ClaimReport:
-    """The claims in figures. Claims that could not be decided count as not verified, and not in the
-    mean.
+    """Return the figures of a claim check.
 
-    Where claims could not even be found (``unscored``) there is no confidence.
+    Undecided claims count as not verified and are left out of the mean. If the claims could not
+    even be found (``unscored``), there is no confidence.
     """
     supports = [
         check.support
@@ -181,17 +190,17 @@ def report(
     )
 
 
-def withheld(
+def withhold_verdict(
     check: ClaimCheck, why: Literal["language", "instruction", "limits"], reason: str
 ) -> ClaimCheck:
-    """Return the check without its verdict, and without what would look like one: support, quotes,
-    findings.
+    """Return the check without its verdict, and without support, quotes and findings that look like
+    one.
     """
     references = tuple(
         ReferenceCheck(
-            evidence_id=each.evidence_id, finding="unchecked", support=None, reason=reason
+            evidence_id=reference.evidence_id, finding="unchecked", support=None, reason=reason
         )
-        for each in check.references
+        for reference in check.references
     )
     return check.model_copy(
         update={
@@ -214,9 +223,9 @@ def withheld(
 def severity(check: ClaimCheck) -> Severity | None:
     """Return the severity of an unverified claim; None for a verified one.
 
-    Support under 0.3 is high, under 0.6 medium, else low (DRAFT-CRITIQUE-SEVERITY); a contradicted
-    claim is at least high; one without a verdict is medium; one that the verifier could not confirm
-    is low, which accuses nobody.
+    Support under 0.3 is high, under 0.6 medium, else low (DRAFT-CRITIQUE-SEVERITY). A contradicted
+    claim is at least high and one without a verdict medium. One that the verifier could not confirm
+    is low, because that doesn't mean it's wrong.
     """
     if check.verified:
         return None
@@ -232,8 +241,9 @@ def severity(check: ClaimCheck) -> Severity | None:
 
 
 def is_reported(grade: Severity, strictness: Strictness) -> bool:
-    """Whether an issue of this severity is kept: lenient keeps high and above, moderate all but
-    low, strict all.
+    """Return whether an issue of this severity is reported.
+
+    Strictness ``lenient`` reports high and above, ``moderate`` all but low, ``strict`` all.
     """
     if strictness == "lenient":
         return grade in ("critical", "high")

@@ -1,4 +1,4 @@
-"""What every role sees of one iteration: one value in, one judgement out."""
+"""The input of every role in one iteration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from masis.schema.case import Evidence
 class AuditContext:
     """One answer with everything found about it so far.
 
-    ``issues`` holds what citations and claims gave; the critic's are added after it has spoken.
+    ``issues`` holds those of citations and claims; the critic's are added after its turn.
     """
 
     query: str

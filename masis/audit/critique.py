@@ -1,9 +1,9 @@
-"""Critique: what a demanding reader objects to, and the rules in code around it.
+"""Critique: a critic's judgement of an answer, and the rules in code around it.
 
-Confidence normalised (MASIS-CRITIC-P5), hallucination and retry forced by fabricated references
-(MASIS-CRITIC-P3) and by the issues that are open, confidence times the penalty factor
-(MASIS-CRITIC-P6). CRITIC-LOOP-CRITIC-OUTPUT: issues, quality score, confidence in the critique,
-``has_major_issues``.
+Confidence is normalised (MASIS-CRITIC-P5) and multiplied by the penalty factor (MASIS-CRITIC-P6).
+Fabricated references (MASIS-CRITIC-P3) and open issues force the flags for hallucination and retry.
+The result has the fields of CRITIC-LOOP-CRITIC-OUTPUT: issues, quality score, confidence in the
+critique, ``has_major_issues``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from masis.schema.base import Unscored
 from masis.schema.case import Severity
 
 NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is quick")
-"""In place of a judgement where none was asked for: no failure, and no score."""
+"""Replaces a judgement that wasn't requested; this is neither a failure nor a score."""
 
 
 class Objection(NamedTuple):
-    """One issue as the critic raises it; ``quote`` is looked for in the answer, word for word."""
+    """One issue as the critic raises it; ``quote`` must be in the answer word for word."""
 
     type: IssueType
     rule: str
@@ -43,10 +43,10 @@ class Objection(NamedTuple):
 
 
 class CritiqueJudgement(NamedTuple):
-    """What the critic says, before any rule in code. Numbers come as given: 0.85, 85 or nonsense.
+    """The critic's judgement before any rule in code. Numbers are unchanged: 0.85, 85 or nonsense.
 
-    ``hallucination_detected`` and ``needs_retry`` are the critic's own word, which can only add to
-    what follows from the issues.
+    ``hallucination_detected`` and ``needs_retry`` are the critic's own flags, which can only add to
+    those that follow from the issues.
     """
 
     confidence: Any
@@ -66,17 +66,15 @@ class CritiqueJudgement(NamedTuple):
 
 
 ALWAYS_HALLUCINATION: frozenset[IssueType] = frozenset({"hallucination", "contradiction"})
-"""Types of issues that say outright that the answer states or cites what the evidence doesn't say,
-or denies it.
-"""
+"""Types of issues that say outright that the evidence doesn't say something, or contradicts it."""
 SOURCE_CONFLICT = "source_conflict"
-"""The rule of an issue that says that chunks disagree: the answer keeps to one of them."""
+"""The rule of an issue about chunks that disagree; the answer follows one of them."""
 
 
 def is_hallucination(type_: IssueType, rule: str, severity: Severity) -> bool:
     """Return whether an issue says that the answer states something that isn't in the evidence.
 
-    Of the unsupported statements, the serious ones: a sentence without a citation is one of
+    Unsupported statements count only if they are serious; a sentence without a citation is one of
     severity medium.
     """
     if type_ == "unsupported":
@@ -85,20 +83,23 @@ def is_hallucination(type_: IssueType, rule: str, severity: Severity) -> bool:
 
 
 def reports_hallucination(judgement: CritiqueJudgement) -> bool:
-    """Return whether the critic reports a hallucination, in a flag or by one of its issues."""
-    own = (is_hallucination(each.type, each.rule, each.severity) for each in judgement.objections)
-    return judgement.hallucination_detected or any(own)
+    """Return whether the critic reports a hallucination, by its flag or by one of its issues."""
+    by_issue = (
+        is_hallucination(objection.type, objection.rule, objection.severity)
+        for objection in judgement.objections
+    )
+    return judgement.hallucination_detected or any(by_issue)
 
 
 class Critic(Protocol):
-    """Audits an answer strictly by the evidence; a failure is a value."""
+    """Audits an answer strictly by the evidence; a failure is returned, not raised."""
 
     @property
     def judged_by(self) -> JudgedBy:
-        """Which model, and which version of its prompt or rules."""
+        """The model, and the version of its prompt or rules."""
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """A judgement, or why there is none."""
+        """Return a judgement, or the reason why there is none."""
 
 
 def apply_critique_rules(
@@ -108,11 +109,18 @@ def apply_critique_rules(
     judged_by: JudgedBy,
     notes: tuple[str, ...] = (),
 ) -> Critique:
-    """The critique after the rules: penalties on confidence, hallucination and retry by the issues,
-    major issues.
+    """Apply the rules to the critic's judgement: penalties on confidence, and the flags by the
+    issues.
 
-    ``issues`` is the merged list of citations, claims and critic, with what an earlier iteration
-    found and the revision left open. A critic that failed leaves what the others found.
+    If the critic failed, the flags still follow from the other issues.
+
+    Args:
+        judgement: The critic's judgement, or the reason why there is none.
+        audit: The citation audit of the answer.
+        issues: The merged issues of citations, claims and critic, with earlier ones still open.
+        judged_by: The critic's model and version.
+        notes: Further notes.
+
     """
     major = any(issue.major for issue in issues)
     hallucinated = audit.hallucination_detected or any(
@@ -133,7 +141,7 @@ def apply_critique_rules(
             unscored=judgement,
         )
     confidence = _lower_confidence(score_of("confidence", judgement), audit)
-    quality, own = (
+    quality, critique_confidence = (
         score_of("overall_quality_score", judgement),
         score_of("critique_confidence", judgement),
     )
@@ -145,33 +153,33 @@ def apply_critique_rules(
         conflicting_evidence=judgement.conflicting_evidence,
         needs_retry=judgement.needs_retry or retry,
         overall_quality_score=quality.value,
-        critique_confidence=own.value,
+        critique_confidence=critique_confidence.value,
         critique_reasoning=judgement.critique_reasoning,
         has_major_issues=major,
         notes=(*judgement.notes, *notes),
-        scores=(confidence, quality, own),
+        scores=(confidence, quality, critique_confidence),
         hallucination_votes=judgement.hallucination_votes,
         judged_by=judged_by,
     )
 
 
 def quality_score(critique: Critique, audit: CitationAudit) -> float | None:
-    """An iteration's quality: the critic's own score times the penalty factor."""
+    """Return an iteration's quality: the critic's own score times the penalty factor."""
     if critique.overall_quality_score is None:
         return None
     return critique.overall_quality_score * audit.penalty_factor
 
 
 def _lower_confidence(confidence: Score, audit: CitationAudit) -> Score:
-    causes = []
+    reasons = []
     if audit.invalid_citations:
-        causes.append(f"{len(audit.invalid_citations)} fabricated reference(s)")
+        reasons.append(f"{len(audit.invalid_citations)} fabricated reference(s)")
     if audit.carried_references:
-        causes.append(
+        reasons.append(
             f"{len(audit.carried_references)} fabricated reference(s) of an earlier iteration, not"
             " mended"
         )
     if audit.uncited_claims:
-        causes.append(f"{len(audit.uncited_claims)} uncited sentence(s)")
-    why = f"times {audit.penalty_factor:g} for " + " and ".join(causes)
+        reasons.append(f"{len(audit.uncited_claims)} uncited sentence(s)")
+    why = f"times {audit.penalty_factor:g} for " + " and ".join(reasons)
     return multiply_score(confidence, audit.penalty_factor, rule="citation_penalty", why=why)

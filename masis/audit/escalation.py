@@ -1,7 +1,8 @@
-"""Two verifiers in a row: the second is asked only for what the first could not settle.
+"""Two verifiers in a row: the second is asked only about claims that the first left undecided.
 
-The first is a screen that costs nothing; the second understands, and costs time or money. What was
-asked of whom, and what that saved, is recorded with the claims (``ClaimReport.escalation``).
+The first is a screen that costs nothing; the second understands more, and costs time or money. The
+record with the claims says which verifier was asked about how many, and what that saved
+(``ClaimReport.escalation``).
 """
 
 from __future__ import annotations
@@ -16,17 +17,15 @@ from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
 
 UNSETTLED: frozenset[ClaimVerdict] = frozenset({"unverifiable", "partial", "unscored"})
-"""Verdicts of the first that ask for the second: it abstained, found part of the claim only, or
-failed.
-"""
+"""Verdicts of the first verifier that send a claim to the second."""
 
 
 class Savings(NamedTuple):
-    """Calls to a language model that were made, and those that the second verifier alone would have
-    made beyond them.
+    """The calls to a language model that were made, and those saved against the second verifier
+    alone.
 
-    ``cost_usd`` is an estimate of what those would have cost; None where no price is known or none
-    is asked.
+    ``cost_usd`` estimates the cost of the saved calls; None if no price is known or no model is
+    asked.
     """
 
     calls: int = 0
@@ -34,53 +33,53 @@ class Savings(NamedTuple):
     cost_usd: float | None = None
 
 
-Spare = Callable[[str, str, Sequence[Evidence], int, int, bool], Savings]
-"""Question, answer, evidence, number of claims, for how many the second was asked, whether
-completeness was wanted.
+EstimateSavings = Callable[[str, str, Sequence[Evidence], int, int, bool], Savings]
+"""Arguments: question, answer, evidence, number of claims, number sent to the second verifier, and
+whether completeness was asked for.
 """
 
 
 @dataclass(frozen=True)
 class EscalatingVerifier:
-    """The first verifier for every claim, the second for those it left unsettled.
+    """Asks the first verifier about every claim, and the second about those left undecided.
 
-    Claims are found, and what is left out as well, by the first. ``names`` are the model strings of
-    both; ``spare`` estimates what was saved.
+    The first also finds the claims and the missing points. ``names`` are the model strings of both;
+    ``spare`` estimates the savings.
     """
 
     first: Verifier
     second: Any
     names: tuple[str, str]
-    spare: Spare = lambda *asked: Savings()
+    spare: EstimateSavings = lambda *asked: Savings()
 
     @property
     def judged_by(self) -> JudgedBy:
-        """The second, with its version: the first's is that of the offline weights."""
-        found: JudgedBy = self.second.judged_by
-        return found
+        """The second verifier with its version; the first's is the version of the offline rules."""
+        judged_by: JudgedBy = self.second.judged_by
+        return judged_by
 
     @property
     def local_model(self) -> LocalModel | None:
-        """What a run records of the second, where that is a model file on this machine."""
-        found: LocalModel | None = getattr(self.second, "local_model", None)
-        return found
+        """The model file of the second verifier, if it runs on this machine."""
+        local_model: LocalModel | None = getattr(self.second, "local_model", None)
+        return local_model
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Those of the second, which is asked wherever the first abstains; None where it names
-        none.
+        """The languages of the second verifier, which is asked whenever the first abstains; None
+        for any.
         """
-        found: frozenset[str] | None = getattr(self.second, "languages", None)
-        return found
+        languages: frozenset[str] | None = getattr(self.second, "languages", None)
+        return languages
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
-        """Find the claims as the first does."""
+        """Return the claims that the first verifier finds."""
         return self.first.extract(answer, audit, query)
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
-        """Return one check for each claim, in order, by whoever could settle it."""
+        """Return one check for each claim, in order, from the verifier that decided it."""
         return self._ask_second(
             claims, one_check_each(claims, self.first.verify(claims, evidence)), evidence
         )[0]
@@ -94,11 +93,11 @@ class EscalatingVerifier:
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Check every claim, with what is left out by the first where asked for, and record what
-        was asked of whom.
+        """Check every claim, find missing points if asked for, and record how many went to the
+        second.
         """
-        whole = self.first.check(claims, query, answer, evidence, completeness=completeness)
-        return self._verify_in_stages(claims, whole, query, answer, evidence, completeness)
+        results = self.first.check(claims, query, answer, evidence, completeness=completeness)
+        return self._verify_in_stages(claims, results, query, answer, evidence, completeness)
 
     def check_answer(
         self,
@@ -109,55 +108,65 @@ class EscalatingVerifier:
         *,
         completeness: bool,
     ) -> tuple[tuple[Claim, ...], ClaimResults]:
-        """The same with the claims, which the first finds as it does alone."""
-        claims, whole = check_answer(
+        """Return the claims that the first verifier finds, with the results of ``check``."""
+        claims, results = check_answer(
             self.first, answer, audit, query, evidence, completeness=completeness
         )
-        return claims, self._verify_in_stages(claims, whole, query, answer, evidence, completeness)
+        return claims, self._verify_in_stages(
+            claims, results, query, answer, evidence, completeness
+        )
 
     def _verify_in_stages(
         self,
         claims: Sequence[Claim],
-        whole: ClaimResults,
+        first_results: ClaimResults,
         query: str,
         answer: str,
         evidence: Sequence[Evidence],
         completeness: bool,
     ) -> ClaimResults:
-        checks, asked = self._ask_second(claims, one_check_each(claims, whole.checks), evidence)
-        spared = self.spare(query, answer, evidence, len(claims), asked, completeness)
+        checks, escalated = self._ask_second(
+            claims, one_check_each(claims, first_results.checks), evidence
+        )
+        savings = self.spare(query, answer, evidence, len(claims), escalated, completeness)
         record = Escalation(
             first=self.names[0],
             second=self.names[1],
-            settled=len(claims) - asked,
-            escalated=asked,
-            calls=spared.calls,
-            calls_saved=spared.calls_saved,
-            cost_saved_usd=spared.cost_usd,
+            settled=len(claims) - escalated,
+            escalated=escalated,
+            calls=savings.calls,
+            calls_saved=savings.calls_saved,
+            cost_saved_usd=savings.cost_usd,
         )
-        return whole._replace(checks=checks, escalation=record)
+        return first_results._replace(checks=checks, escalation=record)
 
     def _ask_second(
         self, claims: Sequence[Claim], checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[tuple[ClaimCheck, ...], int]:
-        """Return the checks with the second's in place of those that were unsettled, and how many
-        it was asked for.
+        """Return the checks with the second verifier's in place of undecided ones, and their
+        number.
         """
         readable = any(chunk.text.strip() for chunk in evidence)
-        open_at = [at for at, check in enumerate(checks) if readable and check.verdict in UNSETTLED]
-        if not open_at:
+        undecided = [
+            position
+            for position, check in enumerate(checks)
+            if readable and check.verdict in UNSETTLED
+        ]
+        if not undecided:
             return tuple(checks), 0
-        asked = [claims[at] for at in open_at]
-        second = one_check_each(asked, self.second.verify(asked, evidence))
-        # A figure that the first did not find in the evidence, and words that it marked, stay so,
-        # whoever judges.
+        claims_to_ask = [claims[position] for position in undecided]
+        second_checks = one_check_each(claims_to_ask, self.second.verify(claims_to_ask, evidence))
+        # Keep the figures that the first didn't find in the evidence and the words it marked,
+        # whatever the second decides.
         decided = {
-            at: check.model_copy(
+            position: check.model_copy(
                 update={
-                    "figures": checks[at].figures,
-                    "marked": (*checks[at].marked, *check.marked),
+                    "figures": checks[position].figures,
+                    "marked": (*checks[position].marked, *check.marked),
                 }
             )
-            for at, check in zip(open_at, second, strict=True)
+            for position, check in zip(undecided, second_checks, strict=True)
         }
-        return tuple(decided.get(at, check) for at, check in enumerate(checks)), len(open_at)
+        return tuple(decided.get(position, check) for position, check in enumerate(checks)), len(
+            undecided
+        )

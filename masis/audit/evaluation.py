@@ -1,8 +1,8 @@
-"""Evaluation: four scores, clamped by what the citations prove (MASIS-EVAL-P5, MASIS-EVAL-LOWEST).
+"""Evaluation: four scores, capped by the state of the citations (MASIS-EVAL-P5, MASIS-EVAL-LOWEST).
 
-Normalised first (Problem 6), then clamped (Problem 5), then the weighted mean is recomputed and
-rounded to 3 decimals. Faithfulness is bounded by uncited sentences whether or not the answer cites;
-the lowest bound wins.
+Scores are normalised (Problem 6) and capped (Problem 5); then the weighted mean is recomputed and
+rounded to 3 decimals. Uncited sentences cap faithfulness whether or not the answer cites, and the
+lowest cap wins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DIMENSIONS = ("faithfulness", "relevance", "completeness", "reasoning_quality")
 
 
 class EvaluationJudgement(NamedTuple):
-    """What the judge says, before any rule in code; numbers come as given."""
+    """The judge's judgement before any rule in code, with unchanged numbers."""
 
     faithfulness: Any
     relevance: Any
@@ -42,14 +42,14 @@ class EvaluationJudgement(NamedTuple):
 
 
 class Evaluator(Protocol):
-    """Scores an answer on four dimensions; a failure is a value."""
+    """Scores an answer on four dimensions; a failure is returned, not raised."""
 
     @property
     def judged_by(self) -> JudgedBy:
-        """Which model, and which version of its prompt or rules."""
+        """The model, and the version of its prompt or rules."""
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
-        """A judgement, or why there is none."""
+        """Return a judgement, or the reason why there is none."""
 
 
 def apply_evaluation_rules(
@@ -59,16 +59,17 @@ def apply_evaluation_rules(
     settings: Settings,
     judged_by: JudgedBy,
 ) -> Evaluation:
-    """The evaluation after the rules. One dimension without a score leaves the overall score
-    unscored too.
+    """Apply the rules to the judge's judgement; one missing dimension leaves the overall score
+    unscored.
     """
     if isinstance(judgement, Unscored):
-        nothing: dict[str, Any] = dict.fromkeys((*DIMENSIONS, "overall_score"))
-        return Evaluation(**nothing, judged_by=judged_by, unscored=judgement)
+        no_scores: dict[str, Any] = dict.fromkeys((*DIMENSIONS, "overall_score"))
+        return Evaluation(**no_scores, judged_by=judged_by, unscored=judgement)
     scores = {name: score_of(name, judgement) for name in DIMENSIONS}
-    scores["faithfulness"] = _bound_faithfulness(scores["faithfulness"], audit, critique, settings)
+    for bound, rule, reason in faithfulness_bounds(audit, critique, settings):
+        scores["faithfulness"] = cap_score(scores["faithfulness"], bound, rule=rule, why=reason)
     overall = _overall(judgement, scores, settings)
-    lacking = [name for name in DIMENSIONS if scores[name].value is None]
+    missing = [name for name in DIMENSIONS if scores[name].value is None]
     values: dict[str, Any] = {name: score.value for name, score in scores.items()}
     return Evaluation(
         **values,
@@ -78,45 +79,29 @@ def apply_evaluation_rules(
         notes=judgement.notes,
         judged_by=judged_by,
         unscored=(
-            Unscored(reason=f"the judge gave no number for {', '.join(lacking)}")
-            if lacking
+            Unscored(reason=f"the judge gave no number for {', '.join(missing)}")
+            if missing
             else None
         ),
     )
 
 
-class FaithfulnessBound(NamedTuple):
-    """The most that faithfulness may be, by the name of the rule that says so, and why."""
-
-    most: float
-    rule: str
-    why: str
-
-
 def faithfulness_bounds(
     audit: CitationAudit, critique: Critique, settings: Settings
-) -> Iterator[FaithfulnessBound]:
-    """Yield what bounds faithfulness; the lowest wins."""
+) -> Iterator[tuple[float, str, str]]:
+    """Yield the upper bounds of faithfulness with their rule and reason; the lowest wins."""
     fabricated, uncited = (
         audit.invalid_citations or audit.carried_references,
         len(audit.uncited_claims),
     )
     if audit.invalid_citations or audit.hallucination_detected or critique.hallucination_detected:
-        why = "fabricated reference" if fabricated else "the critique found a hallucination"
-        yield FaithfulnessBound(settings.hallucination_faithfulness_cap, "hallucination_cap", why)
-    why = f"{uncited} sentences carry no citation"
+        reason = "fabricated reference" if fabricated else "the critique found a hallucination"
+        yield settings.hallucination_faithfulness_cap, "hallucination_cap", reason
+    reason = f"{uncited} sentences carry no citation"
     if uncited >= settings.many_uncited_cap_from:
-        yield FaithfulnessBound(settings.many_uncited_faithfulness_cap, "many_uncited_cap", why)
+        yield settings.many_uncited_faithfulness_cap, "many_uncited_cap", reason
     elif uncited >= settings.uncited_cap_from:
-        yield FaithfulnessBound(settings.uncited_faithfulness_cap, "uncited_cap", why)
-
-
-def _bound_faithfulness(
-    score: Score, audit: CitationAudit, critique: Critique, settings: Settings
-) -> Score:
-    for bound in faithfulness_bounds(audit, critique, settings):
-        score = cap_score(score, bound.most, rule=bound.rule, why=bound.why)
-    return score
+        yield settings.uncited_faithfulness_cap, "uncited_cap", reason
 
 
 def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings: Settings) -> Score:
@@ -126,11 +111,11 @@ def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings:
         "completeness": settings.completeness_weight,
         "reasoning_quality": settings.reasoning_weight,
     }
-    given = normalise_score("overall_score", judgement.overall_score)
+    judged = normalise_score("overall_score", judgement.overall_score)
     if any(score.value is None for score in scores.values()):
-        return Score(name="overall_score", raw=given.raw, value=None)
+        return Score(name="overall_score", raw=judged.raw, value=None)
     mean = round(sum(weights[name] * (scores[name].value or 0.0) for name in DIMENSIONS), 3)
     rule = FiredRule(
-        rule="weighted_mean", before=given.raw, after=mean, why="recomputed from the four scores"
+        rule="weighted_mean", before=judged.raw, after=mean, why="recomputed from the four scores"
     )
-    return Score(name="overall_score", raw=given.raw, value=min(mean, 1.0), rules=(rule,))
+    return Score(name="overall_score", raw=judged.raw, value=min(mean, 1.0), rules=(rule,))

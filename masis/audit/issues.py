@@ -1,7 +1,7 @@
-"""One list of issues from citations, claims and critic.
+"""Merges the issues from citations, claims and critic into one list.
 
-Types are the union of both specs' lists; ``CRITIC_LOOP_TYPE`` and ``DRAFT_CRITIQUE_TYPE`` map each
-onto the words that CRITIC-LOOP-ISSUE and DRAFT-CRITIQUE-ISSUE have for it.
+The types are the union of both specs' lists; ``CRITIC_LOOP_TYPE`` and ``DRAFT_CRITIQUE_TYPE`` map
+them to the names of CRITIC-LOOP-ISSUE and DRAFT-CRITIQUE-ISSUE.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ DRAFT_CRITIQUE_TYPE: dict[IssueType, str] = {
 GROUNDLESS: frozenset[IssueType] = frozenset(
     {"hallucination", "contradiction", "unsupported", "factual", "outdated"}
 )
-"""Types of issues that say of the same words that the evidence does not support them: one fault
-under several names.
+"""Types of issues that all say that the evidence doesn't support some words: one fault under
+several names.
 """
 DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {
     "critical": "high",
@@ -65,26 +65,30 @@ def merge_issues(
     answer: str = "",
     evidence: Sequence[Evidence] = (),
 ) -> tuple[Issue, ...]:
-    """What citations and claims object to, citations first, in the order of the answer, numbered
-    ``i1``, ``i2``...
+    """Return the issues from citations and claims, citations first, numbered ``i1``, ``i2`` and so
+    on.
 
-    ``dropped`` holds the claims that a revision lost though the evidence supports them
-    (``masis/audit/revision.py``). ``answer`` and ``evidence`` are looked through for text that
-    instructs whoever reads it.
+    Args:
+        audit: The citation audit of the answer.
+        checks: The checked claims.
+        missing: What the answer leaves out.
+        settings: The enabled checks and the strictness.
+        dropped: Supported claims that a revision lost (``masis/audit/revision.py``).
+        answer: The answer, searched for text that instructs its reader.
+        evidence: The evidence, searched for the same.
+
     """
-    found = [
+    merged = [
         *_from_instructions(answer, evidence),
         *_from_citations(audit, evidence),
         *_from_claims(checks, missing, settings),
         *_from_revision(dropped, settings),
     ]
-    return tuple(number_issues(found))
+    return tuple(number_issues(merged))
 
 
 class RaisedIssues(NamedTuple):
-    """The critic's objections as issues, and as notes those whose quote the answer does
-    not hold.
-    """
+    """The critic's objections as issues, and as notes those whose quote isn't in the answer."""
 
     issues: tuple[Issue, ...]
     notes: tuple[str, ...]
@@ -93,8 +97,9 @@ class RaisedIssues(NamedTuple):
 def raise_critic_issues(
     objections: Iterable[Objection], answer: str, before: Sequence[Issue]
 ) -> RaisedIssues:
-    """The critic's objections, numbered after the issues before; a quote not in the answer gives no
-    span.
+    """Return the critic's objections as issues, numbered after the earlier ones.
+
+    A quote that isn't in the answer gives no position.
     """
     issues, notes = [], []
     denied = [(issue.start, issue.end) for issue in before if issue.type == "contradiction"]
@@ -124,58 +129,62 @@ def raise_critic_issues(
 def _severity_of(
     objection: Objection,
     place: QuotePosition | None,
-    denied: Sequence[tuple[int | None, int | None]],
+    contradicted_spans: Sequence[tuple[int | None, int | None]],
 ) -> Severity:
-    """Return the critic's severity, at least high where it quotes words that the evidence denies.
+    """Return the critic's severity, at least high if it quotes words that the evidence contradicts.
 
-    The evidence denies them where the critic says so, or where it finds no ground for words that
-    the claims' check found contradicted (``denied``).
+    That is so if the critic says it, or if it finds no support for words that the claim check found
+    contradicted (``denied``).
     """
     if objection.severity == "critical" or place is None or objection.rule == SOURCE_CONFLICT:
         return objection.severity
     if objection.type == "contradiction":
         return "high"
-    overlaps = any((start or 0) < place.end and place.start < (end or 0) for start, end in denied)
+    overlaps = any(
+        (start or 0) < place.end and place.start < (end or 0) for start, end in contradicted_spans
+    )
     return "high" if overlaps and objection.type in GROUNDLESS else objection.severity
 
 
 INSTRUCTION_IN_ANSWER = "instruction_in_answer"
 INSTRUCTION_IN_EVIDENCE = "instruction_in_evidence"
-INSTRUCTIONS_MOST = 20
-"""Issues that one text raises; a text with more is no less unsafe."""
+MAX_INSTRUCTIONS = 20
+"""The most issues that one text raises; more would not make it less safe."""
 
 
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:
-    for found in find_instructions(answer)[:INSTRUCTIONS_MOST]:
+    for instruction in find_instructions(answer)[:MAX_INSTRUCTIONS]:
         yield _make_issue(
             "instructions",
             "safety",
             INSTRUCTION_IN_ANSWER,
             "high",
-            f"The answer instructs a reader, a model or a tool: “{instruction_text(answer, found)}”",
-            f"Text of this kind ({found.label}) is no answer to the question, and may steer whoever"
-            " reads it.",
+            "The answer instructs a reader, a model or a tool:"
+            f" “{instruction_text(answer, instruction)}”",
+            f"Text of this kind ({instruction.label}) is no answer to the question, and may steer"
+            " whoever reads it.",
             "Remove it.",
-            place=QuotePosition(found.start, found.end),
-            quote=answer[found.start : found.end],
+            place=QuotePosition(instruction.start, instruction.end),
+            quote=answer[instruction.start : instruction.end],
         )
     for chunk in evidence:
-        for found in find_instructions(chunk.text)[:INSTRUCTIONS_MOST]:
-            # medium: no revision of the answer repairs it, so that the loop need not try;
-            # acceptance refuses it anyway
+        for instruction in find_instructions(chunk.text)[:MAX_INSTRUCTIONS]:
+            # Medium, because no revision of the answer repairs the evidence and the loop need not
+            # try. The acceptance rule refuses it anyway.
             issue = _make_issue(
                 "instructions",
                 "safety",
                 INSTRUCTION_IN_EVIDENCE,
                 "medium",
-                f"{chunk.id} instructs a reader, a model or a tool: “{instruction_text(chunk.text, found)}”",
-                f"Text of this kind ({found.label}) is no evidence, and may have steered whoever"
-                " wrote the answer.",
+                f"{chunk.id} instructs a reader, a model or a tool:"
+                f" “{instruction_text(chunk.text, instruction)}”",
+                f"Text of this kind ({instruction.label}) is no evidence, and may have steered"
+                " whoever wrote the answer.",
                 f"Don't rely on {chunk.id}; find out how it got among the evidence.",
                 evidence_ids=(chunk.id,),
             )
             yield issue.model_copy(
-                update={"evidence_start": found.start, "evidence_end": found.end}
+                update={"evidence_start": instruction.start, "evidence_end": instruction.end}
             )
 
 
@@ -197,7 +206,8 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 f"The reference {citation.reference!r} names no evidence of this case.",
                 "No chunk has this id, neither to the letter nor by number or position.",
                 f"Cite the chunk that says this, or drop the sentence.{places}",
-                # what it covers where it was given beside the answer and has no marker
+                # A citation given beside the answer has no marker, so the issue covers its
+                # sentence.
                 place=(
                     QuotePosition(citation.marker_start, citation.marker_end)
                     if citation.marker_start < citation.marker_end
@@ -324,12 +334,12 @@ _UNVERIFIED: dict[ClaimVerdict, tuple[IssueType, str, str]] = {
     "unscored": ("missing_info", "unscored_claim", "Not judged"),
     "unsupported": ("unsupported", "unsupported_claim", "Claim not supported by sources"),
 }
-"""By verdict: type, rule, and how the description begins."""
+"""Type, rule and beginning of the description, by verdict."""
 
 
 def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
     type_, rule, opening = _UNVERIFIED[check.verdict]
-    nothing = {
+    default_reason = {
         "unverifiable": "The checks could not decide this.",
         "partial": "The evidence supports part of this claim, not all of it.",
         "unscored": "There is no verdict on this claim. That doesn't mean it's wrong.",
@@ -344,7 +354,7 @@ def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
         rule,
         grade,
         f"{opening}: “{check.claim.text}”",
-        check.issue or nothing,
+        check.issue or default_reason,
         _claim_hint(check),
         place=_place(check),
         quote=check.claim.text,
@@ -355,12 +365,15 @@ def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
 def _claim_hint(check: ClaimCheck) -> str:
     if check.contradictions:
         first = check.contradictions[0]
-        mine, theirs = f"“{first.claim_text}”", f"“{first.evidence_text.rstrip(' .,;:')}”"
+        claim_words, evidence_words = (
+            f"“{first.claim_text}”",
+            f"“{first.evidence_text.rstrip(' .,;:')}”",
+        )
         if not first.evidence_text:
-            return f"Remove or verify {mine}: it isn't in the evidence."
+            return f"Remove or verify {claim_words}: it isn't in the evidence."
         name = f"[{first.evidence_id}]" if first.evidence_id.isdigit() else first.evidence_id
-        where = f"the source of {name} reads" if first.kind == "source" else f"{name} says"
-        return f"Correct {mine}: {where} {theirs}."
+        source = f"the source of {name} reads" if first.kind == "source" else f"{name} says"
+        return f"Correct {claim_words}: {source} {evidence_words}."
     if check.figures:
         return f"See how {check.figures[0].claim_text} was calculated."
     if check.verdict == "unscored":
@@ -448,16 +461,16 @@ def _make_issue(
 
 
 def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
-    """Return issues with those that are about the same words: to a reader they are one fault.
+    """Group the issues that are about the same words, which a reader sees as one fault.
 
-    What the checks found sets the words. The critic speaks of whole sentences, in which several may
-    be wrong: what it raises goes with the first of them. Where it is about no words, but says that
-    a missing point is left out, it goes with that point.
+    The issues of the checks set the words. The critic speaks of whole sentences, which may have
+    several faults, so its issue joins the first of them. If it concerns no words but says that a
+    missing point is left out, it joins the issue of that point.
     """
-    faults: list[list[Issue]] = []
-    placed: list[
-        tuple[int, int, list[Issue]]
-    ] = []  # those with a place, which don't overlap, in the order of the answer
+    groups: list[list[Issue]] = []
+    # The groups with a position. They don't overlap, and are in the order of the answer, so that
+    # bisect finds the first one that ends behind an issue's start.
+    placed_groups: list[tuple[int, int, list[Issue]]] = []
 
     def breadth(issue: Issue) -> tuple[bool, int]:
         return issue.source == "critic", (issue.end or 0) - (issue.start or 0)
@@ -465,42 +478,40 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     for issue in sorted(issues, key=breadth):
         if issue.start is None or issue.end is None:
             if (
-                said := next(
-                    (each for each in faults if _repeats_missing_point(issue, each[0])), None
+                same_point := next(
+                    (group for group in groups if _repeats_missing_point(issue, group[0])), None
                 )
             ) is not None:
-                said.append(issue)
+                same_point.append(issue)
             else:
-                faults.append([issue])
+                groups.append([issue])
             continue
-        at = bisect_left(placed, issue.start, key=lambda each: each[1] - 1)
-        if at < len(placed) and placed[at][0] < max(issue.end, issue.start + 1):
-            placed[at][2].append(issue)
+        at = bisect_left(placed_groups, issue.start, key=lambda group: group[1] - 1)
+        if at < len(placed_groups) and placed_groups[at][0] < max(issue.end, issue.start + 1):
+            placed_groups[at][2].append(issue)
             continue
-        faults.append([issue])
-        placed.insert(at, (issue.start, issue.end, faults[-1]))
-    return faults
+        groups.append([issue])
+        placed_groups.insert(at, (issue.start, issue.end, groups[-1]))
+    return groups
 
 
 _WORD = re.compile(r"\w{4,}")
 _LETTERS = 4
-"""Letters by which two forms of a word are taken for one."""
-LEAST_REPEATED = 0.5
-"""Share of the words of a missing point that the critic must have, so that it speaks of
-that point.
-"""
+"""The number of first letters by which two forms of a word count as the same."""
+MIN_REPEATED_SHARE = 0.5
+"""The share of a missing point's words that a critic's issue must have to be about that point."""
 _OMISSIONS: frozenset[IssueType] = frozenset({"missing_info", "incomplete", "incomplete_reasoning"})
 
 
 def word_stems(text: str) -> set[str]:
-    """Return the longer words of a text, each by its first letters: those that two sentences share
-    show one topic.
+    """Return the longer words of a text by their first letters; words that two sentences share show
+    one topic.
     """
-    return {each.casefold()[:_LETTERS] for each in _WORD.findall(text)}
+    return {word.casefold()[:_LETTERS] for word in _WORD.findall(text)}
 
 
 def _repeats_missing_point(issue: Issue, point: Issue) -> bool:
-    """Whether the critic says of an answer as a whole that it leaves out this missing point."""
+    """Return whether the critic says that the answer as a whole leaves out this missing point."""
     if (
         issue.source != "critic"
         or issue.type not in _OMISSIONS
@@ -508,10 +519,10 @@ def _repeats_missing_point(issue: Issue, point: Issue) -> bool:
     ):
         return False
     missing = word_stems(point.point)
-    same = len(missing & word_stems(f"{issue.description} {issue.reason}"))
+    shared = len(missing & word_stems(f"{issue.description} {issue.reason}"))
     return (
         bool(set(issue.evidence_ids) & set(point.evidence_ids))
-        and same >= LEAST_REPEATED * len(missing) > 0
+        and shared >= MIN_REPEATED_SHARE * len(missing) > 0
     )
 
 

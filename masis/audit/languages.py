@@ -1,8 +1,8 @@
-"""The tables of ``languages.toml``, and which of them apply to a text.
+"""The tables of ``languages.toml``, and the languages that apply to a text.
 
-A text needs no language code. Abbreviations of English apply everywhere, because its titles,
-companies and Latin shorthand are quoted everywhere; those of another language apply where the text
-has its function words or letters, or where nothing tells its language.
+A text needs no language code. English abbreviations apply everywhere, because English titles,
+companies and Latin shorthand are quoted everywhere. Those of another language apply if the text has
+its function words or letters, or if its language is unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 _WORD = re.compile(r"[^\W\d_]+")
 _EVIDENCE_OF_LETTERS = 2
-"""A letter that one language alone has says as much as this many function words."""
+"""A letter that only one language has counts like this many function words."""
 
 _FILE = resources.files("masis.audit").joinpath("languages.toml")
 _CONTENT = tomllib.loads(_FILE.read_text(encoding="utf-8"))
@@ -28,24 +28,22 @@ _EVERYWHERE = sum(
 )
 
 FULL_STOPS: str = _CONTENT["full_stops"]
-"""Stops that end a sentence whatever surrounds them: those of the scripts that don't use the stop
-of Latin.
-"""
+"""Stops that always end a sentence: those of scripts that don't use the Latin stop."""
 
 QUESTION_MARKS: str = _CONTENT["question_marks"]
-"""The marks that end a question, of all scripts."""
+"""The question marks of all scripts."""
 
 WordTable = Mapping[str, int]
-"""Words in lower case with the languages that have them, one bit each."""
+"""Lower-case words with their languages, one bit each."""
 
 
 def _words_of_languages(key: str) -> WordTable:
-    """Return the words that the languages list under a key."""
-    found: dict[str, int] = defaultdict(int)
+    """Return the words that languages list under a key."""
+    languages_of_word: dict[str, int] = defaultdict(int)
     for name, table in _TABLES.items():
         for word in table.get(key, "").split():
-            found[word] |= _BITS[name]
-    return dict(found)
+            languages_of_word[word] |= _BITS[name]
+    return dict(languages_of_word)
 
 
 def _pattern_of_languages(key: str) -> re.Pattern[str]:
@@ -56,17 +54,15 @@ def _with_ordinals(*kinds: str) -> int:
     return sum(_BITS[name] for name, table in _TABLES.items() if table.get("ordinals", "") in kinds)
 
 
-def _beginnings(*tables: WordTable) -> WordTable:
-    """Return the first parts of abbreviations of several parts, two parts or more, and the whole
-    ones.
-    """
-    found: dict[str, int] = defaultdict(int)
+def _abbreviation_beginnings(*tables: WordTable) -> WordTable:
+    """Return the beginnings of abbreviations of several parts, from two parts to all."""
+    languages_of_beginning: dict[str, int] = defaultdict(int)
     for table in tables:
         for phrase, languages in table.items():
             parts = phrase.split("_")
             for count in range(2, len(parts) + 1):
-                found["_".join(parts[:count])] |= languages
-    return dict(found)
+                languages_of_beginning["_".join(parts[:count])] |= languages
+    return dict(languages_of_beginning)
 
 
 NEVER_END = _words_of_languages("never_end")
@@ -76,12 +72,12 @@ SPACED = _words_of_languages("spaced")
 SPACED_SELDOM_END = _words_of_languages("spaced_seldom_end")
 YEARS = _words_of_languages("years")
 AND_SO_ON = _words_of_languages("and_so_on")
-SPACED_BEGINNINGS = _beginnings(SPACED, SPACED_SELDOM_END, AND_SO_ON)
+SPACED_BEGINNINGS = _abbreviation_beginnings(SPACED, SPACED_SELDOM_END, AND_SO_ON)
 _PARTS = [
     part for phrase in (*SPACED, *SPACED_SELDOM_END, *AND_SO_ON) for part in phrase.split("_")
 ]
 ABBREVIATIONS = frozenset((*NEVER_END, *NEVER_BEFORE_FIGURES, *SELDOM_END, *YEARS, *_PARTS))
-"""Every word that is an abbreviation in some language, or a part of one."""
+"""All words that are an abbreviation, or part of one, in some language."""
 STARTERS = _words_of_languages("starters")
 NAME_PARTICLES = frozenset(_CONTENT["name_particles"].split())
 MONTHS = {
@@ -115,15 +111,16 @@ _NEGATIONS = frozenset(
         apenas nenhum nenhuma bez tylko żaden żadne не нет без никогда только inte ikke ej ingen
     """.split()
 )
+# "isn't", "don’t".
 _CONTRACTED_NEGATION = re.compile(r"n['’]t\Z")
+# Negations in Chinese, Japanese and Korean, which are not separate words.
 _NEGATION_WITHOUT_BLANKS = re.compile(r"不|没|沒|未|無|无|ない|ません|ず|않|없|아니")
 
 
 def is_negation(word: str) -> bool:
-    """Return whether a word in lower case turns a sentence around, in the languages of which most
-    answers are written.
+    """Return whether a lower-case word negates a sentence, in the languages of most answers.
 
-    Words that narrow it ("only") count, too.
+    Words that restrict it ("only") count, too.
     """
     return word in _NEGATIONS or _CONTRACTED_NEGATION.search(word) is not None
 
@@ -153,49 +150,49 @@ embargo").
 
 
 def is_function_word(word: str) -> bool:
-    """Return whether a word in lower case only joins others ("the", "und") or opens sentences in
-    some language.
+    """Return whether a lower-case word only joins others ("the", "und") or opens sentences in a
+    language.
     """
     return word in _FUNCTION_WORDS or word in STARTERS or word in _JOINING
 
 
 class Guess(NamedTuple):
-    """The languages that a text seems to be written in, one bit each; 0 where nothing tells."""
+    """The likely languages of a text, one bit each; 0 if nothing indicates any."""
 
     likely: int
-    """Those with at least half as many of their function words in the text as the language that has
-    most.
-    """
+    """Languages with at least half as many function words in the text as the best one."""
     best: int
-    """Those with most."""
+    """The languages with the most function words in the text."""
 
 
 def guess_languages(text: str) -> Guess:
     """Guess the languages of a text from its function words and letters."""
     counts: dict[str, int] = defaultdict(int)
-    seen = Counter(_WORD.findall(text.lower()))
-    for word in seen.keys() & _FUNCTION_WORDS.keys():
+    word_counts = Counter(_WORD.findall(text.lower()))
+    for word in word_counts.keys() & _FUNCTION_WORDS.keys():
         for name in _FUNCTION_WORDS[word]:
-            counts[name] += seen[word]
+            counts[name] += word_counts[word]
     for name, letters in _LETTERS.items():
         if any(letter in text for letter in letters):
             counts[name] += _EVIDENCE_OF_LETTERS
-    most = max(counts.values(), default=0)
+    highest = max(counts.values(), default=0)
     return Guess(
-        likely=sum(_BITS[name] for name, count in counts.items() if count * 2 >= most),
-        best=sum(_BITS[name] for name, count in counts.items() if count == most),
+        likely=sum(_BITS[name] for name, count in counts.items() if count * 2 >= highest),
+        best=sum(_BITS[name] for name, count in counts.items() if count == highest),
     )
 
 
 class TextLanguages:
-    """The languages of a text or of a part of it; found out when a rule first asks, which most
-    texts don't need.
+    """The languages of a text or part of it, determined on demand because most texts don't need
+    them.
     """
 
     def __init__(
         self, text: str, start: int = 0, end: int | None = None, around: TextLanguages | None = None
     ) -> None:
-        """Remember the stretch, and what to ask where the stretch itself doesn't tell."""
+        """Store the span, and the surrounding text to use if the span doesn't
+        indicate a language.
+        """
         self._text, self._start, self._end, self._around = text, start, end, around
 
     @cached_property
@@ -205,13 +202,13 @@ class TextLanguages:
 
     @cached_property
     def uses_danda(self) -> bool:
-        """Whether sentences end with the danda of India, so that a Latin stop behind a short word
-        shortens it.
+        """Whether sentences end with the Indic danda, so that a Latin stop after a short word
+        abbreviates it.
         """
         return "।" in self._text[self._start : self._end]
 
     def have(self, table: WordTable, spelling: str) -> bool:
-        """Return whether a language of the text lists the spelling, or any does where none is
+        """Return whether a language of the text lists the spelling, or any language if none is
         known.
         """
         languages = table.get(spelling)
@@ -222,9 +219,7 @@ class TextLanguages:
         )
 
     def surely_have(self, table: WordTable, spelling: str) -> bool:
-        """Return whether a language of the text lists the spelling, and the text is known to be in
-        it.
-        """
+        """Return whether a language that the text is known to be in lists the spelling."""
         languages = table.get(spelling)
         return languages is not None and bool(
             languages & _EVERYWHERE or languages & self._guess.likely

@@ -1,78 +1,73 @@
-"""What an audit checks of an answer or a case that is larger than the settings allow (settings of
-the group limits).
+"""Limits of what an audit checks in an answer or a case that is larger than the settings allow.
 
-The beginning of the answer, its first claims, and as much evidence as fits, what the answer cites
-first. The rest is named in words, and an answer of which something was not checked always needs
-review (``acceptance``).
+Checked are the beginning of the answer, its first claims, and as much evidence as fits, cited
+chunks first. Warnings name the rest, and an answer that was not checked in full always needs review
+(``acceptance``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from masis.audit.claims import withheld
+from masis.audit.claims import withhold_verdict
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Revision
 from masis.schema.case import Evidence
 from masis.settings import Settings
 
 _SENTENCE_WITHIN = 2_000
-"""Characters before the limit in which the end of a sentence is looked for, so that none is cut in
-two.
-"""
+"""How many characters before the limit the end of a sentence may be, so that no sentence is cut."""
 NOT_ALL_EVIDENCE = "Not all of the evidence was checked, so that what it lacks is not known."
 
 
 def answer_within(answer: str, settings: Settings) -> str:
-    """Return the part of an answer that is checked: its beginning, to the last sentence
-    that fits.
-    """
-    most = settings.max_answer_characters
-    if len(answer) <= most:
+    """Return the checked part of an answer: its beginning, up to the last sentence that fits."""
+    limit = settings.max_answer_characters
+    if len(answer) <= limit:
         return answer
     ends = [
-        answer.rfind(stop, max(0, most - _SENTENCE_WITHIN), most) + 1
+        answer.rfind(stop, max(0, limit - _SENTENCE_WITHIN), limit) + 1
         for stop in (".", "!", "?", "\n", "。")
     ]
-    return answer[: max(ends) or most]
+    return answer[: max(ends) or limit]
 
 
 def evidence_within(
     evidence: tuple[Evidence, ...], audit: CitationAudit, settings: Settings
 ) -> tuple[Evidence, ...]:
-    """Return the evidence that an answer is checked against, in its order: what it cites first,
-    then the first chunks.
+    """Return the evidence that an answer is checked against, in its order: cited chunks first, then
+    the others.
 
-    The last chunk that fits may be cut at its end, so that its offsets stay true.
+    The last chunk that fits may be cut at its end, so that offsets stay valid.
     """
-    left = settings.max_evidence_characters
+    remaining = settings.max_evidence_characters
     if (
         len(evidence) <= settings.max_evidence
-        and sum(len(chunk.text) for chunk in evidence) <= left
+        and sum(len(chunk.text) for chunk in evidence) <= remaining
     ):
         return evidence
     cited = {citation.evidence_id for citation in audit.citations}
     ordered = sorted(
         range(len(evidence)), key=lambda number: (evidence[number].id not in cited, number)
     )
-    taken: dict[int, Evidence] = {}
+    selected: dict[int, Evidence] = {}
     for number in ordered[: settings.max_evidence]:
-        if left <= 0:
+        if remaining <= 0:
             break
         chunk = evidence[number]
-        taken[number] = (
+        selected[number] = (
             chunk
-            if len(chunk.text) <= left
-            else chunk.model_copy(update={"text": chunk.text[:left]})
+            if len(chunk.text) <= remaining
+            else chunk.model_copy(update={"text": chunk.text[:remaining]})
         )
-        left -= len(chunk.text)
-    return tuple(taken[number] for number in sorted(taken))
+        remaining -= len(chunk.text)
+    return tuple(selected[number] for number in sorted(selected))
 
 
 def claims_within(
     claims: Sequence[Claim], evidence: Sequence[Evidence], settings: Settings
 ) -> tuple[Claim, ...]:
-    """Return the claims that are checked, the first of the answer; each cites only evidence that is
-    checked.
+    """Return the claims that are checked, the first of the answer, with citations only to checked
+    evidence.
     """
     ids = {chunk.id for chunk in evidence}
     return tuple(
@@ -92,7 +87,9 @@ def limit_warnings(
     evidence: tuple[Sequence[Evidence], Sequence[Evidence]],
     claims: tuple[int, int],
 ) -> Iterator[str]:
-    """Say what was not checked. Each pair holds the whole and the part of it that was checked."""
+    """Yield a warning for each part that was not checked. Each pair holds the whole and the checked
+    part.
+    """
     texts = [sum(len(chunk.text) for chunk in chunks) for chunks in evidence]
     for whole, part, what in (
         (len(answer[0]), len(answer[1]), "characters of the answer"),
@@ -104,22 +101,20 @@ def limit_warnings(
             yield f"{part:,} of {whole:,} {what} were checked."
 
 
-def with_rest(revision: Revision, checked: str, whole: str) -> Revision:
-    """Return a revision of the checked part of an answer as one of the whole: the rest follows it
-    as it was.
-    """
+def append_unchecked_tail(revision: Revision, checked: str, whole: str) -> Revision:
+    """Return a revision of the checked part of an answer with the unchecked rest appended."""
     return revision.model_copy(
         update={"revised_answer": revision.revised_answer + whole[len(checked) :]}
     )
 
 
 def without_absence(checks: Iterable[ClaimCheck]) -> tuple[ClaimCheck, ...]:
-    """Return the checks with no verdict that rests on what the evidence lacks: not all of it was
-    looked at.
+    """Return the checks, withholding verdicts that rest on missing evidence, because not all was
+    checked.
     """
     return tuple(
         (
-            withheld(check, "limits", NOT_ALL_EVIDENCE)
+            withhold_verdict(check, "limits", NOT_ALL_EVIDENCE)
             if check.verdict in ("unsupported", "partial")
             else check
         )

@@ -1,11 +1,11 @@
-"""The loop: the only place that knows the order of the steps, and what becomes of a step that
-fails.
+"""The audit loop: runs the steps in order and handles a step that fails.
 
-    draft (if there is no answer) -> [citations -> claims -> critique -> evaluation] -> stop? -> revision -> [...]
+    draft (if there is no answer)
+      -> [citations -> claims -> critique -> evaluation] -> stop? -> revision -> [...]
 
-An iteration is one audited answer; between each two stands a revision (REQ-CRITIC-015). The loop
-takes the five roles as values, yields events and returns the run; it never sees a store, a page or
-an SDK.
+An iteration is one audited answer, and a revision leads from each to the next (REQ-CRITIC-015). The
+loop takes the five roles as values, yields events and returns the run; it doesn't know a store, a
+page or an SDK.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from masis.audit.control.run_control import CallNotice, Cancelled, RunControl
 from masis.audit.critique import Critic
 from masis.audit.evaluation import Evaluator
 from masis.audit.output_validation import OutputValidator, PydanticValidator, validate_revision
-from masis.audit.revision import NO_ACCUSATION, Reviser, dropped_claims
+from masis.audit.revision import UNDECIDED_RULES, Reviser, dropped_claims
 from masis.audit.text.instructions import withdraw_instruction_support
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import (
@@ -66,16 +66,19 @@ from masis.settings import Settings
 
 T = TypeVar("T")
 
-# Drafting: an answer for a case that came without one. The role alone; there is no rule in code
-# around it.
+# Drafting writes an answer for a case without one. No rule in code follows it; the role decides
+# alone.
 
 
 class Drafter(Protocol):
     """Writes an answer from the evidence, citing it by id."""
 
     def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
-        """Return an answer whose every assertion cites the chunk that supports it. StepError if
-        there is none.
+        """Return an answer in which each assertion cites the chunk that supports it.
+
+        Raises:
+            StepError: The drafter could not write one.
+
         """
 
 
@@ -85,14 +88,19 @@ Audit = Generator[Event, None, Run]
 
 @dataclass(frozen=True)
 class Roles:
-    """Who judges: any mix of offline, models and people's own. ``models`` names each role's for the
-    record.
+    """The implementation of each role: any mix of offline rules, models and plug-ins.
 
-    ``control`` is the one that roles with a model were made with; ``waits`` says that some role
-    waits for others, so that the loop tells meanwhile what happens and can be stopped; ``prompts``
-    the version of each role's prompts; ``local_models`` the model files that roles use on this
-    machine; ``unexamined`` the models of judging roles that have not passed the exam. Every
-    improved answer passes ``validator`` before it is audited.
+    Attributes:
+        models: The model string of each role, for the record.
+        offline_rules: The version of the offline rules, None if no role uses them.
+        control: The control object that roles with a model were built with.
+        calls_models: Whether a role calls models. Steps then run on a thread, so that the loop can
+            report events and stop while a call is under way.
+        prompts: The version of each role's prompts.
+        local_models: The model files on this machine that roles use.
+        unexamined: The judging models that have not passed the exam; empty if all have.
+        validator: Checks each revision before it is audited.
+
     """
 
     drafter: Drafter
@@ -103,7 +111,7 @@ class Roles:
     models: dict[str, str]
     offline_rules: str | None = None
     control: RunControl = field(default_factory=RunControl)
-    waits: bool = False
+    calls_models: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
     local_models: tuple[LocalModel, ...] = ()
     unexamined: str = ""
@@ -112,12 +120,13 @@ class Roles:
 
 @dataclass(frozen=True)
 class AuditProgress:
-    """How far an interrupted run had come: its finished iterations, the last with the revision made
-    from it.
+    """The state of an interrupted run: its finished iterations, the last with its revision.
 
-    ``steps`` are those that the iteration after them had finished. ``rewritten`` says that somebody
-    outside of the audit wrote the last revision: it is audited even if its text is that of the
-    answer before it, where a reviser's ends the loop.
+    Attributes:
+        steps: The finished steps of the iteration after those.
+        rewritten: Whether the last revision was written outside of the audit. It is then audited
+            even if its text equals the answer before it, where a reviser's would end the loop.
+
     """
 
     draft: Draft | None = None
@@ -129,28 +138,28 @@ class AuditProgress:
 
 
 def new_run_id() -> str:
-    """A fresh id for a run."""
+    """Return a new run id."""
     return uuid.uuid4().hex
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Where times come from: ``now`` for records, ``seconds`` (monotonic) for durations."""
+    """The source of times: ``now`` for records, ``seconds`` (monotonic) for durations."""
 
     now: Callable[[], str] = utc_now
     seconds: Callable[[], float] = time.perf_counter
 
 
-# What a run reports as it goes: events for observers, warnings for the record, lines for the log.
+# A run reports events to observers, warnings to the record, and lines to the log.
 #
-# Log lines hold counts, scores and codes, never a text (REQ-CRITIC-SEC-003); texts are logged at
-# DEBUG, where ``log_texts`` allows it (REQ-CRITIC-OBS-004). Each line also carries its values as
-# ``fields``, for a log that is read by programs (``masis/observers/log_records.py``).
+# Log lines hold counts, scores and codes but no texts (REQ-CRITIC-SEC-003). Texts are logged at
+# DEBUG if ``log_texts`` allows it (REQ-CRITIC-OBS-004). Each line also has its values as
+# ``fields``, for logs that programs read (``masis/observers/log_records.py``).
 
 log = logging.getLogger("masis.audit.loop")
 
 LOGGED_AS_ERRORS = {"critique", "revision"}
-"""Steps whose failure is an error in the log; so is any failure of a provider
+"""Steps whose failure the log reports as an error, like any provider failure
 (REQ-CRITIC-OBS-003).
 """
 
@@ -161,7 +170,7 @@ def as_text(value: object) -> str:
 
 
 class RunReporter:
-    """Makes the events, warnings and log lines of one run, numbering the events."""
+    """Makes the numbered events, the warnings and the log lines of one run."""
 
     def __init__(self, run_id: str, case_id: str, clock: Clock, *, log_texts: bool = False) -> None:
         self.run_id, self.case_id, self.clock, self.log_texts = run_id, case_id, clock, log_texts
@@ -185,7 +194,7 @@ class RunReporter:
         )
 
     def notice(self, notice: CallNotice) -> Event:
-        """Return the event of something that happened in a call to a model."""
+        """Return the event for a notice from a call to a model."""
         if notice.kind == "call_retried":
             fields = {"step": notice.step, "iteration": notice.iteration, **notice.data}
             self.log(
@@ -202,14 +211,14 @@ class RunReporter:
     def step_finished(self, step: Step, number: int | None, data: dict[str, Any]) -> Event:
         """Return the event that a step has finished; its values also go to the log."""
         if log.isEnabledFor(logging.INFO):
-            words = ", ".join(
+            values = ", ".join(
                 f"{name} {as_text(value)}" for name, value in data.items() if name != "node"
             )
-            of = "" if number is None else f" of iteration {number}"
+            suffix = "" if number is None else f" of iteration {number}"
             self.log(
                 logging.INFO,
                 "step_finished",
-                f"{step}{of}: {words}",
+                f"{step}{suffix}: {values}",
                 {"step": step, "iteration": number, **data},
             )
         return self.event("step_finished", iteration=number, step=step, data=data)
@@ -223,11 +232,12 @@ class RunReporter:
         *,
         logged: str = "",
     ) -> Events:
-        """Add a warning to the run, the log and the events; ``logged`` is what the log says of one
-        without a code.
+        """Add a warning to the run, the log and the events.
+
+        ``logged`` is the text in the log for a warning without a code.
         """
         serious = code == "CRITIC-ERR-003" or (code is not None and step in LOGGED_AS_ERRORS)
-        # the limit of iterations belongs to no step
+        # CRITIC-ERR-004, the limit of iterations, has no step.
         places = [
             f"step {step}" if step else "",
             f"iteration {number}" if number is not None else "",
@@ -245,37 +255,33 @@ class RunReporter:
             "warning", iteration=number, step=step, message=message, data={"code": code}
         )
 
-    def log(self, level: int, event: str, words: str, fields: Mapping[str, Any]) -> None:
-        """Write a log line, with its values beside the words under their names; what went wrong
-        names the case.
-        """
-        named = {"event": event, "run": self.run_id, "case": self.case_id, **fields}
-        of = (
+    def log(self, level: int, event: str, message: str, fields: Mapping[str, Any]) -> None:
+        """Write a log line with its values as fields; warnings and errors also name the case."""
+        all_fields = {"event": event, "run": self.run_id, "case": self.case_id, **fields}
+        subject = (
             f"{self.run_id} of case {self.case_id[:80]!r}"
             if level >= logging.WARNING
             else self.run_id
         )
-        log.log(level, "run %s: %s", of, words, extra={"fields": named})
+        log.log(level, "run %s: %s", subject, message, extra={"fields": all_fields})
 
-    def log_text(self, what: str, text: object) -> None:
+    def log_text(self, name: str, text: object) -> None:
         """Write a text in full at DEBUG, where the settings allow it (REQ-CRITIC-OBS-004)."""
         if self.log_texts and log.isEnabledFor(logging.DEBUG):
-            fields = {"event": "text", "run": self.run_id, what: to_jsonable_python(text)}
-            log.debug("run %s: %s: %s", self.run_id, what, text, extra={"fields": fields})
+            fields = {"event": "text", "run": self.run_id, name: to_jsonable_python(text)}
+            log.debug("run %s: %s: %s", self.run_id, name, text, extra={"fields": fields})
 
 
 STOPPED = Unscored(reason="the audit was stopped before the critic had answered")
 POLL_S = 0.2
-"""How often a waiting step emits the notices of its calls and looks whether the run was
-cancelled.
-"""
+"""Seconds between two checks of a waiting step for notices of its calls and for cancellation."""
 
 
 @dataclass
 class AuditRun:
-    """One audit under way: does the steps in order and hands what happens to its reporter.
+    """One audit in progress: runs the steps in order and reports what happens.
 
-    A step that waits for a model runs beside the run, on a thread, so that its retries show as they
+    A step that waits for a model runs on a thread of its own, so that retries are reported as they
     happen and a run can be cancelled without waiting for the reply.
     """
 
@@ -291,17 +297,20 @@ class AuditRun:
     def __post_init__(self) -> None:
         self.control = self.roles.control
         self.control.calls.case_id = self.case.id
-        if not self.roles.waits:
+        # Without models a step runs on this thread, so nothing else checks for cancellation.
+        if not self.roles.calls_models:
             self.control.cancellation.ask = self.cancelled
         self.reporter = RunReporter(
             self.run_id, self.case.id, self.clock, log_texts=self.settings.log_texts
         )
         self.step_ms: dict[str, float] = {}
         self.mark = 0
-        """How many calls are filed under the draft or an iteration; those after it are not yet."""
+        """The number of calls that the draft and the iterations already hold; later ones are still
+        unassigned.
+        """
 
     def run_steps(self, progress: AuditProgress) -> Generator[Event, None, Run]:
-        """The whole audit, from where ``progress`` left it."""
+        """Run the whole audit, from the point where ``progress`` left it."""
         started_at = self.clock.now()
         self.iterations, self.draft, self.reporter.seq = (
             list(progress.iterations),
@@ -311,18 +320,21 @@ class AuditRun:
         self.reporter.warnings, self.steps = list(progress.warnings), progress.steps
         self.mark = self.control.calls.mark
         self.control.budget.begin_loop(self.settings, self.clock.seconds)
-        begun: dict[str, Any] = {"models": self.roles.models, "resumed_after": len(self.iterations)}
-        words = (
+        start_data: dict[str, Any] = {
+            "models": self.roles.models,
+            "resumed_after": len(self.iterations),
+        }
+        message = (
             f"begins on case {self.case_digest[:12]} after"
             f" {count_noun(len(self.iterations), 'iteration')}"
         )
         self.reporter.log(
-            logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun}
+            logging.INFO, "run_started", message, {"case_digest": self.case_digest, **start_data}
         )
-        yield self.reporter.event("run_started", data=begun)
+        yield self.reporter.event("run_started", data=start_data)
         try:
             if self.case.unanswered and not (self.settings.draft_unanswered or progress.rewritten):
-                reason = yield from self._without_answer()
+                reason = yield from self._record_unanswered()
             else:
                 answer = yield from self._first_answer()
                 reason = (
@@ -333,7 +345,7 @@ class AuditRun:
         except Cancelled:
             reason = "cancelled"
         except BaseException:
-            # a run that is broken off makes no further call either
+            # An aborted run must not make another call.
             self.control.cancellation.cancel()
             raise
         if reason == "max_iterations":
@@ -342,30 +354,31 @@ class AuditRun:
                 None,
                 "The limit of iterations was reached with issues left.",
             )
-        run = self._result(started_at, reason)
+        run = self._build_run(started_at, reason)
         data = step_events.of_run(run)
         self._log_end(run, data)
         yield self.reporter.event("run_finished", data=data)
         return run
 
     def _log_end(self, run: Run, data: dict[str, Any]) -> None:
-        after = count_noun(run.total_iterations, "iteration")
+        iterations = count_noun(run.total_iterations, "iteration")
         if run.termination_reason == "error":
             codes = [warning.code for warning in run.warnings if warning.code is not None]
             self.reporter.log(
                 logging.ERROR,
                 "ended_by_error",
-                f"ended by an error after {after}",
+                f"ended by an error after {iterations}",
                 {"codes": codes},
             )
         gain = run.improvement_percentage
-        words = (
-            f"ends after {after}: {run.termination_reason},"
+        message = (
+            f"ends after {iterations}: {run.termination_reason},"
             f" {'converged' if run.converged else 'not converged'}, quality"
             f" {as_text(run.final_quality_score)}, improvement"
             f" {'none' if gain is None else f'{gain:.1f} %'}, case {self.case_digest[:12]}"
         )
-        # what REQ-CRITIC-COMP-001 asks of every execution, for those that no store keeps
+        # Runs that no store keeps need the data that REQ-CRITIC-COMP-001 requires of each
+        # execution.
         execution = {
             "at": run.finished_at,
             "case_digest": self.case_digest,
@@ -373,10 +386,10 @@ class AuditRun:
             "app": version.APP,
         }
         self.reporter.log(
-            logging.INFO, "run_finished", words, {**data, "converged": run.converged, **execution}
+            logging.INFO, "run_finished", message, {**data, "converged": run.converged, **execution}
         )
 
-    def _begin(self, step: Step, number: int | None) -> Events:
+    def _begin_step(self, step: Step, number: int | None) -> Events:
         """Start a step, unless the run was cancelled."""
         if self.cancelled():
             self.control.cancellation.cancel()
@@ -384,24 +397,29 @@ class AuditRun:
         self.control.calls.at(step, number)
         yield self.reporter.event("step_started", iteration=number, step=step)
 
-    def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T | Unscored]:
-        """Do a step's work, timed, emitting what its calls to models report; a step that fails
-        leaves a reason.
+    def _run_step_work(
+        self, step: Step, work: Callable[[], T]
+    ) -> Generator[Event, None, T | Unscored]:
+        """Do the timed work of a step and report its model calls.
+
+        Returns:
+            The result of the work, or the reason if the step failed.
+
         """
         with self._time_step(step):
             try:
-                if not self.roles.waits:
+                if not self.roles.calls_models:
                     return work()
-                doing = start_in_thread(work, "step")
-                # waking for every notice would cost more than the notices do
-                while not wait([doing], POLL_S).done:
+                future = start_in_thread(work, "step")
+                # Wait in steps of POLL_S: waking up for every notice costs more than the notices.
+                while not wait([future], POLL_S).done:
                     yield from self._notices()
                     if self.cancelled():
-                        # the call under way ends by itself, unread
+                        # The call under way ends by itself, and its reply is not read.
                         self.control.cancellation.cancel()
                         raise Cancelled
                 yield from self._notices()
-                return doing.result()
+                return future.result()
             except StepError as error:
                 return Unscored.of(error)
 
@@ -418,7 +436,7 @@ class AuditRun:
 
     @contextmanager
     def _time_step(self, step: Step) -> Iterator[None]:
-        """Add the milliseconds a step took to the iteration's record, without waits in a provider's
+        """Add a step's milliseconds to the iteration's record, without time spent in a provider's
         queue.
         """
         start = self.control.budget.worked_s()
@@ -431,13 +449,13 @@ class AuditRun:
     def _first_answer(self) -> Generator[Event, None, str | None]:
         if self.case.answer is not None and self.case.answer.strip():
             return self.case.answer
-        # a host writes the answers, or the run was cut short after the first was audited
+        # Either a host writes the answers, or the run was interrupted after the first was audited.
         if self.iterations:
             return self.iterations[0].answer
         if self.draft is None:
-            yield from self._begin("drafting", None)
+            yield from self._begin_step("drafting", None)
             drafter, case = self.roles.drafter, self.case
-            draft = yield from self._doing(
+            draft = yield from self._run_step_work(
                 "drafting", lambda: drafter.draft(case.query, case.evidence)
             )
             if isinstance(draft, Unscored):
@@ -450,13 +468,13 @@ class AuditRun:
             )
         return self.draft.answer
 
-    def _without_answer(self) -> Generator[Event, None, TerminationReason]:
-        """Record that the system gave no answer: an iteration of an empty one, in which no step was
-        asked.
+    def _record_unanswered(self) -> Generator[Event, None, TerminationReason]:
+        """Record that the system gave no answer, as an iteration with an empty answer
+        and no step.
         """
-        why = acceptance.unanswered_reason(self.case)
-        yield from self.reporter.warn(None, None, why, logged="the system gave no answer")
-        nothing = Unscored(reason=why.rstrip("."))
+        message = acceptance.unanswered_reason(self.case)
+        yield from self.reporter.warn(None, None, message, logged="the system gave no answer")
+        unscored = Unscored(reason=message.rstrip("."))
         cited = self._audit_citations("")
         self.iterations = [
             Iteration(
@@ -464,10 +482,10 @@ class AuditRun:
                 answer="",
                 citation_audit=cited,
                 claims=(),
-                claim_report=claims.report((), unscored=nothing),
+                claim_report=claims.report((), unscored=unscored),
                 issues=(),
                 critique=critique.apply_critique_rules(
-                    nothing, cited, (), self.roles.critic.judged_by
+                    unscored, cited, (), self.roles.critic.judged_by
                 ),
                 evaluation=None,
                 quality_score=None,
@@ -475,11 +493,11 @@ class AuditRun:
                 changes_made="",
             )
         ]
-        yield from self._finish(self.iterations[0])
+        yield from self._finish_iteration(self.iterations[0])
         return "no_answer"
 
     def _take_new_calls(self) -> tuple[ModelCall, ...]:
-        """The calls since the last that were filed: they belong to what is finished now."""
+        """Return the calls since the last ones that were assigned."""
         calls = self.control.calls.since(self.mark)
         self.mark += len(calls)
         return calls
@@ -489,28 +507,31 @@ class AuditRun:
         reason: TerminationReason | None = None
         if self.iterations and (revision is None or not (rewritten or self._is_changed(revision))):
             self.control.budget.begin_iteration()
-            reason, revision = yield from self._next()
+            reason, revision = yield from self._next_revision()
         while reason is None:
-            yield from self._iteration(revision.revised_answer if revision else answer, revision)
-            reason, revision = yield from self._next()
+            yield from self._audit_answer(revision.revised_answer if revision else answer, revision)
+            reason, revision = yield from self._next_revision()
         return reason
 
     def _is_changed(self, revision: Revision) -> bool:
-        """Return whether the revision made from the last answer is another text: if not, there is
-        nothing to audit.
+        """Return whether the revision differs from the last answer; if not, there is nothing to
+        audit.
         """
         return revision.revised_answer != self.iterations[-1].answer
 
-    def _next(self) -> Generator[Event, None, tuple[TerminationReason | None, Revision | None]]:
-        """Stop with a reason, or go on with a revision: the one that was kept where a run was cut
-        short after it.
+    def _next_revision(
+        self,
+    ) -> Generator[Event, None, tuple[TerminationReason | None, Revision | None]]:
+        """Return either a reason to stop or the next revision.
+
+        A run that was interrupted after a revision goes on with that revision.
         """
         reason = routing.stop_reason(self.iterations, self.settings)
         last = self.iterations[-1]
         revision = last.revision
         if reason is None and revision is None and self.control.budget.loop_left_s() < 0:
-            late = f"The loop passed its deadline of {self.settings.loop_deadline_s:g} s."
-            yield from self.reporter.warn(None, None, late)
+            message = f"The loop passed its deadline of {self.settings.loop_deadline_s:g} s."
+            yield from self.reporter.warn(None, None, message)
             reason = "error"
         if reason is None:
             revision = revision or (yield from self._revise())
@@ -518,16 +539,16 @@ class AuditRun:
                 reason = "error"
             elif not self._is_changed(revision):
                 reason = "convergence"
-                why = revision.changes_explanation.strip() or "The reviser changed nothing."
-                about = RunWarning(
-                    code=None, step="revision", iteration=last.iteration_number, message=why
+                explanation = revision.changes_explanation.strip() or "The reviser changed nothing."
+                warning = RunWarning(
+                    code=None, step="revision", iteration=last.iteration_number, message=explanation
                 )
-                # else the run that was cut short has warned of it
-                if about not in self.reporter.warnings:
+                # Otherwise the interrupted run has already warned of it.
+                if warning not in self.reporter.warnings:
                     yield from self.reporter.warn(
                         None,
                         "revision",
-                        why,
+                        explanation,
                         last.iteration_number,
                         logged="the reviser changed nothing",
                     )
@@ -536,94 +557,109 @@ class AuditRun:
         if reason is not None and last.evaluation is None and self.settings.evaluate != "never":
             if revision is not None:
                 last = self._with_timing(last)
-                # a run cut short during the evaluation must not ask for the revision again
+                # A run interrupted during the evaluation must not ask for the revision again.
                 self.keep(last)
-            evaluated = yield from self._evaluate(self._context_of(last), last.critique)
+            evaluated = yield from self._evaluate(self._context_from_iteration(last), last.critique)
             last = last.model_copy(update={"evaluation": evaluated})
-        yield from self._finish(self._with_timing(last))
+        yield from self._finish_iteration(self._with_timing(last))
         return reason, None if reason else revision
 
-    def _finish(self, last: Iteration) -> Events:
-        """Keep the last iteration as it is now, and say that it is finished."""
+    def _finish_iteration(self, last: Iteration) -> Events:
+        """Store the final state of the last iteration and report that it is finished."""
         self.iterations[-1] = last
         self.keep(last)
         number, data = last.iteration_number, step_events.of_iteration(last)
-        words = (
+        message = (
             f"iteration {number}: quality {as_text(last.quality_score)}, improvement "
             f"{as_text(last.improvement_delta)}, {count_noun(len(last.issues), 'issue')}"
         )
-        self.reporter.log(logging.INFO, "iteration_finished", words, {"iteration": number, **data})
+        self.reporter.log(
+            logging.INFO, "iteration_finished", message, {"iteration": number, **data}
+        )
         yield self.reporter.event("iteration_finished", iteration=number, data=data)
 
     def _with_timing(self, iteration: Iteration) -> Iteration:
-        """Return the iteration with the time of its steps and the calls that were made since it was
-        audited.
-        """
+        """Return the iteration with its step times and the calls made since it was audited."""
         times, calls = iteration.step_ms | self.step_ms, (*iteration.calls, *self._take_new_calls())
         return iteration.model_copy(update={"step_ms": times, "calls": calls})
 
-    def _iteration(self, answer: str, revision: Revision | None) -> Events:
+    def _audit_answer(self, answer: str, revision: Revision | None) -> Events:
         number = len(self.iterations) + 1
         done = self.steps if self.steps and self.steps.iteration_number == number else None
         self.steps = done = done or StepsDone(iteration_number=number)
         self.step_ms = dict(done.step_ms)
         self.control.budget.begin_iteration()
-        yield from self._begin("citations", number)
-        part = limits.answer_within(answer, self.settings)
+        yield from self._begin_step("citations", number)
+        checked_answer = limits.answer_within(answer, self.settings)
         with self._time_step("citations"):
-            cited = self._audit_citations(part)
-        evidence = limits.evidence_within(self.case.evidence, cited, self.settings)
-        yield self.reporter.step_finished("citations", number, step_events.of_citations(cited))
-        checked, report = ClaimResults(done.claims), done.claim_report
+            citation_audit = self._audit_citations(checked_answer)
+        evidence = limits.evidence_within(self.case.evidence, citation_audit, self.settings)
+        yield self.reporter.step_finished(
+            "citations", number, step_events.of_citations(citation_audit)
+        )
+        claim_results, report = ClaimResults(done.claims), done.claim_report
         if report is None or report.unscored:
-            checked, report = yield from self._check_claims(answer, part, cited, evidence, number)
-            self._step_done(claims=checked.checks, claim_report=report)
-        lost = dropped_claims(self.iterations, part)
+            claim_results, report = yield from self._check_claims(
+                answer, checked_answer, citation_audit, evidence, number
+            )
+            self._step_done(claims=claim_results.checks, claim_report=report)
+        dropped = dropped_claims(self.iterations, checked_answer)
         found = issues.merge_issues(
-            cited,
-            checked.checks,
+            citation_audit,
+            claim_results.checks,
             report.missing,
             self.settings,
-            lost,
-            answer=part,
+            dropped,
+            answer=checked_answer,
             evidence=evidence,
         )
         if self.iterations:
-            still_open = issues_still_open(self.iterations[-1], part, cited, checked.checks, found)
-            cited = with_carried(cited, still_open, self.settings.invalid_citation_penalty)
+            still_open = issues_still_open(
+                self.iterations[-1], checked_answer, citation_audit, claim_results.checks, found
+            )
+            citation_audit = with_carried(
+                citation_audit, still_open, self.settings.invalid_citation_penalty
+            )
             found = tuple(issues.number_issues((*found, *still_open)))
-        context = self._context(number, answer, cited, checked.checks, report.missing, found)
-        verdict, evaluated, stopped = done.critique, done.evaluation, False
+        context = self._context(
+            number, answer, citation_audit, claim_results.checks, report.missing, found
+        )
+        critique_result, evaluation_result, stopped = done.critique, done.evaluation, False
         try:
-            if verdict is None or verdict.unscored:
-                verdict, found = yield from self._criticise(context)
-                self._step_done(critique=verdict, issues=found)
+            if critique_result is None or critique_result.unscored:
+                critique_result, found = yield from self._criticise(context)
+                self._step_done(critique=critique_result, issues=found)
             else:
                 found = done.issues
-            if self.settings.evaluate == "every" and (evaluated is None or evaluated.unscored):
-                evaluated = yield from self._evaluate(context, verdict)
-                self._step_done(evaluation=evaluated)
+            if self.settings.evaluate == "every" and (
+                evaluation_result is None or evaluation_result.unscored
+            ):
+                evaluation_result = yield from self._evaluate(context, critique_result)
+                self._step_done(evaluation=evaluation_result)
         except Cancelled:
-            # they are the result; half an audit of a revision says nothing of the original
+            # The earlier iterations are the result. Half an audit of a revision says nothing about
+            # the original answer.
             if self.iterations:
                 raise
             stopped, judge = True, self.roles.critic.judged_by
-            if verdict is None or verdict.unscored:
-                verdict = critique.apply_critique_rules(STOPPED, cited, found, judge)
-        quality = critique.quality_score(verdict, cited)
-        before = self.iterations[-1].quality_score if self.iterations else None
+            if critique_result is None or critique_result.unscored:
+                critique_result = critique.apply_critique_rules(
+                    STOPPED, citation_audit, found, judge
+                )
+        quality = critique.quality_score(critique_result, citation_audit)
+        previous_quality = self.iterations[-1].quality_score if self.iterations else None
         self.iterations.append(
             Iteration(
                 iteration_number=number,
                 answer=answer,
-                citation_audit=cited,
-                claims=checked.checks,
+                citation_audit=citation_audit,
+                claims=claim_results.checks,
                 claim_report=report,
                 issues=found,
-                critique=verdict,
-                evaluation=evaluated,
+                critique=critique_result,
+                evaluation=evaluation_result,
                 quality_score=quality,
-                improvement_delta=routing.improvement_delta(before, quality),
+                improvement_delta=routing.improvement_delta(previous_quality, quality),
                 changes_made=revision.changes_explanation if revision else "",
                 step_ms=dict(self.step_ms),
                 calls=(*self.steps.calls, *self._take_new_calls()),
@@ -631,103 +667,107 @@ class AuditRun:
         )
         self.steps = None
         if stopped:
-            yield from self._finish(self._with_timing(self.iterations[-1]))
+            yield from self._finish_iteration(self._with_timing(self.iterations[-1]))
             raise Cancelled
 
-    def _step_done(self, **found: Any) -> None:
-        """Keep what a step found, where it may have cost something: a run cut short goes on after
-        it.
+    def _step_done(self, **results: Any) -> None:
+        """Store the result of a step, if it may have cost something, so that an interrupted run
+        goes on after it.
         """
         assert self.steps is not None
         more = StepsDone(
             iteration_number=self.steps.iteration_number,
             step_ms=dict(self.step_ms),
             calls=self._take_new_calls(),
-            **found,
+            **results,
         )
         self.steps = self.steps.with_more(more)
-        if self.roles.waits:
+        if self.roles.calls_models:
             self.keep(more)
 
     def _audit_citations(self, answer: str) -> CitationAudit:
         original = limits.answer_within(self.case.answer or "", self.settings)
-        given = tuple(each for each in self.case.given_citations if each.end <= len(original))
+        given = tuple(
+            citation for citation in self.case.given_citations if citation.end <= len(original)
+        )
         return audit_citations(
             answer,
             self.case.evidence,
             mode=self.settings.citation_mode,
             invalid_penalty=self.settings.invalid_citation_penalty,
             uncited_penalty=self.settings.uncited_claim_penalty,
-            # those that this answer still carries
+            # Keep only the attached citations that this answer still has.
             given=carry_over_citations(given, original, answer),
         )
 
     def _check_claims(
         self,
-        whole: str,
+        whole_answer: str,
         answer: str,
-        cited: CitationAudit,
+        citation_audit: CitationAudit,
         evidence: tuple[Evidence, ...],
         number: int,
     ) -> Generator[Event, None, tuple[ClaimResults, ClaimReport]]:
-        yield from self._begin("claims", number)
+        yield from self._begin_step("claims", number)
         case, verifier = self.case, self.roles.verifier
         extracted = 0
 
         def check() -> ClaimResults:
             nonlocal extracted
-            every, judged = claims.check_answer(
+            extracted_claims, results = claims.check_answer(
                 verifier,
                 answer,
-                cited,
+                citation_audit,
                 case.query,
                 evidence,
                 completeness=self.settings.check_completeness,
                 within=lambda found: limits.claims_within(found, evidence, self.settings),
             )
-            extracted = len(every)
+            extracted = len(extracted_claims)
             checks = (
-                judged.checks
+                results.checks
                 if evidence == case.evidence
-                else limits.without_absence(judged.checks)
+                else limits.without_absence(results.checks)
             )
-            return judged._replace(checks=withdraw_instruction_support(checks, answer, evidence))
+            return results._replace(checks=withdraw_instruction_support(checks, answer, evidence))
 
-        result = yield from self._doing("claims", check)
+        result = yield from self._run_step_work("claims", check)
         unscored = result if isinstance(result, Unscored) else None
-        checked = ClaimResults(()) if isinstance(result, Unscored) else result
+        claim_results = ClaimResults(()) if isinstance(result, Unscored) else result
         if unscored:
             yield from self.reporter.warn(
                 unscored.code, "claims", f"The claims are unscored: {unscored.reason}", number
             )
         failures = [
             (check.unscored.code, check.unscored.reason)
-            for check in checked.checks
+            for check in claim_results.checks
             if check.unscored
         ]
         for failure in dict.fromkeys(failures):
             message = f"{failures.count(failure)} claims are unscored: {failure[1]}"
             yield from self.reporter.warn(failure[0], "claims", message, number)
-        if lacking := checked.completeness_unscored:
-            message = f"What is left out could not be determined: {lacking.reason}"
-            yield from self.reporter.warn(lacking.code, "claims", message, number)
-        data = step_events.of_claims(checked.checks, checked.missing)
+        if completeness_unscored := claim_results.completeness_unscored:
+            message = f"What is left out could not be determined: {completeness_unscored.reason}"
+            yield from self.reporter.warn(completeness_unscored.code, "claims", message, number)
+        data = step_events.of_claims(claim_results.checks, claim_results.missing)
         yield self.reporter.step_finished("claims", number, data)
-        counts = (0, 0) if unscored else (extracted, len(checked.checks))
-        left_out = tuple(limits.limit_warnings((whole, answer), (case.evidence, evidence), counts))
+        counts = (0, 0) if unscored else (extracted, len(claim_results.checks))
+        left_out = tuple(
+            limits.limit_warnings((whole_answer, answer), (case.evidence, evidence), counts)
+        )
         if left_out and number == 1:
             yield from self.reporter.warn(
                 None, None, f"Not everything was checked: {' '.join(left_out)}"
             )
         report = claims.report(
-            checked.checks,
-            checked.missing,
+            claim_results.checks,
+            claim_results.missing,
             unscored,
-            checked.completeness_unscored,
-            checked.escalation,
+            claim_results.completeness_unscored,
+            claim_results.escalation,
             left_out,
         )
-        return checked, report
+        return claim_results, report
 
     def _criticise(
         self, context: AuditContext
@@ -738,18 +778,20 @@ class AuditRun:
                 critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by
             )
             return left_out, context.issues
-        yield from self._begin("critique", number)
-        judgement = yield from self._doing("critique", lambda: critic.critique(context))
-        own = issues.RaisedIssues((), ())
+        yield from self._begin_step("critique", number)
+        judgement = yield from self._run_step_work("critique", lambda: critic.critique(context))
+        raised = issues.RaisedIssues((), ())
         if isinstance(judgement, Unscored):
             yield from self.reporter.warn(
                 judgement.code, "critique", f"The critique is unscored: {judgement.reason}", number
             )
         else:
-            own = issues.raise_critic_issues(judgement.objections, context.answer, context.issues)
-        found = with_raised(context.issues, own.issues)
+            raised = issues.raise_critic_issues(
+                judgement.objections, context.answer, context.issues
+            )
+        found = with_raised(context.issues, raised.issues)
         verdict = critique.apply_critique_rules(
-            judgement, context.citation_audit, found, critic.judged_by, own.notes
+            judgement, context.citation_audit, found, critic.judged_by, raised.notes
         )
         self.reporter.log_text("critique", verdict)
         self.reporter.log_text("issues", found)
@@ -763,8 +805,8 @@ class AuditRun:
         self, context: AuditContext, verdict: Critique
     ) -> Generator[Event, None, Evaluation]:
         number, evaluator = context.iteration_number, self.roles.evaluator
-        yield from self._begin("evaluation", number)
-        judgement = yield from self._doing(
+        yield from self._begin_step("evaluation", number)
+        judgement = yield from self._run_step_work(
             "evaluation", lambda: evaluator.evaluate(context, verdict)
         )
         result = evaluation.apply_evaluation_rules(
@@ -783,17 +825,17 @@ class AuditRun:
 
     def _revise(self) -> Generator[Event, None, Revision | None]:
         last, reviser, validator = self.iterations[-1], self.roles.reviser, self.roles.validator
-        yield from self._begin("revision", last.iteration_number)
-        context = self._context_of(last)
-        wrong = tuple(issue for issue in last.issues if issue.rule not in NO_ACCUSATION)
+        yield from self._begin_step("revision", last.iteration_number)
+        context = self._context_from_iteration(last)
+        issues_to_fix = tuple(issue for issue in last.issues if issue.rule not in UNDECIDED_RULES)
 
         def revise() -> Revision:
             revised = validate_revision(
-                validator, reviser.revise(context, last.critique, wrong), context
+                validator, reviser.revise(context, last.critique, issues_to_fix), context
             )
-            return limits.with_rest(revised, context.answer, last.answer)
+            return limits.append_unchecked_tail(revised, context.answer, last.answer)
 
-        revision = yield from self._doing("revision", revise)
+        revision = yield from self._run_step_work("revision", revise)
         if isinstance(revision, Unscored):
             yield from self.reporter.warn(
                 revision.code, "revision", revision.reason, last.iteration_number
@@ -805,7 +847,7 @@ class AuditRun:
         yield self.reporter.step_finished("revision", last.iteration_number, data)
         return revision
 
-    def _context_of(self, done: Iteration) -> AuditContext:
+    def _context_from_iteration(self, done: Iteration) -> AuditContext:
         missing = done.claim_report.missing
         return self._context(
             done.iteration_number,
@@ -832,14 +874,14 @@ class AuditRun:
             self.case.query, part, evidence, cited, checks, missing, found, number, steps
         )
 
-    def _result(self, started_at: str, reason: TerminationReason) -> Run:
+    def _build_run(self, started_at: str, reason: TerminationReason) -> Run:
         best = routing.best_index(self.iterations)
-        chosen = None if best is None else self.iterations[best]
+        best_iteration = None if best is None else self.iterations[best]
         initial = self.iterations[0].quality_score if self.iterations else None
-        final = chosen.quality_score if chosen else None
-        drafted = self.draft.calls if self.draft else ()
-        loose = (*(self.steps.calls if self.steps else ()), *self._take_new_calls())
-        assessed = acceptance.assess(
+        final = best_iteration.quality_score if best_iteration else None
+        draft_calls = self.draft.calls if self.draft else ()
+        unassigned_calls = (*(self.steps.calls if self.steps else ()), *self._take_new_calls())
+        assessment = acceptance.assess(
             self.iterations, self.case, reason, self.settings, unexamined=self.roles.unexamined
         )
         return Run(
@@ -861,8 +903,8 @@ class AuditRun:
             iterations=tuple(self.iterations),
             best=best,
             final_answer=(
-                chosen.answer
-                if chosen
+                best_iteration.answer
+                if best_iteration
                 else (self.draft.answer if self.draft else self.case.answer or "")
             ),
             final_quality_score=final,
@@ -870,15 +912,19 @@ class AuditRun:
             total_iterations=len(self.iterations),
             converged=reason == "convergence",
             termination_reason=reason,
-            needs_review=not assessed.acceptance.passed,
-            review_reasons=assessed.reasons,
-            acceptance=assessed.acceptance,
-            spot_check=assessed.acceptance.passed
+            needs_review=not assessment.acceptance.passed,
+            review_reasons=assessment.reasons,
+            acceptance=assessment.acceptance,
+            spot_check=assessment.acceptance.passed
             and acceptance.drawn_for_spot_check(self.case.id, self.settings),
             warnings=tuple(self.reporter.warnings),
-            loose_calls=loose,
+            loose_calls=unassigned_calls,
             usage=Usage.of(
-                (*drafted, *(call for it in self.iterations for call in it.calls), *loose)
+                (
+                    *draft_calls,
+                    *(call for it in self.iterations for call in it.calls),
+                    *unassigned_calls,
+                )
             ),
         )
 
@@ -895,13 +941,24 @@ def audit(
     keep: Callable[[Draft | Iteration | StepsDone], None] = lambda finished: None,
     clock: Clock | None = None,
 ) -> Generator[Event, None, Run]:
-    """Audit one case, yielding an event as each thing happens, and return the run.
+    """Audit one case, yield its events and return the run.
 
-    ``cancelled`` is asked between steps, while a step waits for a model, and between claims that
-    are checked without one; ``keep`` is handed the draft, each iteration and, where a step may cost
-    something, each step as it is finished; ``progress`` continues from what was kept. A step that
-    fails is recorded on the run, never raised. At the depth ``quick`` no critic, judge or reviser
-    is asked.
+    A step that fails is recorded on the run and never raised. At the depth ``quick`` no critic,
+    judge or reviser is asked.
+
+    Args:
+        case: The case to audit.
+        roles: The implementation of each role.
+        settings: The settings of the audit.
+        run_id: The id of the new run.
+        case_digest: The digest of the case's content, for the record.
+        cancelled: Returns whether to stop. It is called between steps, while a step waits for a
+            model, and between claims that are checked without one.
+        progress: The stored state of an interrupted run, to go on from there.
+        keep: Called with the draft, each iteration and each step that may have cost something, as
+            soon as it is finished.
+        clock: The source of times.
+
     """
     run = AuditRun(
         case, roles, settings.at_depth(), run_id, case_digest, cancelled, keep, clock or Clock()

@@ -1,4 +1,4 @@
-"""Revision: a better answer, saying what was changed and why (CRITIC-LOOP-REVISER-OUTPUT)."""
+"""Revision: a better answer with an explanation of the changes (CRITIC-LOOP-REVISER-OUTPUT)."""
 
 from __future__ import annotations
 
@@ -14,41 +14,45 @@ from masis.schema.run import Iteration
 
 
 class Reviser(Protocol):
-    """Improves an answer on the issues found, keeping what was right."""
+    """Improves an answer by its issues and keeps what was right."""
 
     def revise(
         self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
     ) -> Revision:
-        """A revision; equal to the answer where nothing can be improved. Raises StepError on
-        failure.
+        """Return a revision, equal to the answer if nothing can be improved.
+
+        Raises:
+            StepError: The reviser failed.
+
         """
 
 
-# What a revision lost: claims that the evidence supports, that no issue touched, and that the new
-# answer lacks.
+# Claims that a revision lost: the evidence supports them, no issue touched them, and the new answer
+# lacks them.
 #
-# REQ-CRITIC-012: correct information is preserved. Recognised by words, not by meaning: a claim is
-# kept where the new answer has its words in a row, or all of its numbers and enough of its content
-# words anywhere.
+# REQ-CRITIC-012: correct information is preserved. Claims are recognised by words, not by meaning:
+# a claim is kept if the new answer has its words in a row, or all of its numbers and enough of its
+# content words anywhere.
 
-KEPT_FROM = 0.3
+KEPT_SHARE = 0.3
 """The share of a claim's content words that the new answer must have.
 
-On the paraphrases in ``tests/offline/traps.json``, which go further than a reviser does, this keeps
-99 of 108 claims and notices 95 of 99 sentences taken out."""
-_STEM = 5
-"""Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
-_WORDS_LEAST = 3
-"""Content words that a claim without a number needs for its loss to be distinguished from a change
-of wording.
+On the paraphrases in ``tests/offline/traps.json``, which change more than a reviser does, this
+keeps 99 of 108 claims and notices 95 of 99 removed sentences.
 """
-_ABOUT_ITS_REFERENCE = frozenset(
+_STEM = 5
+"""The number of letters by which words are compared, so that ``opened`` and ``opening`` match."""
+_MIN_WORDS = 3
+"""The number of content words a claim without a number needs, so that its loss differs from
+rewording.
+"""
+_REFERENCE_RULES = frozenset(
     {"redundant_reference", "misattributed_reference", "fabricated_reference", "uncited_sentence"}
 )
-"""Issues that call for another citation and leave the statement as it is."""
-_ACCUSED = frozenset({"contradicted", "unsupported"})
-NO_ACCUSATION = frozenset({"unverifiable_claim", "unscored_claim"})
-"""Rules of issues that say only that nothing was confirmed: no revision is made because of them."""
+"""Rules of issues that ask for another citation and leave the statement as it is."""
+_FLAGGED_RULES = frozenset({"contradicted", "unsupported"})
+UNDECIDED_RULES = frozenset({"unverifiable_claim", "unscored_claim"})
+"""Rules of issues that only say that nothing was confirmed; they cause no revision."""
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _WIDE = "\u2e80"
@@ -64,18 +68,20 @@ _EMPTY = frozenset(
 
 
 def dropped_claims(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
-    """The claims of earlier iterations that this answer should still make and does not,
-    each once.
+    """Return the claims of earlier iterations that this answer should still make but doesn't,
+    without duplicates.
     """
-    said = frozenset(content_keys(answer))
+    answer_keys = frozenset(content_keys(answer))
     claims = {
-        plain_claim(check.claim): check for iteration in earlier for check in _to_keep(iteration)
+        plain_claim(check.claim): check
+        for iteration in earlier
+        for check in _claims_to_keep(iteration)
     }
-    return tuple(check for text, check in claims.items() if not _is_kept(text, answer, said))
+    return tuple(check for text, check in claims.items() if not _is_kept(text, answer, answer_keys))
 
 
-def _to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
-    """Yield the claims that the evidence supports and that no issue called in question."""
+def _claims_to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
+    """Yield the claims that the evidence supports and that no issue questions."""
     return (
         check
         for check in iteration.claims
@@ -86,24 +92,28 @@ def _to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
 def may_replace(revised: Iteration, earlier: Iteration) -> bool:
     """Return whether a revision may be chosen over an earlier answer, whatever its score.
 
-    It may where it has no more serious issues, keeps every claim that the evidence supports
-    together with the citations that support it, and cites something if the earlier answer cited
-    anything that is not accused. A judge's score alone decides nothing: one that likes fluent text
-    prefers an uncited answer about something else.
+    It may if it has no more serious issues, keeps every supported claim together with the citations
+    that support it, and cites something if the earlier answer cited any claim that isn't flagged. A
+    judge's score alone isn't enough, because a judge that likes fluent text prefers an uncited
+    answer about something else.
     """
-    serious, before = (sum(issue.major for issue in each.issues) for each in (revised, earlier))
-    if serious > before or dropped_claims((earlier,), revised.answer):
+    serious, serious_before = (
+        sum(issue.major for issue in iteration.issues) for iteration in (revised, earlier)
+    )
+    if serious > serious_before or dropped_claims((earlier,), revised.answer):
         return False
     if _cites_supported(earlier) and not _cites_validly(revised):
         return False
-    return all(_keeps_citations(check, revised) for check in _to_keep(earlier))
+    return all(_keeps_citations(check, revised) for check in _claims_to_keep(earlier))
 
 
 def _cites_supported(iteration: Iteration) -> bool:
-    """Return whether a citation of the answer stands for something that is not accused."""
+    """Return whether the answer cites evidence for a claim that isn't flagged."""
     if not iteration.claims:
         return _cites_validly(iteration)
-    return any(check.claim.cited and check.verdict not in _ACCUSED for check in iteration.claims)
+    return any(
+        check.claim.cited and check.verdict not in _FLAGGED_RULES for check in iteration.claims
+    )
 
 
 def _cites_validly(iteration: Iteration) -> bool:
@@ -113,34 +123,40 @@ def _cites_validly(iteration: Iteration) -> bool:
 
 
 def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
-    """Return whether the words of a claim are still cited to every chunk that supports it."""
-    wanted = _supporting(check)
-    if not wanted:
+    """Return whether a revision still cites every chunk that supports a claim, for the claim's
+    words.
+    """
+    supporting = _supporting_chunks(check)
+    if not supporting:
         return True
     claim = plain_claim(check.claim)
     keys = frozenset(content_keys(claim))
     cited: set[str] = set()
     for other in revised.claims:
-        own = plain_claim(other.claim)
-        if claim in own or len(keys & frozenset(content_keys(own))) >= KEPT_FROM * len(keys):
+        other_claim = plain_claim(other.claim)
+        if claim in other_claim or len(
+            keys & frozenset(content_keys(other_claim))
+        ) >= KEPT_SHARE * len(keys):
             cited.update(other.claim.cited)
-    return wanted <= cited
+    return supporting <= cited
 
 
-def _supporting(check: ClaimCheck) -> frozenset[str]:
-    """Return the chunks that a claim cites and that support it; all it cites where nobody checked
-    one by one.
+def _supporting_chunks(check: ClaimCheck) -> frozenset[str]:
+    """Return the cited chunks that support a claim; all cited ones if they weren't checked one by
+    one.
     """
     if not check.references:
         return frozenset(check.claim.cited)
-    right = ("supports", "partly_supports", "unchecked")
+    supporting_findings = ("supports", "partly_supports", "unchecked")
     return frozenset(
-        reference.evidence_id for reference in check.references if reference.finding in right
+        reference.evidence_id
+        for reference in check.references
+        if reference.finding in supporting_findings
     )
 
 
 def _is_targeted(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
-    """Whether an issue called for a change of the claim's words."""
+    """Return whether an issue asks for a change of the claim's words."""
     start, end = check.claim.start, check.claim.end
     if start is None or end is None:
         return True
@@ -150,27 +166,27 @@ def _is_targeted(check: ClaimCheck, issues: Sequence[Issue]) -> bool:
         and issue.start < end
         and issue.end > start
         for issue in issues
-        if issue.rule not in _ABOUT_ITS_REFERENCE
+        if issue.rule not in _REFERENCE_RULES
     )
 
 
-def _is_kept(claim: str, answer: str, said: frozenset[str]) -> bool:
+def _is_kept(claim: str, answer: str, answer_keys: frozenset[str]) -> bool:
     if claim in answer or locate_quote(claim, answer) is not None:
         return True
     keys = frozenset(content_keys(claim))
-    if any(key[0].isdecimal() and key not in said for key in keys):
+    if any(key[0].isdecimal() and key not in answer_keys for key in keys):
         return False
-    return len(keys) < _WORDS_LEAST or len(keys & said) >= KEPT_FROM * len(keys)
+    return len(keys) < _MIN_WORDS or len(keys & answer_keys) >= KEPT_SHARE * len(keys)
 
 
 def content_keys(text: str) -> Iterator[str]:
-    """Yield what a text says, by number, by stem, and by pairs of characters in scripts that set no
-    blanks.
+    """Yield the content of a text as comparable keys: numbers, word stems, and, in scripts without
+    spaces, pairs of characters.
     """
-    for found in _WORD.findall(text.casefold()):
-        if found[0].isdecimal():
-            yield found.replace(",", "")
-        elif found[0] > _WIDE:
-            yield from (found[at : at + 2] for at in range(max(1, len(found) - 1)))
-        elif len(found) > 2 and found not in _EMPTY:
-            yield found[:_STEM]
+    for word in _WORD.findall(text.casefold()):
+        if word[0].isdecimal():
+            yield word.replace(",", "")
+        elif word[0] > _WIDE:
+            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+        elif len(word) > 2 and word not in _EMPTY:
+            yield word[:_STEM]

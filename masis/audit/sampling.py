@@ -1,10 +1,10 @@
-"""Judge variance: a judge asked several times, so that its own noise shows.
+"""Judge variance: a judge asked several times, so that its noise becomes visible.
 
-A model that scores the same answer twice need not give the same score. With ``judge_samples`` above
-1 the critic and the evaluator are asked that often side by side; the mean counts, the spread
-(highest less lowest) is kept with each score, and a spread above ``max_judge_spread`` or a split
-vote on hallucination sends the run to a person (``masis/audit/control/routing.py``). Samples that
-failed are reported and left out of the mean; where all failed there is no score.
+A model that scores the same answer twice may give different scores. With ``judge_samples`` above 1,
+critic and evaluator are asked that often in parallel and the mean counts. Each score keeps its
+spread (highest less lowest). A spread above ``max_judge_spread`` or a split vote on hallucination
+sends the run to a person (``masis/audit/acceptance.py``). Failed samples are reported and left out
+of the mean; if all failed, there is no score.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ J = TypeVar("J", CritiqueJudgement, EvaluationJudgement)
 
 
 class Sample(NamedTuple):
-    """Which of how many times the same judge is being asked the same, from 1."""
+    """The number of a sample of the same judgement, from 1, and the number of samples."""
 
     number: int = 1
     of: int = 1
 
 
 SAMPLE: ContextVar[Sample] = ContextVar("sample", default=Sample())  # noqa: B039 (frozen)
-"""Of the question that is being asked: what tells the recorded replies to it apart."""
+"""The sample of the current question; recorded replies use it to tell samples apart."""
 
 
 class SampledCritic(NamedTuple):
@@ -53,27 +53,33 @@ class SampledCritic(NamedTuple):
         return self.critic.judged_by
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """The mean of the samples; objections of all of them, each once."""
-        found, failed = _ask_samples(partial(self.critic.critique, context), self.times)
-        if not found:
-            return failed[0]
-        nearest = _nearest_to_mean("overall_quality_score", found)
-        votes = sum(map(reports_hallucination, found))
-        means: dict[str, Any] = {name: _sample_mean(name, found) for name in CRITIC_SCORES}
+        """Return the mean of the samples, with the distinct objections of all of them."""
+        judgements, failures = _ask_samples(partial(self.critic.critique, context), self.times)
+        if not judgements:
+            return failures[0]
+        nearest = _nearest_to_mean("overall_quality_score", judgements)
+        votes = sum(map(reports_hallucination, judgements))
+        means: dict[str, Any] = {name: _sample_mean(name, judgements) for name in CRITIC_SCORES}
         return nearest._replace(
             **means,
-            hallucination_detected=2 * sum(judgement.hallucination_detected for judgement in found)
-            >= len(found),
-            needs_retry=2 * sum(judgement.needs_retry for judgement in found) >= len(found),
+            hallucination_detected=2
+            * sum(judgement.hallucination_detected for judgement in judgements)
+            >= len(judgements),
+            needs_retry=2 * sum(judgement.needs_retry for judgement in judgements)
+            >= len(judgements),
             objections=_unique_objections(
-                [objection for judgement in (nearest, *found) for objection in judgement.objections]
+                [
+                    objection
+                    for judgement in (nearest, *judgements)
+                    for objection in judgement.objections
+                ]
             ),
-            unsupported_claims=_all(found, "unsupported_claims"),
-            logical_gaps=_all(found, "logical_gaps"),
-            conflicting_evidence=_all(found, "conflicting_evidence"),
-            samples={name: _sample_values(name, found) for name in CRITIC_SCORES},
-            hallucination_votes=(votes, len(found)),
-            notes=(*nearest.notes, *_sample_failures(failed, self.times)),
+            unsupported_claims=_merge_texts(judgements, "unsupported_claims"),
+            logical_gaps=_merge_texts(judgements, "logical_gaps"),
+            conflicting_evidence=_merge_texts(judgements, "conflicting_evidence"),
+            samples={name: _sample_values(name, judgements) for name in CRITIC_SCORES},
+            hallucination_votes=(votes, len(judgements)),
+            notes=(*nearest.notes, *_sample_failures(failures, self.times)),
         )
 
 
@@ -89,66 +95,67 @@ class SampledEvaluator(NamedTuple):
         return self.evaluator.judged_by
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
-        """The mean of the samples, score by score."""
-        found, failed = _ask_samples(
+        """Return the mean of the samples for each score."""
+        judgements, failures = _ask_samples(
             partial(self.evaluator.evaluate, context, critique), self.times
         )
-        if not found:
-            return failed[0]
+        if not judgements:
+            return failures[0]
         means: dict[str, Any] = {
-            name: _sample_mean(name, found) for name in (*DIMENSIONS, "overall_score")
+            name: _sample_mean(name, judgements) for name in (*DIMENSIONS, "overall_score")
         }
-        return found[0]._replace(
+        return judgements[0]._replace(
             **means,
-            improvement_suggestions=_all(found, "improvement_suggestions"),
+            improvement_suggestions=_merge_texts(judgements, "improvement_suggestions"),
             measurements={
-                name: _nearest_to_mean(name, found).measurements.get(name, ())
+                name: _nearest_to_mean(name, judgements).measurements.get(name, ())
                 for name in DIMENSIONS
             },
-            samples={name: _sample_values(name, found) for name in DIMENSIONS},
-            notes=_sample_failures(failed, self.times),
+            samples={name: _sample_values(name, judgements) for name in DIMENSIONS},
+            notes=_sample_failures(failures, self.times),
         )
 
 
 def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list[Unscored]]:
-    """Ask a judge so many times side by side; return its judgements, and why the other samples gave
-    none.
+    """Ask a judge several times in parallel; return its judgements and the reasons of failed
+    samples.
     """
 
     def ask(number: int) -> J | Unscored:
-        before = SAMPLE.set(Sample(number, times))
+        # The calling thread runs one of the samples itself and must not keep its number.
+        token = SAMPLE.set(Sample(number, times))
         try:
             return judge()
         finally:
-            SAMPLE.reset(before)
+            SAMPLE.reset(token)
 
-    found: list[J] = []
-    failed: list[Unscored] = []
+    judgements: list[J] = []
+    failures: list[Unscored] = []
     for outcome in run_concurrently([partial(ask, number) for number in range(1, times + 1)]):
         if isinstance(outcome, StepError):
-            failed.append(Unscored.of(outcome))
+            failures.append(Unscored.of(outcome))
         elif isinstance(outcome, Unscored):
-            failed.append(outcome)
+            failures.append(outcome)
         else:
-            found.append(outcome)
-    return found, failed
+            judgements.append(outcome)
+    return judgements, failures
 
 
-def _nearest_to_mean(name: str, found: Sequence[J]) -> J:
-    """The sample whose words stand for all: the one with this score nearest to the mean, the first
-    on a tie.
+def _nearest_to_mean(name: str, judgements: Sequence[J]) -> J:
+    """Return the sample whose score is nearest to the mean; its words are used for all. The first
+    wins a tie.
     """
-    values = _sample_values(name, found)
+    values = _sample_values(name, judgements)
     known = [value for value in values if value is not None]
     if not known:
-        return found[0]
+        return judgements[0]
     mean = fmean(known)
     distances = [abs(value - mean) if value is not None else 2.0 for value in values]
-    return found[distances.index(min(distances))]
+    return judgements[distances.index(min(distances))]
 
 
 def _unique_objections(objections: Sequence[Objection]) -> tuple[Objection, ...]:
-    """Objections with the same type on the same words are one, the most serious of them."""
+    """Merge objections of the same type on the same words and keep the most serious."""
     grades = ("critical", "high", "medium", "low")
     kept: dict[tuple[str, str], Objection] = {}
     for objection in objections:
@@ -159,17 +166,21 @@ def _unique_objections(objections: Sequence[Objection]) -> tuple[Objection, ...]
     return tuple(kept.values())
 
 
-def _all(found: Sequence[J], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for judgement in found for text in getattr(judgement, name)))
+def _merge_texts(judgements: Sequence[J], name: str) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(text for judgement in judgements for text in getattr(judgement, name))
+    )
 
 
-def _sample_values(name: str, found: Sequence[J]) -> tuple[float | None, ...]:
-    return tuple(normalise_score(name, getattr(judgement, name)).value for judgement in found)
+def _sample_values(name: str, judgements: Sequence[J]) -> tuple[float | None, ...]:
+    return tuple(normalise_score(name, getattr(judgement, name)).value for judgement in judgements)
 
 
-def _sample_mean(name: str, found: Sequence[J]) -> float | None:
-    known = [value for value in _sample_values(name, found) if value is not None]
-    return round(fmean(known), 12) if known else None  # so that thrice 0.8 is 0.8
+def _sample_mean(name: str, judgements: Sequence[J]) -> float | None:
+    known = [value for value in _sample_values(name, judgements) if value is not None]
+    return (
+        round(fmean(known), 12) if known else None
+    )  # rounded so that the mean of three 0.8 is 0.8
 
 
 def _sample_failures(failed: Sequence[Unscored], asked: int) -> tuple[str, ...]:

@@ -1,9 +1,9 @@
-"""Cuts a text into sentences with offsets: what the audit counts, cites and shows.
+"""Splits a text into sentences with offsets, for the audit, citations and display.
 
-Headings, list items, table rows and code blocks begin and end sentences of their own; so do lines,
-also of HTML. A citation behind a stop belongs to the sentence before it. Whether a stop ends its
-sentence is said by ``stops.py``, and by the words of each language in ``languages.toml``. Linear in
-the length of the text; no model.
+Headings, list items, table rows and code blocks begin and end sentences of their own, and so do
+lines, also in HTML. A citation after a stop belongs to the sentence before it. ``stops.py`` decides
+whether a stop ends its sentence, with the words of each language in ``languages.toml``. It needs no
+model and is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ from masis.audit.markers import (
 )
 from masis.audit.stops import SENTENCE_ENDS, ends_sentence, stops_of
 
-# Cuts a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
+# Splits a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
 #
-# Understands as much of Markdown as language models write. It does not parse Markdown: a block is a
-# stretch of the text with a kind, and every character that is not blank lies in exactly one of
-# them.
+# It covers the Markdown that language models write but doesn't parse Markdown. A block is a span of
+# the text with a kind, and every non-blank character is in exactly one of them.
 
 BlockKind = Literal["prose", "heading", "item", "row", "code", "rule", "note"]
 """``note`` is the definition of a footnote or of a numbered source: ``[^1]: Smith 2004``."""
 
 
 class TextBlock(NamedTuple):
-    """A stretch of the text, start included, end excluded, blanks at both ends cut off."""
+    """A span of the text, end excluded, without blanks at its ends."""
 
     start: int
     end: int
     kind: BlockKind
 
 
+# "```python" or "~~~", the beginning or end of a code block.
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+# The kind of a line by its beginning: "# Heading", "---", "| cell |", "[^1]: note", "- item", "(a)
+# item".
 _LINE_START = re.compile(
     r"""\s*(?:
       (?P<heading>\#{1,6}(?=\s)|={3,}\s*\Z|<h[1-6]>)
@@ -51,25 +53,27 @@ _LINE_START = re.compile(
     )""",
     re.VERBOSE,
 )
-# Tags of HTML that end a line as a line feed does. Opening tags don't, because a closing one or a
-# break precedes them.
+# HTML tags that end a line like a line feed. Opening tags don't, because a closing one or a break
+# precedes them.
 _LINE_TAG = re.compile(
     r"(?:<[bh]r\s?/?>|</(?:p|li|ul|ol|div|h[1-6]|blockquote)>)\s*+", re.IGNORECASE
 )
 _ENDS_WITH_LINE_TAG = re.compile(_LINE_TAG.pattern + r"\Z", re.IGNORECASE)
 _LONGEST_LINE_TAG = len("</blockquote>")
+# "Sources: ..." is a line of its own, whatever line is before it.
 _SOURCE_LINE = re.compile(
     r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE
 )
+# A line that ends in a comma or a word such as "the" continues on the next line.
 _GOES_ON = re.compile(
     r"(?:[,;:–—-]|\b(?:a|an|the|of|in|on|at|to|for|by|with|and|or|but|from|as|that|which|is|are|was|were|be|than))\s*\Z",
     re.IGNORECASE,
 )
-_FULL_LINE = 55  # characters: a line this long was broken by its width, a shorter one by its writer
+_FULL_LINE = 55  # characters: a longer line was wrapped, a shorter one ended on purpose
 
 
 def split_blocks(text: str) -> list[TextBlock]:
-    """The blocks of a text, in order. Linear in its length."""
+    """Return the blocks of a text in order, in linear time."""
     lines = _split_lines(text)
     if len(lines) < 2:
         return [_trim_block(text, 0, len(text), _line_kind(text))] if text.strip() else []
@@ -88,15 +92,15 @@ def split_blocks(text: str) -> list[TextBlock]:
                 fence, start = "", -1
             continue
         opening = _FENCE.match(line)
-        found = "code" if opening else _line_kind(line)
-        if start >= 0 and (opening or not _continues_block(line, previous, kind, found)):
+        line_kind = "code" if opening else _line_kind(line)
+        if start >= 0 and (opening or not _continues_block(line, previous, kind, line_kind)):
             blocks.append(_trim_block(text, start, end, kind))
             start = -1
         if opening:
             fence, start, end = opening.group(1), line_start, position
         elif line.strip():
             if start < 0:
-                start, kind = line_start, found
+                start, kind = line_start, line_kind
             end = position
         previous = line
     if start >= 0:
@@ -105,19 +109,19 @@ def split_blocks(text: str) -> list[TextBlock]:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Return the lines of a text; tags of HTML end one too, but not within a row of a table."""
+    """Return the lines of a text; HTML tags end a line too, except in a table row."""
     lines = text.splitlines(keepends=True)
     if "<" not in text:
         return lines
     parts: list[str] = []
     for line in lines:
-        at = 0
+        position = 0
         if "<" in line and _line_kind(line) != "row":
             for tag in _LINE_TAG.finditer(line):
-                parts.append(line[at : tag.end()])
-                at = tag.end()
-        if at < len(line):
-            parts.append(line[at:])
+                parts.append(line[position : tag.end()])
+                position = tag.end()
+        if position < len(line):
+            parts.append(line[position:])
     return parts
 
 
@@ -134,10 +138,10 @@ def _line_kind(line: str) -> BlockKind:
     return match.lastgroup or "prose"  # type: ignore[return-value]
 
 
-def _continues_block(line: str, previous: str, kind: BlockKind, found: BlockKind) -> bool:
-    """Whether a line belongs to the block before it: its writer did not mean to begin another."""
+def _continues_block(line: str, previous: str, kind: BlockKind, line_kind: BlockKind) -> bool:
+    """Return whether a line continues the block before it."""
     stripped = line.strip()
-    if not stripped or found != "prose" or kind in ("heading", "rule", "row"):
+    if not stripped or line_kind != "prose" or kind in ("heading", "rule", "row"):
         return False
     if holds_only_markers(stripped[:200]):
         return True
@@ -163,9 +167,7 @@ def _continues_block(line: str, previous: str, kind: BlockKind, found: BlockKind
 
 
 class SentenceUnit(NamedTuple):
-    """A sentence, start included, end excluded, with the kind of its block and whether it opens
-    that block.
-    """
+    """A sentence, end excluded, with the kind of its block and whether it begins the block."""
 
     start: int
     end: int
@@ -174,10 +176,10 @@ class SentenceUnit(NamedTuple):
 
 
 def split_sentences(text: str) -> list[SentenceUnit]:
-    """The sentences of a text, in order, blanks around each cut off, with the kind of block that
-    each comes from.
+    """Return the sentences of a text in order, without blanks around them, with the kind of their
+    block.
 
-    Every character that is not blank belongs to exactly one of them.
+    Every non-blank character belongs to exactly one of them.
     """
     units: list[SentenceUnit] = []
     languages = TextLanguages(text)
@@ -189,11 +191,10 @@ def split_sentences(text: str) -> list[SentenceUnit]:
     return units
 
 
-# each alternative opens with a plain character, so that the search skips from one such character to
-# the next
+# Each alternative begins with a plain character, so that the search can skip to the next such
+# character.
 _BRACKETED = (
     r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
-    # brackets of scripts that set no blanks; a title, and what stands within a sentence
     r"|《[^《》\n]{1,100}》|（(?<=[^\s。！？…”」』]（)[^（）\n]{1,200}）"
     # a quotation that the sentence goes on behind
     rf"|「[^「」\n]{{1,200}}」(?={QUOTATION_GOES_ON.pattern})|『[^『』\n]{{1,200}}』(?={QUOTATION_GOES_ON.pattern})"
@@ -208,9 +209,11 @@ def _block_sentences(
     start, opens = block.start, True
     for end in _boundaries(text, block, languages):
         piece = text[start:end]
-        left = len(piece) - len(piece.lstrip())
-        if left < len(piece):
-            yield SentenceUnit(start + left, start + len(piece.rstrip()), block.kind, opens)
+        leading_blanks = len(piece) - len(piece.lstrip())
+        if leading_blanks < len(piece):
+            yield SentenceUnit(
+                start + leading_blanks, start + len(piece.rstrip()), block.kind, opens
+            )
             start, opens = end, False
     if start < block.end:
         start += len(text[start : block.end]) - len(text[start : block.end].lstrip())
@@ -218,23 +221,22 @@ def _block_sentences(
 
 
 def _boundaries(text: str, block: TextBlock, languages: TextLanguages) -> Iterator[int]:
-    """Where a sentence ends, the closing quotes and citations behind its stop included."""
-    # Stretches in which no stop counts: code, brackets, addresses.
-    addressed = (
+    """Yield the ends of sentences, after the closing quotes and citations of their stops."""
+    # Stops don't count in code, brackets and addresses.
+    has_address = (
         text.find("http", block.start, block.end) >= 0
         or text.find("www.", block.start, block.end) >= 0
     )
-    pattern = _BRACKETS_AND_ADDRESSES if addressed else _BRACKETS
+    pattern = _BRACKETS_AND_ADDRESSES if has_address else _BRACKETS
     spans = [match.span() for match in pattern.finditer(text, block.start, block.end)]
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
-    # Whether the block puts its markers before its sentences: [1] The sky is blue. [2] Grass is
-    # green.
-    leads = puts_markers_first(text, block.start, block.end)
+    # Some blocks put markers before sentences: [1] The sky is blue. [2] Grass is green.
+    has_leading_markers = puts_markers_first(text, block.start, block.end)
     block_languages = TextLanguages(text, block.start, block.end, around=languages)
-    last = block.start
+    last_end = block.start
     for stop in stops_of(text, block.start, block.end):
         at, after = stop.start(), stop.end()
-        if at < last:
+        if at < last_end:
             continue
         index = bisect_right(starts, at) - 1
         if (
@@ -242,13 +244,13 @@ def _boundaries(text: str, block: TextBlock, languages: TextLanguages) -> Iterat
             and at < ends[index]
             and not (after >= ends[index] and text[ends[index] - 1] in ".!?")
         ):
-            continue  # a stop that is the last thing of an address is more likely the sentence's
-        trailing = None if leads else trailing_markers_end(text, after, block.end)
+            continue  # a stop at the end of an address is more likely the sentence's
+        trailing = None if has_leading_markers else trailing_markers_end(text, after, block.end)
         end = trailing or after
         if end >= block.end:
             return
         if ends_sentence(
-            text, stop, end, last, block.end, block_languages, cited=trailing is not None
+            text, stop, end, last_end, block.end, block_languages, cited=trailing is not None
         ):
             yield end
-            last = end
+            last_end = end

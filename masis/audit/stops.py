@@ -1,8 +1,8 @@
-"""Whether a stop ends a sentence: after numbers, abbreviations, initials, ordinals, dates and
-quotations.
+"""Decides whether a stop ends a sentence, after numbers, abbreviations, initials, ordinals, dates
+and quotations.
 
-The words that this rests on are in ``languages.toml``. Every rule reads a bounded stretch around
-the stop, so that a text is read in time that grows with its length.
+The words for this are in ``languages.toml``. Every rule reads a bounded span around the stop, so
+that the time grows linearly with the text.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SENTENCE_ENDS = frozenset(_LATIN_STOPS + tables.FULL_STOPS)
 
 STOP = re.compile(
     rf"[{re.escape(_LATIN_STOPS + tables.FULL_STOPS)}]++[{re.escape(_CLOSERS)}]*+"
-    # German closes with what English opens with: „Warum?“, »Warum?«. French sets a blank before the
-    # closing quote. Where a word follows at once, the quote opens.
+    # German closes with the mark that opens in English: „Warum?“, »Warum?«. French puts a space
+    # before the closing quote. If a word follows directly, the quote opens.
     rf"(?:[“‘«](?=[\s,;:.)]|\Z)|[ \u00a0\u202f]»(?=[\s,;.]|\Z))?"
 )
-"""A run of stops with the quotes and brackets that close behind it."""
+"""A run of stops with the closing quotes and brackets after it."""
 
 _SCRIPT_STOPS = {
-    # Thai and Lao set no stops. There the place before a marker is one, an empty match.
+    # Thai and Lao have no stops. There, the position before a marker is a stop: an empty match.
     "\u0e00-\u0eff": rf"(?<=[\u0e00-\u0eff])(?=\s?[{re.escape(MARKER_OPENINGS)}])",
     # The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
     "\u0370-\u03ff\u1f00-\u1fff": (
@@ -45,7 +45,7 @@ _SCRIPT_STOPS = {
     # Ethiopic is often typed with two word spaces for its stop.
     "\u1200-\u137f": r"፡፡",
 }
-"""The stops that only the texts of some scripts have, by the letters of the script."""
+"""Stops that only texts of some scripts have, by the letters of the script."""
 _SCRIPT_LETTERS = {script: re.compile(f"[{script}]") for script in _SCRIPT_STOPS}
 _ANY_SUCH_SCRIPT = re.compile(f"[{''.join(_SCRIPT_STOPS)}]")
 _STOPLESS_LETTER = re.compile(r"[\u0e00-\u0eff]")
@@ -57,9 +57,7 @@ def _stops_with(scripts: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """Yield the matches of ``STOP`` in a stretch, and those of the stops that only its
-    script has.
-    """
+    """Yield the matches of ``STOP`` in a span, and of the stops that only its script has."""
     if text.isascii() or not _ANY_SUCH_SCRIPT.search(text, start, end):
         return STOP.finditer(text, start, end)
     scripts = [
@@ -68,38 +66,50 @@ def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     return _stops_with(tuple(scripts)).finditer(text, start, end)
 
 
+# The word before a stop, without the quotes and brackets around it.
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’„‚«»/—–*]+\Z")
+# The word after a stop, after any opening quotes, brackets and emphasis.
 _NEXT_WORD = re.compile(r"[\s\"'“‘«»„‚‹›¿¡「『(\[*_—–]*([^\W_][\w’'-]*)?")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")  # U.S, J.-P
 _APOSTROPHE = re.compile(r"['’]")
-_INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
+_INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences unchanged
 _SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
-# Chinese, Japanese
+# Chinese and Japanese letters.
 _SETS_NO_BLANKS = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+# "1931 " before a stop that may abbreviate "year".
 _YEAR_BEFORE = re.compile(r"\d{3,4}\s\Z")
+# A Roman numeral, as in "Ludwig XIV."
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _WORDS_OF_A_TIME = 3  # "in June 1931"
 _LONGEST_INDENT = 60  # characters before the number of a list item
 _LONGEST_PART = 5  # characters, of a part of an abbreviation with blanks
 _PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
+# The parts of an abbreviation with spaces, "z. B" before its last stop. The length of a part is
+# bounded, so that the search stays linear.
 _PARTS_BEFORE = re.compile(rf"(?:\b{_PART}\.?\s){{1,3}}{_PART}\Z")
+# The determiner before an ordinal: "der 2. Weltkrieg".
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)\s+\Z")
 _ORDINAL_BEFORE = re.compile(r"\d\.,?(?:\s[^\W\d_]{1,5})?\s+\Z")  # am 24., 25. und ...
+# "3. 5. 1931" and "1931. 5. 3."
 _NUMERIC_DATE = re.compile(
     r"\b(?:\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b|\d{4}\.\s?\d{1,2}\.\s?\d{1,2}\b)"
 )
 _YEAR_AND_MONTH_BEFORE = re.compile(r"\b\d{4}\.\s?\d{1,2}\.\s?\Z")
+# A word before single capitals in a list: "types A and B", "vitamin C".
 _LETTERS_BEFORE = re.compile(
     r"([^\W\d_]{2,})\s+(?:[A-Z]\s?(?:,\s(?:and|or)\s|,|and\s|or\s|&|to\s)\s?)*+\Z"
 )
+# A title before a name: "King George V."
 _RULER_BEFORE = re.compile(r"([^\W\d_]+)\s+[^\W\d_]+\s+\Z")
+# A word in one of the scripts of India.
 _INDIC = re.compile(r"[\u0900-\u0dff]+\Z")
+# Digits and letters, also in full width, around the full-width stop of a decimal.
 _FULL_WIDTH = re.compile(r"[0-9\uff10-\uff5a]")
 _WIDE_NAMES = tuple(name for name in tables.NAMES if name[-1] in _WIDE)
 
 
 class _StopContext(NamedTuple):
-    """A stop with what the rules read around it."""
+    """A stop with the context that the rules read."""
 
     text: str
     stop: int  # where it is
@@ -109,13 +119,13 @@ class _StopContext(NamedTuple):
     languages: TextLanguages
 
     def before(self, length: int, characters: int = 0) -> str:
-        """Return the sentence's last characters before those that end at the stop."""
+        """Return the last characters of the sentence before those that end at the stop."""
         end = self.stop - length
         return self.text[max(self.start, end - characters) : end]
 
     def next_word_starts_sentence(self) -> bool:
-        """Return whether the next word begins sentences and seldom follows a name; or there is
-        none.
+        """Return whether the next word usually begins sentences and seldom follows a name, or is
+        missing.
         """
         word = _APOSTROPHE.split(self.following.lower(), maxsplit=1)[0]  # There's
         return not word or self.languages.surely_have(tables.STARTERS, word)
@@ -134,14 +144,14 @@ def ends_sentence(
     """Return whether a stop ends its sentence.
 
     Args:
-        text: the whole text.
-        stop: the match of ``STOP``.
-        end: where the sentence would end: behind the stop's closing quotes and citations, before
+        text: The whole text.
+        stop: The match of ``STOP``.
+        end: The possible end of the sentence, after closing quotes and citations and before
             ``limit``.
-        start: where the sentence began.
-        limit: the end of the block.
-        languages: the languages of the block.
-        cited: whether a citation follows the stop.
+        start: The start of the sentence.
+        limit: The end of the block.
+        languages: The languages of the block.
+        cited: Whether a citation follows the stop.
 
     """
     at, run = stop.start(), stop.group()
@@ -156,14 +166,14 @@ def ends_sentence(
         return cited or not _wide_sentence_goes_on(text, stop, start)
     following = text[end]
     if not following.isspace():
-        # No blank behind the stop: a number, an address, a file name. A marker between them makes
-        # it a stop all the same; so does a script that sets no blanks.
+        # Without a space after it, the stop is part of a number, an address or a file name. It ends
+        # the sentence all the same if a marker is between them, or in a script without spaces.
         if cited:
             return following.isupper() or following == "<" or ord(following) > 0x2E80
         return (
             run[0] in "!?"
             and _SETS_NO_BLANKS.match(following) is not None
-            and not _is_named(text, at, start, languages)
+            and not _ends_name(text, at, start, languages)
             and not (
                 _QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40])
             )
@@ -178,7 +188,7 @@ def ends_sentence(
     lower_follows = next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
     is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
     if is_full_stop and not lower_follows and text[at - 1 : at] in _CLOSING_BRACKETS and at > start:
-        # behind a citation, as most sentences of an answer end: no word needs to be looked up
+        # After a citation, as most sentences of an answer end; no word needs to be looked up.
         return True
     last_word = _LAST_WORD.search(text[max(start, at - 30) : at])
     stopped = last_word.group() if last_word else ""
@@ -191,20 +201,20 @@ def ends_sentence(
         return _full_stop_ends(place, stopped, lower_follows=lower_follows, cited=cited)
     if lower_follows:
         return run[0] == "." and cited
-    if _is_named(text, at, start, languages) and not place.next_word_starts_sentence():
+    if _ends_name(text, at, start, languages) and not place.next_word_starts_sentence():
         return False
-    return not (_QUOTES_CLOSED & set(run) and _is_spoken(text, stop, end, start))
+    return not (_QUOTES_CLOSED & set(run) and _ends_spoken_quotation(text, stop, end, start))
 
 
 _CLOSING_BRACKETS = ("]", "】")
 
 
 def _is_plain(word: str) -> bool:
-    """Return whether the word is no abbreviation in any language, so that a stop behind it ends the
-    sentence.
+    """Return whether the word isn't an abbreviation in any language, so that a stop after it ends
+    the sentence.
 
-    A citation before the stop is none either. It spares most stops the other rules, which take most
-    of the time.
+    A citation before the stop isn't one either. This shortcut spares most stops the other rules,
+    which take most of the time.
     """
     return word[-1:] in _CLOSING_BRACKETS or (
         len(word) > 1
@@ -217,42 +227,46 @@ def _is_plain(word: str) -> bool:
 
 
 def _full_stop_ends(place: _StopContext, word: str, *, lower_follows: bool, cited: bool) -> bool:
-    languages, following, low = place.languages, place.following.lower(), word.lower()
-    if ".-" in low and low not in tables.ABBREVIATIONS and not _DOTTED.match(low):
-        low = low.rpartition(".-")[2]  # Dipl.-Ing
-    # a single letter is an abbreviation only as it is written: Johnson v. Smith, but King George V.
+    languages, following, folded = place.languages, place.following.lower(), word.lower()
+    if ".-" in folded and folded not in tables.ABBREVIATIONS and not _DOTTED.match(folded):
+        folded = folded.rpartition(".-")[2]  # Dipl.-Ing
+    # A single letter is an abbreviation only as written: Johnson v. Smith, but King George V.
     abbreviates = languages.have(tables.NEVER_END, word) or (
-        len(word) > 1 and languages.have(tables.NEVER_END, low)
+        len(word) > 1 and languages.have(tables.NEVER_END, folded)
     )
     if abbreviates or _is_list_number(place, word):
         return False
     is_figure = following[:1].isdigit() or (len(following) > 1 and _ROMAN.match(place.following))
-    if is_figure and languages.have(tables.NEVER_BEFORE_FIGURES, low):
+    if is_figure and languages.have(tables.NEVER_BEFORE_FIGURES, folded):
         return False
-    seldom = languages.have(tables.SELDOM_END, low)
+    seldom_ends = languages.have(tables.SELDOM_END, folded)
     if lower_follows:
         return (
-            cited and len(word) > 2 and "." not in word and not seldom and low not in tables.HOURS
+            cited
+            and len(word) > 2
+            and "." not in word
+            and not seldom_ends
+            and folded not in tables.HOURS
         )
     if _is_ordinal_or_date(place, word):
         return False
     if word and (len(word) <= _LONGEST_PART or "." in word):
         parts = _parts_before(place, word)
-        if _is_inside_abbreviation(place, parts or [low]) or _ends_with(
+        if _is_inside_abbreviation(place, parts or [folded]) or _ends_with(
             tables.SPACED, parts, languages
         ):
             return False
-        seldom = seldom or _ends_with(tables.SPACED_SELDOM_END, parts, languages)
+        seldom_ends = seldom_ends or _ends_with(tables.SPACED_SELDOM_END, parts, languages)
         if _ends_with(tables.AND_SO_ON, parts, languages):
             return True
-    if languages.have(tables.AND_SO_ON, low):
+    if languages.have(tables.AND_SO_ON, folded):
         return True
-    if low in tables.HOURS:
+    if folded in tables.HOURS:
         # 5 p.m. Eastern, 5 p.m. EST
         return following not in tables.BEHIND_HOURS and not (
             len(following) <= 4 and place.following.isupper()
         )
-    if languages.have(tables.YEARS, low) and _YEAR_BEFORE.search(place.before(len(word), 5)):
+    if languages.have(tables.YEARS, folded) and _YEAR_BEFORE.search(place.before(len(word), 5)):
         # W 1931 r. Anna ..., but: Zmarł w Krakowie w 1931 r. Anna ...
         return (
             place.next_word_starts_sentence()
@@ -260,13 +274,13 @@ def _full_stop_ends(place: _StopContext, word: str, *, lower_follows: bool, cite
         )
     if len(word) == 1 and word.isalpha():
         return _single_letter_ends(place, word)
-    if seldom or _DOTTED.match(word):
+    if seldom_ends or _DOTTED.match(word):
         return place.next_word_starts_sentence()
     return not (_is_short_indic(word) and languages.uses_danda)
 
 
 def _single_letter_ends(place: _StopContext, letter: str) -> bool:
-    """Return whether a sentence ends behind a letter, which may be an initial: A. A. Milne, vitamin
+    """Return whether a sentence ends after a letter, which may be an initial: A. A. Milne, vitamin
     C.
     """
     if len(place.following) == 1 and place.following_is_dotted:
@@ -289,7 +303,7 @@ def _is_short_indic(word: str) -> bool:
 
 
 def _wide_sentence_goes_on(text: str, stop: re.Match[str], start: int) -> bool:
-    """Return whether the sentence goes on behind a stop of a script without blanks: a decimal, a
+    """Return whether the sentence goes on after a stop of a script without spaces: a decimal, a
     quotation.
     """
     at, end, run = stop.start(), stop.end(), stop.group()
@@ -300,10 +314,10 @@ def _wide_sentence_goes_on(text: str, stop: re.Match[str], start: int) -> bool:
         return False
     if tables.QUOTATION_GOES_ON.match(text[end : end + 40]):
         return True
-    return quoted and _is_spoken(text, stop, end, start)
+    return quoted and _ends_spoken_quotation(text, stop, end, start)
 
 
-def _is_named(text: str, at: int, start: int, languages: TextLanguages) -> bool:
+def _ends_name(text: str, at: int, start: int, languages: TextLanguages) -> bool:
     """Return whether the mark is the end of a name: Yahoo!"""
     word = _LAST_WORD.search(text[max(start, at - 30) : at])
     return (
@@ -313,8 +327,8 @@ def _is_named(text: str, at: int, start: int, languages: TextLanguages) -> bool:
     )
 
 
-def _is_spoken(text: str, stop: re.Match[str], end: int, start: int) -> bool:
-    """Return whether the sentence begins with a quotation, ends it here, and says who spoke: "Why?"
+def _ends_spoken_quotation(text: str, stop: re.Match[str], end: int, start: int) -> bool:
+    """Return whether a quotation begins the sentence, ends here, and the speaker follows: "Why?"
     Smith asked.
     """
     first = text[start : start + 40].lstrip()[:1]
@@ -335,8 +349,8 @@ def _is_list_number(place: _StopContext, word: str) -> bool:
 
 
 def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
-    """Return whether the stop is an ordinal's or a date's: am 3. Mai, Der 2. Weltkrieg,
-    3. 5. 1931.
+    """Return whether the stop belongs to an ordinal or a date: am 3. Mai, Der 2. Weltkrieg, 3. 5.
+    1931.
     """
     following, languages = place.following, place.languages
     if word.isdecimal() and len(word) <= 4:
@@ -346,7 +360,7 @@ def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
             stop = len(before) + len(word)
             return any(date.start() < stop < date.end() for date in _NUMERIC_DATE.finditer(around))
         if _YEAR_AND_MONTH_BEFORE.search(before) and not following[:1].isupper():
-            return True  # 1931. 5. 3. in Korean, followed by a word of a script without capitals
+            return True  # Korean 1931. 5. 3. before a word without capitals
     if not (word.isdecimal() and len(word) <= 3) and not _ROMAN.match(word):
         return False
     if languages.have(tables.MONTHS, following.lower()):
@@ -359,14 +373,12 @@ def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
     determiner = _WORD_BEFORE.search(before)
     if determiner is not None and languages.have(tables.DETERMINERS, determiner.group(1).lower()):
         return True
-    # behind an abbreviation the figure is no ordinal: böl. 3
+    # After an abbreviation the figure isn't an ordinal: böl. 3
     return languages.are_surely(tables.ORDINALS_ALWAYS) and not before.rstrip().endswith(".")
 
 
 def _parts_before(place: _StopContext, word: str) -> list[str]:
-    """Return the parts of which an abbreviation up to the stop may consist, if there are several:
-    u. a, u.a
-    """
+    """Return the parts of a possible abbreviation of several parts up to the stop: u. a, u.a"""
     if "." in word:
         return word.lower().split(".")
     match = _PARTS_BEFORE.search(place.before(0, 24))
@@ -378,7 +390,7 @@ def _ends_with(table: tables.WordTable, parts: list[str], languages: TextLanguag
 
 
 def _is_inside_abbreviation(place: _StopContext, parts: list[str]) -> bool:
-    """Return whether the stop is one inside an abbreviation with blanks: z. B."""
+    """Return whether the stop is inside an abbreviation with spaces: z. B."""
     if not place.following_is_dotted:
         return False
     return any(
@@ -390,12 +402,14 @@ def _is_inside_abbreviation(place: _StopContext, parts: list[str]) -> bool:
 
 
 def _is_lettered(place: _StopContext, letter: str) -> bool:
-    """Return whether a capital tells things apart and is no initial: vitamin C, types A and B, King
-    George V.
+    """Return whether a capital is a label and not an initial: vitamin C, types A and B, King George
+    V.
     """
     before = place.before(1, 60)
-    kind = _LETTERS_BEFORE.search(before)
-    if kind is not None and place.languages.have(tables.LETTERED, kind.group(1).lower()):
+    label_word = _LETTERS_BEFORE.search(before)
+    if label_word is not None and place.languages.have(
+        tables.LETTERED, label_word.group(1).lower()
+    ):
         return True
     ruler = _RULER_BEFORE.search(before)
     return letter in "IVX" and ruler is not None and ruler.group(1).lower() in tables.TITLES

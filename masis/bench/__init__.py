@@ -1,9 +1,9 @@
 """Measures the auditor on labelled data: `run_bench` measures a file, `render` formats the report.
 
-A file is recognised by the keys of its first row. It is split by question and document into a half
-to develop on and one that metrics are reported on. Two baselines are measured on the same rows. Our
-own cases are audited whole as well, and a file of runs is measured as it is: what the loop reaches
-beside its targets.
+A file is recognised by the keys of its first row. It is split by question and document into one
+half for development and one for the reported metrics. Two baselines are measured on the same rows.
+Our own cases are also audited as a whole, and a file of runs is measured as it is, against the
+targets of the loop.
 """
 
 import json
@@ -14,15 +14,15 @@ from typing import Any
 
 from masis.bench import tasks
 from masis.bench.metrics import Prediction, compute_metrics
-from masis.bench.outcomes import TargetOutcome, outcomes
+from masis.bench.outcomes import TargetOutcome, target_outcomes
 from masis.bench.report import BenchReport, JudgeMetrics, SetReading, render
-from masis.bench.rows import BenchRow, Half, groups, half_of, in_half
+from masis.bench.rows import BenchRow, Half, group_keys, half_of, in_half
 from masis.bench.tasks import (
     TASKS,
     AssessedRow,
     Task,
     audit_offline,
-    exemptions,
+    count_exemptions,
     is_run,
     predict_fabricated,
     read_runs,
@@ -34,7 +34,7 @@ from masis.schema.run import Run
 __all__ = ["BenchReport", "read_rows", "render", "run_bench"]
 
 ALTERED = frozenset({"altered_number", "altered_date", "swapped_name", "negation"})
-"""What counts as an altered fact in the demo cases (`data/README.md`)."""
+"""The planted changes that count as altered facts in the demo cases (`data/README.md`)."""
 _SETS = ", ".join(task.name for task in TASKS)
 _UNCITED_RULE = (
     "claims that cite nothing, or nothing there is, count as not attributed: the citation engine"
@@ -44,7 +44,7 @@ _UNCITED_RULE = (
 Positive = Callable[[BenchRow], bool]
 Judge = Callable[[AssessedRow], tasks.Judgement]
 Raw = tuple[str, int, Mapping[str, Any]]
-"""A row as it stands in a file: the file, the line, the values."""
+"""A row of a file: the file, the line and the values."""
 
 
 def run_bench(
@@ -55,20 +55,29 @@ def run_bench(
     seed: int = 20250101,
     runs: Path | None = None,
 ) -> BenchReport:
-    """Measure the auditor and two baselines on a file (or on every `.jsonl` file of a folder
-    together).
+    """Measure the auditor and two baselines on a file, or on all `.jsonl` files of a folder
+    together.
 
-    The file holds labelled rows, or runs, of which only what whole audits reach is measured. `runs`
-    are audits of the cases (`masis audit --out`), measured in place of offline audits made here.
     The 95% intervals come from `bootstrap` resamples of the groups; equal seeds give equal reports.
-    Raises InputError, naming file and line, where the file is of no known set, or a row lacks what
-    its set needs.
+
+    Args:
+        path: A file of labelled rows, or of runs, of which only the results of whole audits are
+            measured.
+        half: The half of the rows to measure.
+        bootstrap: The number of resamples.
+        seed: The seed of the resamples.
+        runs: Audits of the cases (`masis audit --out`), measured instead of new offline audits.
+
+    Raises:
+        InputError: The file isn't of a known set, or a row lacks fields of its set; the error names
+            file and line.
+
     """
     raw = list(_read_bench_files(path))
     if raw and is_run(raw[0][2]):
-        return _of_runs(read_runs(raw), bootstrap, seed)
+        return _report_runs(read_runs(raw), bootstrap, seed)
     return _Benchmark(
-        _task(raw, path),
+        _recognise_task(raw, path),
         raw,
         half,
         bootstrap,
@@ -77,8 +86,8 @@ def run_bench(
     ).report()
 
 
-def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
-    """Measure a file of runs: without labels, only what the loop reaches and how long it takes."""
+def _report_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
+    """Measure a file of runs: without labels, only the results and times of the loop."""
     rules = ", ".join(sorted({run.versions.offline_rules or "none" for run in runs}))
     return BenchReport(
         task="Runs",
@@ -88,7 +97,7 @@ def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
         rules=rules,
         readings=(),
         counts={},
-        outcomes=outcomes(runs, (), bootstrap, seed),
+        outcomes=target_outcomes(runs, (), bootstrap, seed),
     )
 
 
@@ -106,15 +115,15 @@ def _read_bench_files(path: Path) -> Iterator[Raw]:
                     problem = f"is not JSON ({error})"
                 if not isinstance(row, dict):
                     raise InputError(
-                        problem, hint="Write one JSON object a line.", file=file.name, line=number
+                        problem, hint="Write one JSON object per line.", file=file.name, line=number
                     )
                 yield file.name, number, row
 
 
-def _task(raw: Sequence[Raw], path: Path) -> Task:
-    if not raw:
-        raise InputError("holds no rows", hint=f"Give a file of {_SETS}.", file=path.name)
-    file, _, row = raw[0]
+def _recognise_task(raw_rows: Sequence[Raw], path: Path) -> Task:
+    if not raw_rows:
+        raise InputError("has no rows", hint=f"Give a file of {_SETS}.", file=path.name)
+    file, _, row = raw_rows[0]
     for task in TASKS:
         if task.recognises(row):
             return task
@@ -124,7 +133,7 @@ def _task(raw: Sequence[Raw], path: Path) -> Task:
 
 
 class _Benchmark:
-    """One measurement: the rows of the half, and the readings its task asks for."""
+    """One measurement: the rows of the half, and the readings of its task."""
 
     def __init__(
         self,
@@ -136,9 +145,9 @@ class _Benchmark:
         runs: Sequence[Run] | None,
     ) -> None:
         self.task, self.half, self.bootstrap, self.seed = task, half, bootstrap, seed
-        every = [row for place in raw for row in _task_rows(task, *place)]
-        self.rows = tasks.assess_rows(in_half(every, half))
-        self.fit = [row for row, _ in in_half(every, "fit")]
+        all_rows = [row for place in raw for row in _task_rows(task, *place)]
+        self.rows = tasks.assess_rows(in_half(all_rows, half))
+        self.fit = [row for row, _ in in_half(all_rows, "fit")]
         self.runs = runs
         self.cases = _citation_cases(task, [row for _, _, row in raw], half)
 
@@ -150,45 +159,65 @@ class _Benchmark:
             seed=self.seed,
             rules=VERSION,
             readings=tuple(self._readings()),
-            counts=tasks.decisions(self.rows)
-            | (exemptions(self.cases) if self.task is tasks.EXPERTQA else {}),
-            notes=(_UNCITED_RULE,) if any(each.row.cites_nothing for each in self.rows) else (),
+            counts=tasks.count_decisions(self.rows)
+            | (count_exemptions(self.cases) if self.task is tasks.EXPERTQA else {}),
+            notes=(_UNCITED_RULE,)
+            if any(assessed.row.cites_nothing for assessed in self.rows)
+            else (),
             outcomes=self._outcomes(),
         )
 
     def _outcomes(self) -> tuple[TargetOutcome, ...]:
         if self.task is not tasks.DEMO_GOLD:
             return ()
-        wanted = {str(case["id"]) for case in self.cases}
+        case_ids = {str(case["id"]) for case in self.cases}
         runs = (
             audit_offline(self.cases)
             if self.runs is None
-            else [run for run in self.runs if run.case_id in wanted]
+            else [run for run in self.runs if run.case_id in case_ids]
         )
-        return outcomes(runs, self.cases, self.bootstrap, self.seed)
+        return target_outcomes(runs, self.cases, self.bootstrap, self.seed)
 
     def _readings(self) -> Iterator[SetReading]:
         rows, meaning = self.rows, self.task.positive
-        yield self._reading("claims", meaning, rows, lambda row: row.positive, tasks.auditor)
-        if any(each.row.cites_nothing for each in rows):
+        yield self._reading(
+            "claims", meaning, rows, lambda row: row.positive, tasks.judge_by_auditor
+        )
+        if any(assessed.row.cites_nothing for assessed in rows):
             name = "the same, claims that cite nothing there is counted as abstentions"
             yield self._reading(
-                name, meaning, rows, lambda row: row.positive, partial(tasks.auditor, rule=False)
+                name,
+                meaning,
+                rows,
+                lambda row: row.positive,
+                partial(tasks.judge_by_auditor, rule=False),
             )
-        if any(each.row.strict is not None for each in rows):
+        if any(assessed.row.strict is not None for assessed in rows):
             meaning = "not supported at all, against the rest"
             yield self._reading(
-                "strict reading", meaning, rows, lambda row: bool(row.strict), tasks.auditor
+                "strict reading",
+                meaning,
+                rows,
+                lambda row: bool(row.strict),
+                tasks.judge_by_auditor,
             )
         if self.task is tasks.DEMO_GOLD:
             meaning = "a number, date, name or sign altered; against clean claims"
-            either = [each for each in rows if _is_altered_row(each.row) or _is_clean(each.row)]
+            altered_or_clean = [
+                assessed
+                for assessed in rows
+                if _is_altered_row(assessed.row) or _is_clean(assessed.row)
+            ]
             yield self._reading(
-                "altered facts", meaning, either, _is_altered_row, tasks.contradictions
+                "altered facts",
+                meaning,
+                altered_or_clean,
+                _is_altered_row,
+                tasks.judge_contradictions,
             )
-            found = predict_fabricated(self.cases)
-            always = [row._replace(predicted=True, score=0.5) for row in found]
-            judges = {"citation engine": found, "always positive": always}
+            predictions = predict_fabricated(self.cases)
+            always_positive = [row._replace(predicted=True, score=0.5) for row in predictions]
+            judges = {"citation engine": predictions, "always positive": always_positive}
             yield self._measure("fabricated references", "names no evidence of the case", judges)
 
     def _reading(
@@ -199,19 +228,27 @@ class _Benchmark:
         positive: Positive,
         auditor: Judge,
     ) -> SetReading:
-        """Measure the auditor, and the baselines that it must beat, on these rows."""
+        """Measure the auditor and its baselines on these rows."""
 
-        def predicted(judge: Judge) -> list[Prediction]:
-            return [Prediction(positive(each.row), *judge(each), each.group) for each in rows]
+        def predicted(judge_function: Judge) -> list[Prediction]:
+            return [
+                Prediction(positive(assessed.row), *judge_function(assessed), assessed.group)
+                for assessed in rows
+            ]
 
         def overlap(share: tasks.Overlap) -> Judge:
-            cut = tasks.overlap_threshold(self.fit, positive, share)
-            return lambda each: ((value := share(each.row)) >= cut, value)
+            threshold = tasks.overlap_threshold(self.fit, positive, share)
+            return lambda assessed: ((value := share(assessed.row)) >= threshold, value)
 
-        judges = {"auditor": auditor, "always positive": tasks.always}
+        judges = {"auditor": auditor, "always positive": tasks.judge_always_positive}
         judges |= {baseline: overlap(share) for baseline, share in tasks.OVERLAPS.items()}
         return self._measure(
-            name, meaning, {judge: predicted(says) for judge, says in judges.items()}
+            name,
+            meaning,
+            {
+                judge_name: predicted(judge_function)
+                for judge_name, judge_function in judges.items()
+            },
         )
 
     def _measure(
@@ -219,8 +256,8 @@ class _Benchmark:
     ) -> SetReading:
         rows = next(iter(judges.values()))
         measured = [
-            JudgeMetrics(judge, compute_metrics(said, self.bootstrap, self.seed))
-            for judge, said in judges.items()
+            JudgeMetrics(judge, compute_metrics(predictions, self.bootstrap, self.seed))
+            for judge, predictions in judges.items()
         ]
         positives, groups = sum(row.truth for row in rows), len({row.group for row in rows})
         return SetReading(name, meaning, len(rows), positives, groups, tuple(measured))
@@ -238,26 +275,30 @@ def _task_rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list
     try:
         return list(task.rows(row))
     except (KeyError, TypeError, AttributeError) as error:
-        problem = f"lacks what a row of {task.name} has ({type(error).__name__}: {error})"
+        problem = f"lacks a field that rows of {task.name} need ({type(error).__name__}: {error})"
         raise InputError(
             problem, hint="Leave the row out, or complete it.", file=file, line=line
         ) from error
 
 
 def read_rows(path: Path, half: Half) -> tuple[Task, list[tuple[BenchRow, str]]]:
-    """Read the labelled claims of a file or folder, those of the half, each with its group. Raises
-    InputError.
+    """Read the labelled claims of the half from a file or folder, each with its group.
+
+    Raises:
+        InputError: The file isn't of a known set, or a row lacks fields.
+
     """
-    raw = list(_read_bench_files(path))
-    task = _task(raw, path)
-    return task, in_half([row for place in raw for row in _task_rows(task, *place)], half)
+    raw_rows = list(_read_bench_files(path))
+    task = _recognise_task(raw_rows, path)
+    return task, in_half([row for raw_row in raw_rows for row in _task_rows(task, *raw_row)], half)
 
 
 def _citation_cases(
     task: Task, rows: Sequence[Mapping[str, Any]], half: Half
 ) -> list[Mapping[str, Any]]:
-    """Return the cases of the half for measuring the citation engine: the demo's by id, ExpertQA's
-    by what they share.
+    """Return the cases of the half for measuring the citation engine.
+
+    The demo cases are split by id, ExpertQA by question and evidence.
     """
     if task is tasks.DEMO_GOLD:
         keys = [(str(row["id"]),) for row in rows]
@@ -270,6 +311,6 @@ def _citation_cases(
         return []
     return [
         row
-        for row, group in zip(rows, groups(keys), strict=True)
+        for row, group in zip(rows, group_keys(keys), strict=True)
         if half in ("all", half_of(group))
     ]

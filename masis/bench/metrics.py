@@ -1,8 +1,8 @@
 """Metrics of a binary prediction, each with a bootstrap interval over groups.
 
 The positive class is "not supported". An abstention counts as wrong: it is predicted as the other
-class, and ranked at the wrong end for AUROC. A metric that isn't defined (AUROC with one class
-only) is None.
+class, and ranked at the wrong end for AUROC. An undefined metric, such as AUROC with only one
+class, is None.
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Prediction(NamedTuple):
-    """A row with the truth, the prediction (None: abstained), how strongly not supported (0..1),
-    its group.
+    """The prediction for a row.
+
+    Attributes:
+        truth: Whether the row is positive.
+        predicted: The prediction, None for an abstention.
+        score: How strongly "not supported" is predicted, 0 to 1.
+        group: The group of the row.
+
     """
 
     truth: bool
@@ -31,7 +37,7 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricEstimate:
-    """The value of a metric with its 95% interval, to 4 decimals; None where it isn't defined."""
+    """The value of a metric with its 95% interval, to 4 decimals; None if it is undefined."""
 
     value: float | None = None
     low: float | None = None
@@ -39,7 +45,7 @@ class MetricEstimate:
 
     @classmethod
     def of(cls, value: float | None, samples: Sequence[float]) -> MetricEstimate:
-        """Return a value with the interval that its resamples give."""
+        """Return a value with the interval of its resamples."""
         if value is None or not samples:
             return cls(None if value is None else round(float(value), 4))
         low, high = interval(samples)
@@ -47,10 +53,10 @@ class MetricEstimate:
 
 
 class Resamples:
-    """The same draws of groups for everything that is measured on the same rows.
+    """Draws of groups, shared by all metrics on the same rows.
 
-    ``member`` is the number of the group of each row; each of ``weights`` says how often every
-    group was drawn.
+    ``member`` is the group number of each row; each of ``weights`` has the number of draws of each
+    group.
     """
 
     def __init__(self, groups: Sequence[str], bootstrap: int, seed: int) -> None:
@@ -68,11 +74,10 @@ METRICS = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc"
 def compute_metrics(
     rows: Sequence[Prediction], bootstrap: int, seed: int
 ) -> dict[str, MetricEstimate]:
-    """Return every metric of `METRICS` with its interval from `bootstrap` resamples of
-    the groups.
-    """
+    """Return the metrics of `METRICS`, with intervals from `bootstrap` resamples of the groups."""
     truth = np.array([row.truth for row in rows], dtype=bool)
     abstained = np.array([row.predicted is None for row in rows], dtype=bool)
+    # An abstention is predicted as the wrong class, with a score beyond the wrong end of 0..1.
     predicted = np.array(
         [not row.truth if row.predicted is None else row.predicted for row in rows], dtype=bool
     )
@@ -81,21 +86,20 @@ def compute_metrics(
         dtype=float,
     )
     measure = _ranking_measures(truth, predicted, abstained, score)
-    point = measure(np.ones(len(rows)))
+    values = measure(np.ones(len(rows)))
     resamples = Resamples([row.group for row in rows], bootstrap, seed)
     samples: dict[str, list[float]] = {name: [] for name in METRICS}
-    for drawn in resamples.weights:
-        for name, value in measure(drawn[resamples.member].astype(float)).items():
+    for weights in resamples.weights:
+        for name, value in measure(weights[resamples.member].astype(float)).items():
             if value is not None:
                 samples[name].append(value)
-    return {name: MetricEstimate.of(point[name], samples[name]) for name in METRICS}
+    return {name: MetricEstimate.of(values[name], samples[name]) for name in METRICS}
 
 
 def _ranking_measures(
     truth: Array, predicted: Array, abstained: Array, score: Array
 ) -> Callable[[Array], Mapping[str, float | None]]:
-    # Everything that doesn't depend on the weights is sorted once: a resample then costs a few
-    # sums.
+    # Sort once what doesn't depend on the weights, so that a resample costs only a few sums.
     order = np.argsort(score, kind="stable")
     sorted_truth = truth[order]
     _, ties = np.unique(score[order], return_inverse=True)
@@ -139,9 +143,11 @@ def _f1(hit: float, false_alarm: float, missed: float) -> float:
 
 
 def _auroc(weights: Array, truth: Array, ties: Array) -> float | None:
-    """Return the chance that a positive is ranked above a negative, a tie counting half; rows are
-    sorted by score.
+    """Return the probability that a positive ranks above a negative; a tie counts half.
+
+    Rows are sorted by score.
     """
+    # Rows with the same score have the same number in ``ties`` and are counted together.
     positive = np.bincount(ties, weights * truth)
     negative = np.bincount(ties, weights * ~truth)
     whole = float(positive.sum() * negative.sum())

@@ -1,7 +1,7 @@
-"""What the loop reaches beside its targets of quality and latency (REQ-CRITIC-NFR-001 to 008).
+"""Results of the loop against its targets of quality and latency (REQ-CRITIC-NFR-001 to 008).
 
-Shares and 95th percentiles come with intervals from resampling cases. docs/models.md explains what
-they mean and what they don't.
+Shares and 95th percentiles have intervals from resampling cases. docs/models.md explains what they
+mean and what they don't.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,28 +17,28 @@ from masis.bench.metrics import MetricEstimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run
 
-# The issues an audit raises compared with the gold findings of a case: which were found, which
-# issues are right.
+# Compares the issues of an audit with the gold findings of a case: which findings were found, and
+# which issues are right.
 #
-# An issue finds a finding where it points at the same words of the answer and is of its kind: a
-# fabricated, misattributed or missing citation is found by the issue of that name, what is wrong
-# with the content by any issue about content. A finding about the whole answer (something left out)
-# is found by an issue that says something is left out. An issue of a language model has no such
-# name, so that it counts for every kind.
+# An issue matches a finding if it points at the same words of the answer and is of its kind. A
+# fabricated, misattributed or missing citation is matched by the issue of that name, a fault in the
+# content by any issue about content. A finding about the whole answer (an omission) is matched by
+# an issue about an omission. Issues of a language model have no such names, so they count for every
+# kind.
 
 REFERENCE_RULES = {
     "fabricated_reference": "fabricated_citation",
     "misattributed_reference": "misattributed",
     "uncited_sentence": "uncited",
 }
-"""The issues about citations, by rule, and the gold finding of each."""
+"""Rules of citation issues, with the gold finding of each."""
 REFERENCE_TYPES = frozenset(REFERENCE_RULES.values())
 LEFT_OUT = frozenset({"missing_info", "incomplete", "incomplete_reasoning"})
 _BY_A_MODEL = "critic_"
 
 
 class Hit(NamedTuple):
-    """A finding, and whether an issue found it; or an issue, and whether a finding confirms it."""
+    """A finding and whether an issue found it, or an issue and whether a finding confirms it."""
 
     case: str
     content: bool
@@ -58,9 +58,7 @@ class _Finding(NamedTuple):
 
 
 def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScores:
-    """Return each gold finding with whether it was found, and each issue with whether
-    it is right.
-    """
+    """Return whether each gold finding was found, and whether each issue is right."""
     answer, labels = case.get("answer") or "", case.get("labels") or {}
     findings = [
         _Finding(label["type"], place_of(answer, label.get("text")))
@@ -97,19 +95,19 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
 
 
 def place_of(answer: str, text: str | None) -> tuple[int, int] | None:
-    """Return where a text begins and ends in an answer; None where it is not in it."""
-    at = answer.find(text) if text else -1
-    return (at, at + len(text or "")) if at >= 0 else None
+    """Return the start and end of a text in an answer; None if it isn't there."""
+    start = answer.find(text) if text else -1
+    return (start, start + len(text or "")) if start >= 0 else None
 
 
 def _finds(issue: Issue, finding: _Finding) -> bool:
-    by_model = issue.rule.startswith(_BY_A_MODEL)
+    is_by_model = issue.rule.startswith(_BY_A_MODEL)
     if finding.span is None:
-        omission = issue.type in LEFT_OUT or CRITIC_LOOP_TYPE[issue.type] == finding.kind
-        return omission and (issue.source != "citations")
+        is_omission = issue.type in LEFT_OUT or CRITIC_LOOP_TYPE[issue.type] == finding.kind
+        return is_omission and (issue.source != "citations")
     if not _issue_overlaps(issue, finding.span):
         return False
-    if by_model:
+    if is_by_model:
         return True
     if finding.kind in REFERENCE_TYPES or issue.rule in REFERENCE_RULES:
         return REFERENCE_RULES.get(issue.rule) == finding.kind
@@ -123,7 +121,7 @@ def _issue_overlaps(issue: Issue, span: tuple[int, int] | None) -> bool:
 
 
 FOUND, IMPROVED, CONVERGED = 0.80, 0.70, 0.80
-"""The shares asked for: REQ-CRITIC-NFR-006, 007 and 008."""
+"""The required shares: REQ-CRITIC-NFR-006, 007 and 008."""
 IMPROVED_BY = 10.0
 """Percent of the quality score (REQ-CRITIC-NFR-007)."""
 WITHIN = 3
@@ -132,16 +130,19 @@ CRITIC_MS, REVISER_MS, ITERATION_MS, LOOP_MS = 15_000.0, 15_000.0, 35_000.0, 90_
 """Limits for the 95th percentile: REQ-CRITIC-NFR-001 to 004."""
 
 Values = Sequence[tuple[str, float]]
-"""A value, and the case it comes from."""
+"""Values, each with its case."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOutcome:
-    """One metric beside its target: a share (at least ``target``) or milliseconds (at most
+    """One metric against its target: a share (at least ``target``) or milliseconds (at most
     ``target``).
 
-    ``n`` counts what the metric is over, ``cases`` the cases these come from; ``rule`` is the
-    spec's number, empty for a second reading that no rule asks for.
+    Attributes:
+        rule: The number in the spec, "" for a second reading without a rule.
+        n: The number of values.
+        cases: The number of cases that these come from.
+
     """
 
     name: str
@@ -164,15 +165,15 @@ class TargetOutcome:
         )
 
 
-def outcomes(
+def target_outcomes(
     runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap: int, seed: int
 ) -> tuple[TargetOutcome, ...]:
-    """Return every metric that these runs allow; those on findings where ``cases`` holds the gold
-    of some of them.
+    """Return every metric that these runs allow, on findings only if ``cases`` has their gold
+    labels.
     """
 
     def share(name: str, rule: str, values: Values, target: float | None) -> TargetOutcome:
-        return _target_outcome(name, rule, "share", values, target, _mean_value, bootstrap, seed)
+        return _target_outcome(name, rule, "share", values, target, np.mean, bootstrap, seed)
 
     def p95(name: str, rule: str, values: Values, limit: float) -> TargetOutcome:
         return _target_outcome(
@@ -185,23 +186,29 @@ def outcomes(
         ]
 
     def step(name: str) -> Values:
-        return [(case, it.step_ms[name]) for case, it in iterations if name in it.step_ms]
+        return [
+            (case, iteration.step_ms[name])
+            for case, iteration in iterations
+            if name in iteration.step_ms
+        ]
 
-    iterations = [(run.case_id, it) for run in runs for it in run.iterations]
-    revised = [run for run in runs if any(it.revision is not None for it in run.iterations)]
+    iterations = [(run.case_id, iteration) for run in runs for iteration in run.iterations]
+    revised = [
+        run for run in runs if any(iteration.revision is not None for iteration in run.iterations)
+    ]
     ended = [run for run in runs if run.termination_reason != "cancelled"]
     converged = [
         (run.case_id, float(run.ended_well and run.total_iterations <= WITHIN)) for run in ended
     ]
     convergence = [(run.case_id, float(run.termination_reason == "convergence")) for run in ended]
-    each_iteration = [(case, sum(it.step_ms.values())) for case, it in iterations]
+    each_iteration = [(case, sum(iteration.step_ms.values())) for case, iteration in iterations]
     each_loop = [
-        (run.case_id, sum(sum(it.step_ms.values()) for it in run.iterations))
+        (run.case_id, sum(sum(iteration.step_ms.values()) for iteration in run.iterations))
         for run in runs
         if run.iterations
     ]
     return (
-        *_on_findings(runs, cases, share),
+        *_finding_outcomes(runs, cases, share),
         share(
             "improved by 10% or more, of cases revised",
             "REQ-CRITIC-NFR-007",
@@ -218,7 +225,7 @@ def outcomes(
     )
 
 
-def _on_findings(
+def _finding_outcomes(
     runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], share: Callable[..., TargetOutcome]
 ) -> Iterable[TargetOutcome]:
     by_case = {run.case_id: run for run in runs if run.iterations}
@@ -229,33 +236,29 @@ def _on_findings(
     ]
     if not scored:
         return
-    found = [hit for each in scored for hit in each.found]
-    right = [hit for each in scored for hit in each.right]
-    yield share("planted issues found", "REQ-CRITIC-NFR-006", _hits(found), FOUND)
+    found = [hit for scores in scored for hit in scores.found]
+    right = [hit for scores in scored for hit in scores.right]
+    yield share("planted issues found", "REQ-CRITIC-NFR-006", _hit_values(found), FOUND)
     yield share(
         "planted issues found, citations left out",
         "",
-        _hits(hit for hit in found if hit.content),
+        _hit_values(hit for hit in found if hit.content),
         None,
     )
-    yield share("issues that are right", "", _hits(right), None)
+    yield share("issues that are right", "", _hit_values(right), None)
     yield share(
         "issues that are right, citations left out",
         "",
-        _hits(hit for hit in right if hit.content),
+        _hit_values(hit for hit in right if hit.content),
         None,
     )
 
 
-def _hits(hits: Iterable[Hit]) -> Values:
+def _hit_values(hits: Iterable[Hit]) -> Values:
     return [(hit.case, float(hit.hit)) for hit in hits]
 
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def _mean_value(values: Array) -> float:
-    return float(values.mean())
 
 
 def _target_outcome(
@@ -264,20 +267,22 @@ def _target_outcome(
     unit: str,
     values: Values,
     target: float | None,
-    of: Callable[[Array], float],
+    statistic: Callable[[Array], float],
     bootstrap: int,
     seed: int,
 ) -> TargetOutcome:
     by_case: dict[str, list[float]] = {}
     for case, value in values:
         by_case.setdefault(case, []).append(value)
-    groups = [np.array(each) for each in by_case.values()]
+    groups = [np.array(case_values) for case_values in by_case.values()]
     figure = MetricEstimate()
     if groups:
         draws = np.random.default_rng(seed)
         samples = [
-            of(np.concatenate([groups[i] for i in draws.integers(0, len(groups), len(groups))]))
+            statistic(
+                np.concatenate([groups[i] for i in draws.integers(0, len(groups), len(groups))])
+            )
             for _ in range(bootstrap)
         ]
-        figure = MetricEstimate.of(of(np.concatenate(groups)), samples)
+        figure = MetricEstimate.of(statistic(np.concatenate(groups)), samples)
     return TargetOutcome(name, rule, unit, len(values), len(groups), figure, target)

@@ -1,4 +1,4 @@
-"""The report of a measurement: as values, and as a table to read."""
+"""The report of a measurement, as values and as a text table."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,9 +19,7 @@ class JudgeMetrics:
 
 @dataclass(frozen=True, slots=True)
 class SetReading:
-    """One question put to a set: what counts as positive, how many rows and positives, and how each
-    judge fared.
-    """
+    """One reading of a set: the meaning of positive, the counts, and the metrics of each judge."""
 
     name: str
     positive: str
@@ -33,8 +31,13 @@ class SetReading:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """The measurement of one file: its task, the half reported, its readings, plain counts where a
-    task has some, and what whole audits reach, where there are any.
+    """The measurement of one file.
+
+    Attributes:
+        half: The reported half.
+        counts: Plain counts, if the task has some.
+        outcomes: The results of whole audits, if there are any.
+
     """
 
     task: str
@@ -56,13 +59,9 @@ class BenchReport:
 
 
 def render(report: BenchReport) -> str:
-    """Return the report as a plain table, intervals in brackets."""
-    lines = [
-        (
-            f"{report.task}: {report.half} half, rules {report.rules}, {report.bootstrap} resamples,"
-            f" seed {report.seed}"
-        )
-    ]
+    """Return the report as a plain-text table, with intervals in brackets."""
+    title = f"{report.task}: {report.half} half, rules {report.rules}"
+    lines = [f"{title}, {report.bootstrap} resamples, seed {report.seed}"]
     for reading in report.readings:
         lines += [
             "",
@@ -119,7 +118,6 @@ def _outcome_lines(outcomes: Sequence[TargetOutcome]) -> list[str]:
             if outcome.unit == "share"
             else with_interval(outcome.figure, ".0f", ".0f", " ms")
         )
-        lines.append(
-            f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {target_text}".rstrip()
-        )
+        counts = f"{outcome.n:>7}{outcome.cases:>7}"
+        lines.append(f"  {outcome.name:<{width}}  {cell:>24}{counts}  {target_text}".rstrip())
     return lines

@@ -1,9 +1,8 @@
-"""What a measurement runs on: rows of one shape for every set, and the split into a half to fit on
-and one to report on.
+"""The rows of a measurement, in the same form for all sets, and their split into two halves.
 
 A row is a claim, the evidence to check it against, and a label by people. Rows that share a
-question or a document belong together: a group goes whole into one half, by a hash of its smallest
-key, so that nothing is fitted on what is reported.
+question or a document form a group. A whole group belongs to one half, by a hash of its smallest
+key, so that nothing is fitted on reported rows.
 """
 
 import hashlib
@@ -14,13 +13,16 @@ Half = Literal["report", "fit", "all"]
 
 
 class BenchRow(NamedTuple):
-    """A claim with its evidence (id, text) and label. `positive` says that people found it *not*
-    supported.
+    """A claim with its evidence (id, text) and label.
 
-    `keys` are what must not be shared between halves (the question, the documents). `strict` is a
-    second reading of the label where a set has one (WiCE: not supported at all). `cites_nothing`:
-    the claim has no reference, or none that names evidence, so that the citation engine decides
-    before any evidence is weighed. `planted` is what was altered in it.
+    Attributes:
+        positive: Whether people found the claim *not* supported.
+        keys: The values that the halves must not share (the question, the documents).
+        strict: A second reading of the label, if the set has one (WiCE: not supported at all).
+        cites_nothing: Whether the claim has no reference, or none that names evidence. The citation
+            engine then decides, and no evidence is weighed.
+        planted: The change that was planted in the claim.
+
     """
 
     id: str
@@ -33,25 +35,27 @@ class BenchRow(NamedTuple):
     planted: str | None = None
 
 
-def groups(keys: Sequence[Iterable[str]]) -> list[str]:
+def group_keys(keys: Sequence[Iterable[str]]) -> list[str]:
     """Return for each row the smallest key of all rows connected with it through shared keys."""
+    # Union-find: the smaller of two roots becomes the parent, so that the root of a group is its
+    # smallest key, in whatever order the rows come.
     parent: dict[str, str] = {}
 
     def root(key: str) -> str:
         parent.setdefault(key, key)
         while parent[key] != key:
-            parent[key] = parent[parent[key]]
+            parent[key] = parent[parent[key]]  # halve the path for later lookups
             key = parent[key]
         return key
 
-    firsts = []
+    first_keys = []
     for row in keys:
         row_keys = [_row_digest(key) for key in row]
-        firsts.append(row_keys[0])
+        first_keys.append(row_keys[0])
         for key in row_keys:
-            a, b = sorted((root(row_keys[0]), root(key)))
-            parent[b] = a
-    return [root(first) for first in firsts]
+            lower, higher = sorted((root(row_keys[0]), root(key)))
+            parent[higher] = lower
+    return [root(first) for first in first_keys]
 
 
 def _row_digest(key: str) -> str:
@@ -69,5 +73,5 @@ def half_of(group: str) -> Literal["fit", "report"]:
 
 def in_half(rows: Sequence[BenchRow], half: Half) -> list[tuple[BenchRow, str]]:
     """Return the rows of the half, each with its group."""
-    found = zip(rows, groups([row.keys for row in rows]), strict=True)
-    return [(row, group) for row, group in found if half in ("all", half_of(group))]
+    grouped = zip(rows, group_keys([row.keys for row in rows]), strict=True)
+    return [(row, group) for row, group in grouped if half in ("all", half_of(group))]

@@ -1,8 +1,7 @@
-"""The sets that can be measured: how each is recognised, and how its rows become claims with
-evidence and a label.
+"""The sets that can be measured, and how their rows become claims with evidence and a label.
 
-HAGRID, SummEdits, WiCE, ExpertQA and pairs of premise and hypothesis are read as they are published
-or exchanged; nothing of them is part of this project. The demo cases come with gold labels
+HAGRID, SummEdits, WiCE, ExpertQA and pairs of premise and hypothesis are read as they are
+published; none of their data is part of this project. The demo cases have gold labels
 (`data/README.md`). A further set needs one more reader and one more `Task`.
 """
 
@@ -28,8 +27,7 @@ from masis.schema.case import Case, Evidence
 from masis.schema.run import Run
 from masis.settings import Settings
 
-# Whole audits to measure: made here without a model, or read from a file of runs (`masis audit
-# --out`).
+# Whole audits to measure: new offline ones, or a file of runs (`masis audit --out`).
 
 
 def audit_offline(cases: Sequence[Mapping[str, Any]]) -> list[Run]:
@@ -44,8 +42,11 @@ def is_run(row: Mapping[str, Any]) -> bool:
 
 
 def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
-    """Return the runs of a file; of several of one case the last. Raises InputError with file and
-    line.
+    """Return the runs of a file; the last one counts if a case has several.
+
+    Raises:
+        InputError: A row isn't a run; the error names file and line.
+
     """
     runs: dict[str, Run] = {}
     for file, line, row in rows:
@@ -54,8 +55,8 @@ def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(
-                f"is no run of this version ({first['msg']})",
-                hint="Give what masis audit --out wrote.",
+                f"is not a run of this version ({first['msg']})",
+                hint="Give a file that masis audit --out wrote.",
                 file=file,
                 line=line,
                 field=".".join(str(part) for part in first["loc"]),
@@ -64,34 +65,32 @@ def read_runs(rows: Iterable[tuple[str, int, Mapping[str, Any]]]) -> list[Run]:
     return list(runs.values())
 
 
-# The citation engine measured: fabricated references in our own cases, exemptions on ExpertQA's
+# Measures the citation engine: fabricated references in our own cases, and exemptions on ExpertQA's
 # uncited claims.
 
 Row = Mapping[str, Any]
 
 
 def predict_fabricated(cases: Sequence[Row]) -> list[Prediction]:
-    """Return a prediction for each labelled reference and each further one the engine flags: is it
-    fabricated?
-    """
-    found: list[Prediction] = []
+    """Return for each labelled or flagged reference a prediction of whether it is fabricated."""
+    predictions: list[Prediction] = []
     for case in cases:
-        engine = Counter(
+        flagged_counts = Counter(
             audit_citations(case.get("answer") or "", _row_evidence(case)).invalid_citations
         )
         for label in case["labels"].get("citations", ()):
-            flagged = engine[label["reference"]] > 0
-            engine[label["reference"]] -= flagged
-            found.append(
-                Prediction(label["status"] == "invalid", flagged, float(flagged), case["id"])
+            is_flagged = flagged_counts[label["reference"]] > 0
+            flagged_counts[label["reference"]] -= is_flagged
+            predictions.append(
+                Prediction(label["status"] == "invalid", is_flagged, float(is_flagged), case["id"])
             )
-        found += [Prediction(False, True, 1.0, case["id"])] * sum(engine.values())
-    return found
+        predictions += [Prediction(False, True, 1.0, case["id"])] * sum(flagged_counts.values())
+    return predictions
 
 
-def exemptions(cases: Sequence[Row]) -> dict[str, int]:
-    """Count the uncited claims that experts found worth a citation or not, and how many of each are
-    exempt.
+def count_exemptions(cases: Sequence[Row]) -> dict[str, int]:
+    """Count the uncited claims that experts found worth a citation or not, and the exempt ones of
+    each.
     """
     counts = {
         "not worth citing": 0,
@@ -102,7 +101,7 @@ def exemptions(cases: Sequence[Row]) -> dict[str, int]:
     for case in cases:
         sentences = audit_citations(case["answer"], _row_evidence(case)).sentences
         for claim in case["labels"]["claims"]:
-            status = _status(case["answer"], claim["text"], sentences)
+            status = _claim_status(case["answer"], claim["text"], sentences)
             if claim.get("cite_worthy") == "No" and status is not None:
                 counts["not worth citing"] += 1
                 counts["of these exempt"] += status == "exempt"
@@ -116,37 +115,37 @@ def _row_evidence(case: Row) -> list[Evidence]:
     return [Evidence(id=chunk["id"], text=chunk.get("text", "")) for chunk in case["evidence"]]
 
 
-def _status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str | None:
-    """Return the status of the sentence that holds most of an uncited claim; None for a cited one
-    or one not found.
+def _claim_status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str | None:
+    """Return the status of the sentence with most of an uncited claim; None if it is cited or not
+    found.
     """
     start = answer.find(claim)
     if start < 0:
         return None
     end = start + len(claim)
-    holder = max(
+    sentence_of_claim = max(
         sentences,
         key=lambda sentence: min(end, sentence.end) - max(start, sentence.start),
         default=None,
     )
     if (
-        holder is None
-        or min(end, holder.end) <= max(start, holder.start)
-        or holder.status == "cited"
+        sentence_of_claim is None
+        or min(end, sentence_of_claim.end) <= max(start, sentence_of_claim.start)
+        or sentence_of_claim.status == "cited"
     ):
         return None
-    return holder.status
+    return sentence_of_claim.status
 
 
-# Who is measured: the offline auditor, and three baselines that every auditor must beat.
+# The offline auditor, and three baselines that every auditor must beat.
 
 Judgement = tuple[bool | None, float]
-"""What was said (not supported? None: abstained) and how strongly (0..1)."""
+"""Whether the claim is unsupported (None for an abstention), and how strongly (0 to 1)."""
 _WORD = re.compile(r"\w{3,}")
 
 
 class AssessedRow(NamedTuple):
-    """A row with its group, and what the auditor found about it."""
+    """A row with its group and the auditor's assessment."""
 
     row: BenchRow
     group: str
@@ -154,41 +153,38 @@ class AssessedRow(NamedTuple):
 
 
 def assess_rows(rows: Sequence[tuple[BenchRow, str]]) -> list[AssessedRow]:
-    """Return each row with the auditor's assessment; the evidence of rows that share it is indexed
-    once.
+    """Return the rows with the auditor's assessment; evidence that consecutive rows share is
+    indexed once.
     """
-    every, evidence, index = [], None, None
+    assessed, evidence, index = [], None, None
     for row, group in rows:
         if index is None or row.evidence != evidence:
             evidence, index = row.evidence, EvidenceIndex(row.evidence)
-        every.append(AssessedRow(row, group, index.assess(row.claim)))
-    return every
+        assessed.append(AssessedRow(row, group, index.assess(row.claim)))
+    return assessed
 
 
-def auditor(each: AssessedRow, *, rule: bool = True) -> Judgement:
-    """Positive where it accuses, so that precision says how often that is right; ranked by the lack
-    of support.
+def judge_by_auditor(assessed: AssessedRow, *, rule: bool = True) -> Judgement:
+    """Return positive if the auditor flags the claim, ranked by the lack of support.
 
-    It abstains where there is nothing to check against. What cites nothing is attributed to
-    nothing: with `rule` that is a decision.
+    Precision then says how often a flag is right. It abstains if there is nothing to check against.
+    A claim that cites nothing isn't attributed; with `rule` that counts as a decision.
     """
-    if each.row.cites_nothing and rule:
+    if assessed.row.cites_nothing and rule:
         return True, 1.0
-    if each.found.support is None:
+    if assessed.found.support is None:
         return None, 0.5
-    return _DECIDED.get(each.found.verdict) == "accused", 1.0 - each.found.support
+    return _DECIDED.get(assessed.found.verdict) == "accused", 1.0 - assessed.found.support
 
 
-def decisions(rows: Sequence[AssessedRow]) -> dict[str, int]:
-    """Count what the verdicts decide: claims confirmed, accused and left open, of the true and the
-    faulty ones.
-    """
+def count_decisions(rows: Sequence[AssessedRow]) -> dict[str, int]:
+    """Count the true and faulty claims that the verdicts confirm, flag and leave open."""
     counts = dict.fromkeys(
-        (f"{truth} claims {what}" for truth in ("true", "faulty") for what in _DECISIONS), 0
+        (f"{truth} claims {decision}" for truth in ("true", "faulty") for decision in _DECISIONS), 0
     )
-    for each in rows:
-        what = _DECIDED.get(each.found.verdict, "not confirmed")
-        counts[f"{'faulty' if each.row.positive else 'true'} claims {what}"] += 1
+    for assessed in rows:
+        decision = _DECIDED.get(assessed.found.verdict, "not confirmed")
+        counts[f"{'faulty' if assessed.row.positive else 'true'} claims {decision}"] += 1
     return counts
 
 
@@ -196,40 +192,40 @@ _DECISIONS = ("confirmed", "accused", "not confirmed")
 _DECIDED = {"supported": "confirmed", "contradicted": "accused", "unsupported": "accused"}
 
 
-def contradictions(each: AssessedRow) -> Judgement:
-    """Predict what the evidence contradicts, ranked by the strength of the contradiction, then by
-    the lack of support.
+def judge_contradictions(assessed: AssessedRow) -> Judgement:
+    """Predict contradicted claims, ranked by the strength of the contradiction, then by lack of
+    support.
     """
-    found = each.found
-    if found.support is None:
+    assessment = assessed.found
+    if assessment.support is None:
         return None, 0.5
-    strongest = found.signals[0].strength if found.signals else 0.0
-    return found.verdict == "contradicted", 0.9 * strongest + 0.1 * (1 - found.support)
+    strongest = assessment.signals[0].strength if assessment.signals else 0.0
+    return assessment.verdict == "contradicted", 0.9 * strongest + 0.1 * (1 - assessment.support)
 
 
-def always(_: AssessedRow) -> Judgement:
+def judge_always_positive(_: AssessedRow) -> Judgement:
     """Return the baseline that always says "not supported"."""
     return True, 0.5
 
 
-def overlap(row: BenchRow) -> float:
-    """Return the share of the claim's words that are nowhere in the evidence, 0..1."""
+def word_overlap(row: BenchRow) -> float:
+    """Return the share of the claim's words that aren't in the evidence, 0 to 1."""
     words = _row_words(row.claim)
     evidence = _row_words(" ".join(text for _, text in row.evidence))
     return len(words - evidence) / len(words) if words else 1.0
 
 
-def overlap_in_window(row: BenchRow) -> float:
-    """Return the share of the claim's words that the nearest three neighbouring sentences lack,
-    0..1.
+def word_overlap_in_window(row: BenchRow) -> float:
+    """Return the share of the claim's words that aren't in the best three consecutive sentences, 0
+    to 1.
     """
-    words, least = _row_words(row.claim), 1.0
+    words, lowest_share = _row_words(row.claim), 1.0
     for _, text in row.evidence:
         sentences = [_row_words(text[span.start : span.end]) for span in split_sentences(text)]
-        for at in range(len(sentences)):
-            near: set[str] = set().union(*sentences[at : at + _WINDOW])
-            least = min(least, len(words - near) / len(words) if words else 1.0)
-    return least
+        for first in range(len(sentences)):
+            near: set[str] = set().union(*sentences[first : first + _WINDOW])
+            lowest_share = min(lowest_share, len(words - near) / len(words) if words else 1.0)
+    return lowest_share
 
 
 def _row_words(text: str) -> set[str]:
@@ -239,36 +235,41 @@ def _row_words(text: str) -> set[str]:
 _WINDOW = 3
 Overlap = Callable[[BenchRow], float]
 OVERLAPS: dict[str, Overlap] = {
-    "word overlap": overlap,
-    "word overlap in a window": overlap_in_window,
+    "word overlap": word_overlap,
+    "word overlap in a window": word_overlap_in_window,
 }
 
 
 def overlap_threshold(
-    rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool], share: Overlap = overlap
+    rows: Sequence[BenchRow], positive: Callable[[BenchRow], bool], share: Overlap = word_overlap
 ) -> float:
-    """Return the share from which word overlap says "not supported", where it does best (balanced
-    accuracy) on these rows: the baseline is fitted to each set by itself, which the auditor is not.
+    """Return the threshold at which word overlap best separates these rows, by balanced accuracy.
+
+    The baseline is fitted to each set separately, the auditor isn't.
     """
     scored = [(share(row), positive(row)) for row in rows]
     positives = sum(truth for _, truth in scored) or 1
     negatives = len(scored) - positives or 1
 
-    def quality(cut: float) -> float:
-        hit = sum(truth and score >= cut for score, truth in scored) / positives
-        quiet = sum(not truth and score < cut for score, truth in scored) / negatives
-        return hit + quiet
+    def quality(threshold: float) -> float:
+        hits = sum(truth and score >= threshold for score, truth in scored) / positives
+        correct_rejections = (
+            sum(not truth and score < threshold for score, truth in scored) / negatives
+        )
+        return hits + correct_rejections
 
     return max((step / 50 for step in range(1, 50)), key=quality)
 
 
+# "[1] text of the reference".
 _REFERENCE = re.compile(r"\s*\[(\d+)\]\s*")
+# "- " or "2. " at the beginning of a claim.
 _BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
 class Task(NamedTuple):
-    """A kind of file: its name, how a row of it is known, how a row is read, and what its positive
-    class means.
+    """A kind of file: its name, how its rows are recognised and read, and the meaning
+    of positive.
     """
 
     name: str
@@ -278,18 +279,18 @@ class Task(NamedTuple):
 
 
 def hagrid_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield one claim with the references it cites; not attributable is positive."""
+    """Yield one claim with the references it cites; "not attributable" is positive."""
     evidence: list[tuple[str, str]] = []
     for text in row["references"]:
-        found = _REFERENCE.match(text)
+        match = _REFERENCE.match(text)
         evidence.append(
-            (found[1] if found else str(len(evidence) + 1), text[found.end() :] if found else text)
+            (match[1] if match else str(len(evidence) + 1), text[match.end() :] if match else text)
         )
     index = index_of(tuple(name for name, _ in evidence), ())
-    plain = without_markers(row["claim"], index).strip()
+    claim_text = without_markers(row["claim"], index).strip()
     yield BenchRow(
         id=str(row["id"]),
-        claim=plain,
+        claim=claim_text,
         evidence=tuple(evidence),
         positive=row["attribution_label"] != "attributable",
         keys=(row["question"], *(text for _, text in evidence)),
@@ -298,8 +299,9 @@ def hagrid_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def wice_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield one sentence with the page it cites; anything but full support is positive, no support
-    at all the strict reading.
+    """Yield one sentence with the page it cites; anything but full support is positive.
+
+    In the strict reading, only "not supported" is positive.
     """
     document = "\n\n".join(row["evidence"])
     meta = row.get("meta", {})
@@ -320,8 +322,9 @@ def summedits_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def expertqa_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the cited claims of an answer whose cited passages all have text; what an expert found
-    less than complete is positive.
+    """Yield the cited claims of an answer if all cited passages have text.
+
+    Support that an expert found less than complete is positive.
     """
     texts = {evidence["id"]: evidence.get("text", "") for evidence in row["evidence"]}
     index = index_of(tuple(texts), ())
@@ -383,15 +386,15 @@ def pair_rows(row: Row) -> Iterable[BenchRow]:
 
 
 def _labelled_claim(row: Row, text: str) -> str:
-    # Markers come in many forms in our cases: the citation engine knows where they are.
+    # Our cases have markers in many styles, and the citation engine knows where they are.
     answer = row.get("answer") or ""
     start = answer.find(text)
     if start < 0:
         return without_markers(text).strip()
     evidence = [Evidence(id=chunk["id"], text=chunk.get("text", "")) for chunk in row["evidence"]]
     spans = {
-        (found.marker_start, found.marker_end)
-        for found in audit_citations(answer, evidence).citations
+        (citation.marker_start, citation.marker_end)
+        for citation in audit_citations(answer, evidence).citations
     }
     for begin, end in sorted(spans, reverse=True):
         if start <= begin and end <= start + len(text):
@@ -425,10 +428,10 @@ EXPERTQA = Task(
     expertqa_rows,
     "support less than complete",
 )
-"""The uncited claims of this set measure the exemptions of the citation engine."""
+"""The uncited claims of this set also measure the exemptions of the citation engine."""
 
 DEMO_GOLD = Task("Demo gold", _is_ours, labelled_rows, "not supported")
-"""The labels of our own cases name fabricated references and altered facts, too."""
+"""The labels of our own cases also name fabricated references and altered facts."""
 
 TASKS: tuple[Task, ...] = (
     Task(

@@ -1,9 +1,9 @@
-"""Several verifiers on the same labelled claims, side by side: what each lets through, accuses,
-confirms, leaves open.
+"""Compares verifiers on the same labelled claims: what each accepts, flags, confirms and leaves
+open.
 
-The verifiers are those of audits, with the same settings, so that what is measured is what an audit
-gets. Intervals come from resampling the groups of rows (questions, documents); the same resamples
-serve every verifier.
+The verifiers are those of audits with the same settings, so the results hold for audits. Intervals
+come from resampling the groups of rows (questions, documents), with the same resamples for every
+verifier.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from masis.bench.rows import BenchRow, Half
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.calls import Usage
 from masis.schema.case import Evidence
-from masis.schema.exam import ExamStanding
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.views.numbers import cost_text
 
 CURVE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
-"""Thresholds of support at which the curve is drawn."""
+"""The support thresholds of the curve."""
 EXACT_TAIL = 0.025
-"""What a 95% interval leaves out at either end."""
+"""The share that a 95% interval leaves out at either end."""
 ACCUSED = frozenset({"contradicted", "unsupported"})
 
 OnProgress = Callable[[int, int], None]
@@ -53,7 +52,7 @@ class EstimatedShare:
 
 @dataclass(frozen=True, slots=True)
 class CutoffPoint:
-    """What accepting every claim from this support on would let through and confirm."""
+    """The effect of accepting every claim from this support on."""
 
     threshold: float
     faulty_accepted: MetricEstimate
@@ -62,9 +61,7 @@ class CutoffPoint:
 
 @dataclass(frozen=True, slots=True)
 class VerifierReport:
-    """What one verifier reached: shares, the curve over thresholds, what it took, and how it stands
-    with the exam.
-    """
+    """The results of one verifier: shares, the curve over thresholds, usage and exam status."""
 
     verifier: str
     shares: tuple[EstimatedShare, ...]
@@ -83,7 +80,7 @@ class VerifierReport:
 
 @dataclass(frozen=True, slots=True)
 class VerifierComparison:
-    """Several verifiers on the same rows of one file."""
+    """The results of several verifiers on the same rows of one file."""
 
     task: str
     half: Half
@@ -96,7 +93,7 @@ class VerifierComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
-        return asdict(self) | {"verifiers": [each.to_dict() for each in self.verifiers]}
+        return asdict(self) | {"verifiers": [verifier.to_dict() for verifier in self.verifiers]}
 
 
 def compare_verifiers(
@@ -110,28 +107,44 @@ def compare_verifiers(
     seed: int = 20250101,
     on_progress: OnProgress = lambda done, total: None,
 ) -> VerifierComparison:
-    """Measure verifiers, named as the setting ``verifier`` takes them, on the same labelled claims
-    of a file or folder.
+    """Measure several verifiers on the same labelled claims of a file or folder.
 
-    ``settings`` give thresholds, providers and prices; their roles are not used. At most ``limit``
-    claims are measured, whole groups of them drawn in an order that depends on nothing but their
-    text. The 95% intervals come from ``bootstrap`` resamples of the groups. ``on_progress`` is
-    called with how many claims of how many have been judged, over all verifiers. Raises InputError
-    where the file is of no known set, SettingsError and MissingExtra where a verifier can't be
-    used.
+    The 95% intervals come from ``bootstrap`` resamples of the groups.
+
+    Args:
+        path: The file or folder.
+        verifiers: Model strings, as for the setting ``verifier``.
+        settings: The thresholds, providers and prices; their roles are not used.
+        half: The half of the rows to measure.
+        limit: The most claims to measure, in whole groups, drawn in an order that depends only on
+            their text.
+        bootstrap: The number of resamples.
+        seed: The seed of the resamples.
+        on_progress: Called with the number of judged claims and their total, over all verifiers.
+
+    Raises:
+        InputError: The file isn't of a known set.
+        SettingsError: A verifier can't be used.
+        MissingExtra: A verifier's package is not installed.
+
     """
     task, rows = read_rows(path, half)
     rows = _limit_rows(rows, limit)
-    named = [resolve_model(verifier, "verifier", settings) for verifier in verifiers]
+    resolved = [resolve_model(verifier, "verifier", settings) for verifier in verifiers]
     resamples = Resamples([group for _, group in rows], bootstrap, seed)
     reports = []
-    for number, verifier in enumerate(named):
+    for number, verifier in enumerate(resolved):
         done = number * len(rows)
         checks, usage = _judge_rows(
-            [row for row, _ in rows], verifier, settings, done, len(named) * len(rows), on_progress
+            [row for row, _ in rows],
+            verifier,
+            settings,
+            done,
+            len(resolved) * len(rows),
+            on_progress,
         )
         report = _verifier_report(verifier, [row for row, _ in rows], checks, usage, resamples)
-        exam = line_about(partial(_exam_status, settings, verifier))
+        exam = line_about(partial(exam_standing, exam_settings(settings, verifier)))
         reports.append(replace(report, exam=exam))
     faulty = sum(row.positive for row, _ in rows)
     groups = len({group for _, group in rows})
@@ -140,13 +153,10 @@ def compare_verifiers(
     )
 
 
-def _exam_status(settings: Settings, verifier: str) -> ExamStanding:
-    return exam_standing(exam_settings(settings, verifier))
-
-
 def _limit_rows(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[BenchRow, str]]:
     if limit is None or len(rows) <= limit:
         return rows
+    # By a hash of the group, so that the sample depends neither on the file's order nor on a seed.
     order = sorted(
         {group for _, group in rows}, key=lambda group: hashlib.sha256(group.encode()).hexdigest()
     )
@@ -170,42 +180,40 @@ def _judge_rows(
     total: int,
     on_progress: OnProgress,
 ) -> tuple[list[ClaimCheck], Usage]:
-    """Judge every row as an audit would; rows that follow each other and share their evidence are
-    judged together.
+    """Judge every row as an audit would; consecutive rows with the same evidence are judged
+    together.
     """
-    alone: dict[str, str] = dict.fromkeys(ROLES, OFFLINE)
-    roles = build_roles(settings.model_copy(update=alone | {"verifier": verifier}))
+    offline_roles: dict[str, str] = dict.fromkeys(ROLES, OFFLINE)
+    roles = build_roles(settings.model_copy(update=offline_roles | {"verifier": verifier}))
     checks: list[ClaimCheck] = []
-    at = 0
-    while at < len(rows):
-        end = at + 1
-        while end < len(rows) and rows[end].evidence == rows[at].evidence:
+    start = 0
+    while start < len(rows):
+        end = start + 1
+        while end < len(rows) and rows[end].evidence == rows[start].evidence:
             end += 1
-        claims = [Claim(text=row.claim) for row in rows[at:end]]
-        evidence = [Evidence(id=name, text=text) for name, text in rows[at].evidence]
+        claims = [Claim(text=row.claim) for row in rows[start:end]]
+        evidence = [Evidence(id=name, text=text) for name, text in rows[start].evidence]
         checks += one_check_each(claims, roles.verifier.verify(claims, evidence))
-        at = end
-        on_progress(done + at, total)
+        start = end
+        on_progress(done + start, total)
     return checks, Usage.of(roles.control.calls.since())
 
 
 def _estimate_share(part: Array, whole: Array, resamples: Resamples) -> MetricEstimate:
-    """Return the share of ``part`` in ``whole``, both true or false for each row, with its
-    interval.
-    """
+    """Return the share of ``part`` in ``whole``, both boolean for each row, with its interval."""
     parts = np.bincount(resamples.member, part & whole, minlength=resamples.number)
     wholes = np.bincount(resamples.member, whole, minlength=resamples.number)
     if not wholes.sum():
         return MetricEstimate()
     value = float(parts.sum() / wholes.sum())
     if value in (0.0, 1.0):
-        # Resamples of nothing are nothing; what can't be excluded follows from the number of
-        # independent groups.
-        reach = round(EXACT_TAIL ** (1 / int((wholes > 0).sum())), 4)
+        # All resamples of 0% or 100% are equal, so the exact bound for the number of independent
+        # groups is used.
+        exact_bound = round(EXACT_TAIL ** (1 / int((wholes > 0).sum())), 4)
         return (
-            MetricEstimate(value, 0.0, round(1 - reach, 4))
+            MetricEstimate(value, 0.0, round(1 - exact_bound, 4))
             if value == 0
-            else MetricEstimate(value, reach, 1.0)
+            else MetricEstimate(value, exact_bound, 1.0)
         )
     return MetricEstimate.of(
         value,
@@ -222,35 +230,35 @@ def _verifier_report(
 ) -> VerifierReport:
     faulty = np.array([row.positive for row in rows], dtype=bool)
     confirmed = np.array([check.verdict == "supported" for check in checks], dtype=bool)
-    accused = np.array([check.verdict in ACCUSED for check in checks], dtype=bool)
+    flagged = np.array([check.verdict in ACCUSED for check in checks], dtype=bool)
     undecided = np.array(
         [check.verdict in ("unverifiable", "partial") for check in checks], dtype=bool
     )
     failed = np.array([check.verdict == "unscored" for check in checks], dtype=bool)
     support = np.array([0.0 if check.support is None else check.support for check in checks])
     answer_faulty, answer_accepted, first = _answer_outcomes(rows, faulty, confirmed)
-    every = np.ones(len(rows), dtype=bool)
+    all_rows = np.ones(len(rows), dtype=bool)
 
     def share(name: str, part: Array, whole: Array) -> EstimatedShare:
         return EstimatedShare(name, _estimate_share(part, whole, resamples), int(whole.sum()))
 
     shares = (
         share("faulty accepted", confirmed, faulty),
-        share("accusations right", faulty, accused),
-        share("true accused", accused, ~faulty),
+        share("accusations right", faulty, flagged),
+        share("true accused", flagged, ~faulty),
         share("true confirmed", confirmed, ~faulty),
-        share("left open", undecided, every),
-        share("unscored", failed, every),
+        share("left open", undecided, all_rows),
+        share("unscored", failed, all_rows),
         share("faulty answers accepted", answer_accepted, first & answer_faulty),
         share("true answers accepted", answer_accepted, first & ~answer_faulty),
     )
     curve = tuple(
         CutoffPoint(
-            cut,
-            _estimate_share(support >= cut, faulty, resamples),
-            _estimate_share(support >= cut, ~faulty, resamples),
+            threshold,
+            _estimate_share(support >= threshold, faulty, resamples),
+            _estimate_share(support >= threshold, ~faulty, resamples),
         )
-        for cut in CURVE
+        for threshold in CURVE
     )
     return VerifierReport(verifier, shares, curve, usage)
 
@@ -258,34 +266,38 @@ def _verifier_report(
 def _answer_outcomes(
     rows: Sequence[BenchRow], faulty: Array, confirmed: Array
 ) -> tuple[Array, Array, Array]:
-    """Return for each row whether its answer has a faulty claim, has only confirmed ones, and
-    whether it is its first.
+    """Return for each row whether its answer has a faulty claim, has only confirmed ones, and is
+    its first row.
 
-    The claims of one answer share what stands before ``#`` in their ids; a row without is an answer
+    The claims of one answer share the part of their ids before ``#``; a row without it is an answer
     of its own.
     """
     members: dict[str, list[int]] = {}
     for at, row in enumerate(rows):
-        answer, mark, _ = row.id.rpartition("#")
-        members.setdefault(answer if mark else f"row {at}", []).append(at)
+        answer, separator, _ = row.id.rpartition("#")
+        members.setdefault(answer if separator else f"row {at}", []).append(at)
     any_faulty, all_confirmed, first = (np.zeros(len(rows), dtype=bool) for _ in range(3))
-    for where in members.values():
-        any_faulty[where], all_confirmed[where] = faulty[where].any(), confirmed[where].all()
-        first[where[0]] = True
+    for row_numbers in members.values():
+        any_faulty[row_numbers], all_confirmed[row_numbers] = (
+            faulty[row_numbers].any(),
+            confirmed[row_numbers].all(),
+        )
+        first[row_numbers[0]] = True
     return any_faulty, all_confirmed, first
 
 
-def render_comparison(found: VerifierComparison) -> str:
-    """Return the comparison as plain tables, intervals in brackets."""
-    return "\n".join(_comparison_lines(found)) + "\n"
+def render_comparison(comparison: VerifierComparison) -> str:
+    """Return the comparison as plain-text tables, with intervals in brackets."""
+    return "\n".join(_comparison_lines(comparison)) + "\n"
 
 
-def _comparison_lines(found: VerifierComparison) -> Iterator[str]:
+def _comparison_lines(comparison: VerifierComparison) -> Iterator[str]:
     yield (
-        f"{found.task}: {found.half} half, {found.rows} claims, {found.faulty} of them faulty,"
-        f" {found.groups} groups, {found.bootstrap} resamples, seed {found.seed}"
+        f"{comparison.task}: {comparison.half} half, {comparison.rows} claims,"
+        f" {comparison.faulty} of them faulty, {comparison.groups} groups,"
+        f" {comparison.bootstrap} resamples, seed {comparison.seed}"
     )
-    for report in found.verifiers:
+    for report in comparison.verifiers:
         yield from ("", f"  {report.verifier}", *([f"    {report.exam}"] if report.exam else []))
         for share in report.shares:
             yield f"    {share.name:<26}{with_interval(share.estimate):>24}   of {share.of}"

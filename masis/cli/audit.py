@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Literal
 import click
 
 from masis.api.batch import (
-    AUDITS_A_CALL,
+    AUDITS_PER_CALL,
     AuditFailure,
     BatchItem,
     Budget,
@@ -407,7 +407,7 @@ class _AuditJob:
                 )
             )
 
-        at_once = self.concurrency * AUDITS_A_CALL if self.with_models else 1
+        at_once = self.concurrency * AUDITS_PER_CALL if self.with_models else 1
         return audit_in_threads(
             jobs, audit_here, at_once=at_once, budget=self.budget, stopping=stopping
         )

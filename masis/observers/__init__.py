@@ -1,3 +1,1 @@
-"""What may watch an audit from outside: observations with their events, and the context that log
-records carry.
-"""
+"""Observation of audits from outside: events for observers, and structured log records."""

@@ -1,7 +1,7 @@
-"""How a line of the log is written: for people, or as one JSON object for programs.
+"""Formats log lines, either for people or as one JSON object per line for programs.
 
-What is logged carries its figures beside its words, as ``extra={"fields": {...}}``; a JSON line has
-them under their names: those of the specs' "Telemetry Emitted" among them.
+Log calls pass their figures as ``extra={"fields": {...}}``. A JSON line has them under their names,
+among them those of the specs' "Telemetry Emitted".
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from datetime import UTC, datetime
 from typing import Literal
 
 place: list[Callable[[], dict[str, str]]] = []
-"""What says where in a trace a line of JSON was logged, while telemetry is on."""
+"""Functions that return the trace and span of a JSON line, while telemetry is on."""
 
 LogFormat = Literal["text", "json"]
 
 
 class JsonLine(logging.Formatter):
-    """``{"at", "level", "logger", "message", ...}``: time in UTC, then the fields of what is
-    logged, then its place.
+    """Formats a record as ``{"at", "level", "logger", "message", ...}``, with the time in UTC.
+
+    The fields of the record follow, then its trace and span.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line of JSON."""
+        """Return the record as one line of JSON."""
         line = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -32,15 +33,15 @@ class JsonLine(logging.Formatter):
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
         }
-        for here in place:
-            line |= here()
+        for trace_fields in place:
+            line |= trace_fields()
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def formatter(form: LogFormat) -> logging.Formatter:
-    """What writes a line in this form."""
-    if form == "json":
+def formatter(log_format: LogFormat) -> logging.Formatter:
+    """Return a formatter for this log format."""
+    if log_format == "json":
         return JsonLine()
     return logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")

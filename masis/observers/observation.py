@@ -1,12 +1,12 @@
-"""Who observes work under way: audits, drafts, screenings, calls to models.
+"""Observers of work in progress: audits, drafts, screenings and model calls.
 
-The parts of the product say here what starts, what happens and how it ended; every registered
-observer receives it (telemetry, by ``masis.integrations.telemetry``). Nothing is created while no
-observer is registered.
+Code that does such work reports its start, its events and its end here, and all registered
+observers receive them (telemetry through ``masis.integrations.telemetry``). Nothing is created
+while no observer is registered.
 
-An observer is called on the thread, and in the context, in which the work is done: a context
-variable that it sets in ``on_start`` holds for the work and the threads it starts, and must be
-reset in ``on_end``. An observer that fails never fails the work it observes.
+An observer is called on the thread and in the context of the work. A context variable that it sets
+in ``on_start`` applies to the work and to the threads it starts, and must be reset in ``on_end``.
+An observer that fails never fails the work it observes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AuditStart:
-    """The loop over one case starts, for an ``operation``. Its events are emitted; it ends in a
-    ``Run``.
-    """
+    """The loop over one case starts, for an ``operation``. Its result is a ``Run``."""
 
     case: Case | None = None
     operation: str = "audit"
@@ -42,9 +40,7 @@ class AuditStart:
 
 @dataclass(frozen=True)
 class DraftStart:
-    """The critique of a draft starts; an audit follows within it. It ends in a
-    ``CritiqueResult``.
-    """
+    """The critique of a draft starts and contains an audit. Its result is a ``CritiqueResult``."""
 
     query: str
     draft: str
@@ -53,11 +49,10 @@ class DraftStart:
 
 @dataclass(frozen=True)
 class CallStart:
-    """A call to a language model starts, with all its tries. Its replies are emitted; it ends in a
-    ``ModelCall``.
+    """A call to a language model starts, with all its tries. Its result is a ``ModelCall``.
 
-    ``provider`` and ``model`` are the two halves of the model string; ``system`` and ``question``
-    are what is sent.
+    ``provider`` and ``model`` are the two parts of the model string; ``system`` and ``question``
+    are the texts that are sent.
     """
 
     provider: str
@@ -74,7 +69,7 @@ class CallStart:
 
 @dataclass(frozen=True)
 class ScreeningStart:
-    """The screening of a question starts. Its events are emitted; it ends in a ``Screening``."""
+    """The screening of a question starts. Its result is a ``Screening``."""
 
     question: str = ""
 
@@ -92,24 +87,24 @@ Result: TypeAlias = run.Run | CritiqueResult | ModelCall | Screening
 
 
 class Listener(Protocol):
-    """What an observer attaches to one piece of work."""
+    """The listener that an observer attaches to one piece of work."""
 
     def on_event(self, event: Event) -> None:
-        """Receive something that happened in it."""
+        """Receive an event of the work."""
 
     def on_end(self, result: Result | None, error: BaseException | None) -> None:
-        """Receive how it ended: with a result, or cut short by an error."""
+        """Receive the end of the work: its result, or the error that ended it."""
 
 
 class Observer(Protocol):
-    """Receives what starts. Must be safe to call from several threads."""
+    """Receives the start of work. It must be safe to call from several threads."""
 
     def on_start(self, start: Start) -> Listener:
-        """Return what listens to the work that starts."""
+        """Return a listener for the work that starts."""
 
 
 class Observation:
-    """One piece of work under way and who listens to it; ``result`` is set before it ends."""
+    """One piece of work in progress and its listeners; ``result`` is set before it ends."""
 
     __slots__ = ("_listeners", "result")
 
@@ -118,12 +113,12 @@ class Observation:
         self.result: Result | None = None
 
     def emit(self, event: Event) -> None:
-        """Hand an event to every listener."""
+        """Pass an event to all listeners."""
         for listener in self._listeners:
             _call_guarded(partial(listener.on_event, event))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Tell every listener how it ended, the last registered first."""
+        """Report the end to all listeners, the last registered first."""
         for listener in reversed(self._listeners):
             _call_guarded(partial(listener.on_end, self.result, error))
 
@@ -132,20 +127,23 @@ _observers: tuple[Observer, ...] = ()
 
 
 def register(observer: Observer) -> Callable[[], None]:
-    """Let the observer receive all that starts from now on; return a function that ends this."""
+    """Register an observer for all work that starts from now on; return a function
+    that removes it.
+    """
+    # A new tuple each time, so that a thread that iterates over the old one isn't disturbed.
     global _observers
     _observers = (*_observers, observer)
 
     def unregister() -> None:
         global _observers
-        _observers = tuple(each for each in _observers if each is not observer)
+        _observers = tuple(registered for registered in _observers if registered is not observer)
 
     return unregister
 
 
 @contextmanager
 def observe(start: Start) -> Iterator[Observation]:
-    """Let all observers follow the work done inside this context."""
+    """Report the work inside this context to all observers."""
     if not _observers:
         yield Observation()
         return
@@ -154,6 +152,7 @@ def observe(start: Start) -> Iterator[Observation]:
     try:
         yield observation
     except BaseException as error:
+        # Ctrl-C and a cancelled task end the observation as well.
         observation.end(error)
         raise
     observation.end()
@@ -171,16 +170,16 @@ def run_to_completion(
     Args:
         work: The loop, which yields events and returns the result.
         on_event: Called with each event as it happens.
-        start: What observers see start; an audit of no named case unless given.
-        reported: What observers receive as the result, where that differs from what is returned.
+        start: The start that observers receive; by default that of an audit without a case.
+        reported: Maps the result to the one that observers receive, if they differ.
 
     """
     with observe(start or AuditStart()) as observation:
         while True:
             try:
                 event = next(work)
-            except StopIteration as finished:
-                result: R = finished.value
+            except StopIteration as stop:
+                result: R = stop.value
                 observation.result = reported(result)
                 return result
             observation.emit(event)
@@ -189,7 +188,7 @@ def run_to_completion(
 
 
 def _call_guarded(call: Callable[[], T]) -> T | None:
-    """Call an observer; an error of it becomes a line in the log."""
+    """Call an observer; its errors are logged and not raised."""
     try:
         return call()
     except Exception:

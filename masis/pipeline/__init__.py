@@ -1,12 +1,10 @@
-"""What a program that answers questions puts around its answers: retrieve, draft, critique; audit;
-assert.
+"""Audits for programs that answer questions.
 
-    result = masis.query_with_critique("How long is the bridge?", retriever)     # DRAFT-CRITIQUE-PIPELINE
-    @masis.audited(on_flag="raise")                                             # audits what a function answers
-    masis.assert_grounded(answer, documents)                                    # in a test: fails where unsupported
+    masis.query_with_critique("How long is the bridge?", retriever)   # DRAFT-CRITIQUE-PIPELINE
+    @masis.audited(on_flag="raise")                # audits the answers of a function
+    masis.assert_grounded(answer, documents)       # in a test: fails if the answer is unsupported
 
-Documents come as they are found: our own, mappings, texts, LangChain's, LlamaIndex's
-(``documents.py``).
+Documents can be our own, mappings, texts, or those of LangChain and LlamaIndex (``documents.py``).
 """
 
 from masis.pipeline.auditing import Audited, audited

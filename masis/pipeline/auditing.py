@@ -1,12 +1,12 @@
-"""A decorator that audits what a function answers.
+"""A decorator that audits the answers of a function.
 
     @masis.audited(on_flag="raise", database="audits.db")
     def answer(question, evidence): ...
 
-The function is called as before and answers as before. Its answer is audited against the evidence
-it got or returned. The result goes to ``on_result`` and to a database, and decides what happens
-where something is wrong with the answer (``on_flag``). An audit that fails is logged and reported
-to ``on_error``; it never holds the answer back.
+The function is called and answers as before. Its answer is audited against the evidence that it
+received or returned. The result goes to ``on_result`` and to a database, and ``on_flag`` decides
+what happens if something is wrong with the answer. An audit that fails is logged and reported to
+``on_error``; it never blocks the answer.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ OnFlag = Literal["record", "revise", "raise"]
 log = logging.getLogger("masis.pipeline")
 
 ACTOR = Actor(name="masis.audited")
-"""Who stores the audits of decorated functions."""
+"""The actor that stores the audits of decorated functions."""
 
 QUESTIONS = ("question", "query", "user_query", "prompt")
 EVIDENCE = ("evidence", "sources", "documents", "docs", "chunks", "context")
 ANSWERS = ("answer", "output", "result", "text", "response")
 FLAGS: frozenset[str] = MUST_LOOK
-"""Reasons for review for which an answer is flagged: something is wrong or unsafe. What could not
-be judged is none.
+"""Reasons for review that flag an answer: something is wrong or unsafe. What could not be judged
+doesn't flag it.
 """
 
 
 @dataclass(frozen=True)
 class Audited:
-    """What the audit of one answer found.
+    """The result of auditing one answer.
 
-    ``reasons`` are those of ``flag_on`` that the original answer gives; ``revised`` is the better
-    answer of the run, None where there is none.
+    ``reasons`` are the reasons of the original answer that are in ``flag_on``; ``revised`` is the
+    run's better answer, None if there is none.
     """
 
     question: str
@@ -68,13 +68,13 @@ class Audited:
 
     @property
     def revised(self) -> str | None:
-        """The answer that the audit would give instead, itself audited as better."""
+        """The better answer that the audit proposes, itself audited; None if there is none."""
         return self.run.final_answer if self.run.best else None
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """How one function is audited."""
+    """The options for auditing one function."""
 
     question: str | None
     evidence: str | None
@@ -91,7 +91,7 @@ class _Rules:
 
 @overload
 def audited(function: F) -> F:  # noqa: D418 (a public name says what it is)
-    """With every argument as it is by default."""
+    """Audit a function with default arguments."""
 
 
 @overload
@@ -108,7 +108,7 @@ def audited(  # noqa: D418
     database: str | Path | Workbench | None = None,
     wait: bool = True,
 ) -> Callable[[F], F]:
-    """With arguments."""
+    """Return a decorator with these arguments."""
 
 
 def audited(
@@ -128,18 +128,31 @@ def audited(
     """Audit every answer of a function: plain, async, or a generator that streams its answer in
     pieces.
 
-    ``question`` and ``evidence`` name its parameters; where they are not named, the first with a
-    usual name (QUESTIONS, EVIDENCE), else the first two. Where no parameter holds the evidence, it
-    comes with the answer: as a pair (answer, evidence), or in a mapping under one of the usual
-    names. ``answer`` names the key of a mapping that holds the text.
+    ``question`` and ``evidence`` name parameters of the function. If they aren't given, the first
+    parameter with a common name is used (QUESTIONS, EVIDENCE); without one, the question is the
+    first parameter, and the evidence comes with the answer: as a pair (answer, evidence), or in a
+    mapping under a common name.
 
-    ``on_flag`` says what becomes of an answer that is flagged for one of ``flag_on`` (codes of
-    ReviewReason): "record" it and answer all the same, "raise" AnswerRejected, or "revise": answer
-    with the revision, if the audit made a better one. ``database`` keeps case and run.
-    ``wait=False`` audits on a thread after the answer was returned.
+    Args:
+        function: The function, if the decorator has no arguments.
+        question: The parameter that holds the question.
+        evidence: The parameter that holds the evidence.
+        answer: The key of a returned mapping that holds the text.
+        on_flag: What to do if the answer is flagged: "record" and return it anyway, "raise"
+            AnswerRejected, or "revise", which returns the revision if the audit made a better one.
+        flag_on: The reasons that flag an answer (codes of ReviewReason).
+        on_result: Called with each audit.
+        on_error: Called with the error of an audit that failed.
+        settings: The settings of the audit.
+        database: Where case and run are stored.
+        wait: With False, the answer is returned at once and audited on a thread.
 
-    Raises where it stands, before any call: SettingsError, MissingExtra, InputError for what can't
-    go together.
+    Raises:
+        InputError: The arguments contradict each other, or don't fit the function; raised when it
+            is decorated.
+        SettingsError: A model can't be asked; raised when the function is decorated.
+        MissingExtra: An SDK is not installed; raised when the function is decorated.
+
     """
     settings = settings or Settings()
     check_models(settings)
@@ -175,7 +188,7 @@ def audited(
 
 
 def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
-    """Raise InputError for a word that is none of ours: a gate with a typing error in it would let
+    """Raise InputError for an unknown word, because a gate with a typo would let
     everything pass.
     """
     if on_flag not in get_args(OnFlag):
@@ -183,6 +196,7 @@ def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
             f"is {on_flag!r}", hint=f"Give one of {', '.join(get_args(OnFlag))}.", field="on_flag"
         )
     codes = get_args(ReviewReason.model_fields["code"].annotation)
+    # A text is a collection too, of characters.
     if isinstance(flag_on, str):
         raise InputError(
             f"is the text {flag_on!r}, not a list", hint="Put it into a list.", field="flag_on"
@@ -194,7 +208,7 @@ def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
 
 
 def _wrap_function(function: Any, rules: _Rules) -> Any:
-    rules = _for(function, rules)
+    rules = _bind_rules(function, rules)
     if inspect.isasyncgenfunction(function):
         return _of_async_generator(function, rules)
     if inspect.isgeneratorfunction(function):
@@ -244,15 +258,16 @@ def _join_pieces(pieces: list[Any]) -> Any:
 
 
 async def _in_thread(work: Callable[[], Any], rules: _Rules) -> Any:
-    """On a thread of its own, so that the event loop goes on; at once where nobody waits for it
-    anyway.
-    """
+    """Do the work on a thread, so that the event loop goes on; directly if nothing waits for it."""
     return await asyncio.wrap_future(start_in_thread(work, "audited")) if rules.wait else work()
 
 
-def _for(function: Any, rules: _Rules) -> _Rules:
-    """The rules with the names of the function's own parameters. Raises InputError where it has
-    none of that name.
+def _bind_rules(function: Any, rules: _Rules) -> _Rules:
+    """Return the rules with the names of the function's own parameters.
+
+    Raises:
+        InputError: The function has no such parameter.
+
     """
     signature = inspect.signature(function)
     names = [name for name in signature.parameters if name not in ("self", "cls")]
@@ -265,20 +280,20 @@ def _for(function: Any, rules: _Rules) -> _Rules:
             )
     if not names:
         raise InputError(
-            "takes no question",
-            hint="Give it one, as its first parameter.",
+            "has no parameter for the question",
+            hint="Add one, as its first parameter.",
             field=_function_name(function),
         )
-    streams = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-    if streams and rules.on_flag == "revise":
+    is_streaming = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    if is_streaming and rules.on_flag == "revise":
         raise InputError(
             "streams its answer",
-            hint="What was streamed can't be revised: record or raise.",
+            hint="A streamed answer can't be revised. Use record or raise.",
             field="on_flag",
         )
     question = rules.question or next((name for name in QUESTIONS if name in names), names[0])
     evidence = rules.evidence or next((name for name in EVIDENCE if name in names), None)
-    if streams and evidence is None:
+    if is_streaming and evidence is None:
         hint = "Name the parameter that holds its evidence: audited(evidence=...)."
         raise InputError("streams its answer", hint=hint, field=_function_name(function))
     return _Rules(
@@ -293,40 +308,40 @@ def _function_name(function: Any) -> str:
 def _value_to_return(
     returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """What the caller gets for what the function gave."""
+    """Return the caller's result for the function's return value."""
     if not rules.wait:
         start_in_thread(lambda: _audit_safely(returned, rules, args, kwargs), "audited")
         return returned
-    found = _audit_safely(returned, rules, args, kwargs)
-    if found is None or not found.flagged or rules.on_flag == "record":
+    audit = _audit_safely(returned, rules, args, kwargs)
+    if audit is None or not audit.flagged or rules.on_flag == "record":
         return returned
     if rules.on_flag == "raise":
-        reasons = " ".join(reason.message for reason in found.reasons)
-        raise AnswerRejected(f"The answer was rejected: {reasons}", audit=found)
-    return returned if found.revised is None else _with_revision(returned, rules, found.revised)
+        reasons = " ".join(reason.message for reason in audit.reasons)
+        raise AnswerRejected(f"The answer was rejected: {reasons}", audit=audit)
+    return returned if audit.revised is None else _with_revision(returned, rules, audit.revised)
 
 
 def _audit_safely(
     returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Audited | None:
-    """Return the audit, passed to ``on_result``; None where it failed, which is logged and
-    reported, never raised.
+    """Return the audit and pass it to ``on_result``; None if it failed, which is logged and
+    reported.
     """
     try:
-        found = _audit_returned(returned, rules, args, kwargs)
-    except Exception as error:  # noqa: BLE001 (whatever it is, it is reported, and the answer is returned)
+        audit = _audit_returned(returned, rules, args, kwargs)
+    except Exception as error:  # noqa: BLE001 (it is reported, and the answer is returned)
         log.warning("an answer could not be audited: %s: %s", type(error).__name__, error)
         _notify(rules.on_error, error)
         return None
-    _notify(rules.on_result, found)
-    return found
+    _notify(rules.on_result, audit)
+    return audit
 
 
-def _notify(listener: Callable[[Any], object] | None, what: object) -> None:
+def _notify(listener: Callable[[Any], object] | None, value: object) -> None:
     if listener is None:
         return
     try:
-        listener(what)
+        listener(value)
     except Exception:
         log.exception("the callback for an audit failed")
 
@@ -336,11 +351,12 @@ def _audit_returned(
 ) -> Audited:
     bound = rules.signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    asked = str(bound.arguments[rules.question or ""])
-    text, own = _text_and_evidence(returned, rules)
-    found = own if rules.evidence is None else bound.arguments[rules.evidence]
-    chunks = evidence_of([found] if isinstance(found, str) else found)
-    content = check_case(Case(id="-", query=asked, answer=text, evidence=chunks))
+    question = str(bound.arguments[rules.question or ""])
+    text, returned_evidence = _text_and_evidence(returned, rules)
+    evidence = returned_evidence if rules.evidence is None else bound.arguments[rules.evidence]
+    chunks = evidence_of([evidence] if isinstance(evidence, str) else evidence)
+    # The id is a digest of the content, so that the same answer is stored as one case.
+    content = check_case(Case(id="-", query=question, answer=text, evidence=chunks))
     digest = hashlib.sha256(content.digest().encode()).hexdigest()
     case = content.model_copy(update={"id": f"answered-{digest[:16]}"})
     settings = rules.settings
@@ -351,22 +367,26 @@ def _audit_returned(
     else:
         rules.workbench.cases.add(ACTOR, [case])
         run = rules.workbench.audits.audit(ACTOR, case, settings=settings)
+    # Assess the original answer, even if the audit chose a revision.
     assessed = assess(
         run.iterations[:1], case, "no_issues", settings, unexamined=run.acceptance.unexamined
-    )  # the original, whatever the audit made of it
+    )
     return Audited(
-        asked, text, run, tuple(each for each in assessed.reasons if each.code in rules.flag_on)
+        question,
+        text,
+        run,
+        tuple(reason for reason in assessed.reasons if reason.code in rules.flag_on),
     )
 
 
 def _text_and_evidence(returned: Any, rules: _Rules) -> tuple[str, Any]:
-    """The text of what a function gave, and the evidence that came with it."""
-    own = None
+    """Return the text of a function's result, and the evidence that came with it."""
+    returned_evidence = None
     if isinstance(returned, tuple) and len(returned) == 2 and rules.evidence is None:
-        returned, own = returned
+        returned, returned_evidence = returned
     if isinstance(returned, Mapping):
-        if rules.evidence is None and own is None:
-            own = next(
+        if rules.evidence is None and returned_evidence is None:
+            returned_evidence = next(
                 (returned[key] for key in (*EVIDENCE, "source_documents") if key in returned), None
             )
         keys = (rules.answer,) if rules.answer else ANSWERS
@@ -382,16 +402,16 @@ def _text_and_evidence(returned: Any, rules: _Rules) -> tuple[str, Any]:
         )
     if not isinstance(returned, str):
         raise InputError(
-            "is no text",
+            "is not a text",
             hint="Return a text, or name its key: audited(answer=...).",
             field="answer",
         )
-    return returned, own
+    return returned, returned_evidence
 
 
 def _with_revision(returned: Any, rules: _Rules, revised: str) -> Any:
-    """What the function gave, with the revision in place of its text; as it was where there is no
-    place for it.
+    """Return the function's result with the revision as its text; unchanged if it has no place for
+    it.
     """
     if isinstance(returned, str):
         return revised

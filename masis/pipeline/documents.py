@@ -1,8 +1,8 @@
-"""Documents of any origin as sources, recognised by their methods, not by their types.
+"""Documents of any origin as sources, recognised by their attributes and not by their types.
 
-A document may be ours (SourceDocument, Evidence), a mapping, a text, one of LangChain's
-(``page_content``, ``metadata``, ``id``), one of LlamaIndex's (``node`` with a ``score``, or the
-node itself), or a pair of any of these with its score. None of these libraries is imported.
+A document may be ours (SourceDocument, Evidence), a mapping, a text, LangChain's (``page_content``,
+``metadata``, ``id``), LlamaIndex's (``node`` with a ``score``, or the node itself), or a pair of
+any of these with its score. None of these libraries is imported.
 """
 
 from __future__ import annotations
@@ -24,37 +24,43 @@ from masis.schema.drafts import SourceDocument
 
 
 def documents(found: Any) -> tuple[SourceDocument, ...]:
-    """What was found, as sources, in its order.
+    """Return documents as sources, in their order.
 
-    Ids are kept. A document without one is named by its place (``chunk_1``); one that came before
-    to the letter is left out, and one of another text under a used id gets the next free ``id#2``.
-    Raises InputError for what is none.
+    Ids are kept. A document without one is named by its position (``chunk_1``). An exact duplicate
+    is left out, and a different text under a used id gets the next free ``id#2``.
+
+    Raises:
+        InputError: It isn't a list of documents.
+
     """
-    taken: dict[str, SourceDocument] = {}
-    nameless: set[str] = set()
-    for place, read in enumerate(_read_documents(found), 1):
-        if read.id is None and read.content in nameless:
+    by_id: dict[str, SourceDocument] = {}
+    texts_without_id: set[str] = set()
+    for place, document in enumerate(_read_documents(found), 1):
+        if document.id is None and document.content in texts_without_id:
             continue
-        own_name = read.id or _free_id(f"chunk_{place}", taken)
-        if own_name in taken and taken[own_name].content == read.content:
-            taken[own_name] = _with_better_score(taken[own_name], read.score)
+        wanted_id = document.id or _free_id(f"chunk_{place}", by_id)
+        if wanted_id in by_id and by_id[wanted_id].content == document.content:
+            by_id[wanted_id] = _with_better_score(by_id[wanted_id], document.score)
             continue
-        if read.id is None:
-            nameless.add(read.content)
-        name = _free_id(own_name, taken)
-        taken[name] = SourceDocument(
-            id=name,
-            content=read.content,
-            type=read.type,
-            path=read.path,
-            relevance_score=read.score,
+        if document.id is None:
+            texts_without_id.add(document.content)
+        free_id = _free_id(wanted_id, by_id)
+        by_id[free_id] = SourceDocument(
+            id=free_id,
+            content=document.content,
+            type=document.type,
+            path=document.path,
+            relevance_score=document.score,
         )
-    return tuple(taken.values())
+    return tuple(by_id.values())
 
 
 def evidence(found: Any) -> tuple[Evidence, ...]:
-    """What was found, as evidence to audit against; raises InputError as ``documents`` does."""
-    return tuple(each.as_evidence() for each in documents(found))
+    """Return documents as evidence to audit against.
+
+    Raises the errors of ``documents``.
+    """
+    return tuple(document.as_evidence() for document in documents(found))
 
 
 def _read_documents(found: Any) -> Iterator[ReadDocument]:
@@ -69,8 +75,8 @@ def _read_documents(found: Any) -> Iterator[ReadDocument]:
             hint=f"Give a list of {KINDS}; an empty one where nothing was found.",
             field="documents",
         )
-    for place, each in enumerate(found):
-        yield _read_one_document(each, place)
+    for place, document in enumerate(found):
+        yield _read_one_document(document, place)
 
 
 def _read_one_document(document: Any, place: int, score: float | None = None) -> ReadDocument:
@@ -90,14 +96,16 @@ def _read_one_document(document: Any, place: int, score: float | None = None) ->
     return read_document(document, place, score=score)
 
 
-def _with_better_score(before: SourceDocument, score: float | None) -> SourceDocument:
-    scores = [each for each in (before.relevance_score, score) if each is not None]
-    return before.model_copy(update={"relevance_score": max(scores) if scores else None})
+def _with_better_score(document: SourceDocument, score: float | None) -> SourceDocument:
+    scores = [
+        known_score for known_score in (document.relevance_score, score) if known_score is not None
+    ]
+    return document.model_copy(update={"relevance_score": max(scores) if scores else None})
 
 
-def _free_id(name: str, taken: Mapping[str, SourceDocument]) -> str:
+def _free_id(name: str, used_ids: Mapping[str, SourceDocument]) -> str:
     free, number = name, 1
-    while free in taken:
+    while free in used_ids:
         number += 1
         free = f"{name}#{number}"
     return free

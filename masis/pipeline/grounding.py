@@ -1,10 +1,12 @@
-"""Checks whether an answer is supported by its evidence: for tests and gates.
+"""Checks whether an answer is supported by its evidence, for tests and gates.
 
-    assert_grounded("It is 120 metres long [1].", documents)         # NotGrounded, an AssertionError, says what is not
+    # raises NotGrounded, an AssertionError that says what isn't supported
+    assert_grounded("It is 120 metres long [1].", documents)
 
-Citations are looked up, and claims are checked against the evidence by the verifier of the settings
-(offline by default). Claims pass by the same function as in an audit (``masis.audit.acceptance``).
-Nobody criticises or scores: what passes here is supported, which does not make it a good answer.
+Citations are resolved, and the verifier of the settings (offline by default) checks claims against
+the evidence. The function that decides which claims pass is the one of an audit
+(``masis.audit.acceptance``). There is no critic and no score: an answer that passes is supported,
+which doesn't make it a good answer.
 """
 
 from __future__ import annotations
@@ -21,22 +23,27 @@ from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.audit import CitationAudit, ClaimCheck
 from masis.settings import Settings
 
-QUOTED_MOST = 300
-"""Characters of a sentence or a chunk that a failure shows."""
-SHOWN_MOST = 20
-"""Faults that a failure shows; the report has all."""
+MAX_QUOTED = 300
+"""The most characters of a sentence or chunk in a failure message."""
+MAX_SHOWN = 20
+"""The most issues in a failure message; the report has all."""
 UNASKED = "What does the evidence say?"
-"""The question where none is given: only models read it."""
+"""The question if none is given; only models read it."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What passes.
+    """The conditions under which an answer passes.
 
-    ``min_support``: the support (0..1) from which a claim passes; None: where the verifier says
-    that it is supported. ``allow_uncited``: sentences without a citation pass.
-    ``allow_unverifiable``: claims pass that the verifier could not confirm. A reference to no
-    evidence, a claim that some evidence contradicts and one without a verdict never do.
+    A reference to no evidence, a claim that some evidence contradicts and one without a verdict
+    never pass.
+
+    Attributes:
+        min_support: The support (0 to 1) that is enough for a claim; with None, the verifier's
+            verdict counts.
+        allow_uncited: Whether sentences without a citation pass.
+        allow_unverifiable: Whether claims that the verifier could not confirm pass.
+
     """
 
     min_support: float | None = None
@@ -51,11 +58,16 @@ class Bounds:
 
 
 class GroundingIssue(NamedTuple):
-    """One thing that is not supported.
+    """One part of an answer that isn't supported.
 
-    ``what`` is the verdict or ``invalid reference`` or ``uncited``; ``sentence`` the answer's
-    words; ``reference`` what it cites; ``source`` and ``evidence`` the chunk that decides and its
-    words, "" where none does; ``why`` says more.
+    Attributes:
+        what: The verdict, or ``invalid reference`` or ``uncited``.
+        sentence: The words of the answer.
+        reference: What it cites.
+        source: The deciding chunk, "" if there is none.
+        evidence: The words of that chunk.
+        why: Further details.
+
     """
 
     what: str
@@ -69,7 +81,7 @@ class GroundingIssue(NamedTuple):
 
 @dataclass(frozen=True)
 class Grounding:
-    """What was found about one answer; ``issues`` is empty where it is grounded."""
+    """The result for one answer; ``issues`` is empty if it is grounded."""
 
     question: str
     answer: str
@@ -85,7 +97,7 @@ class Grounding:
         return not self.issues
 
     def record(self) -> dict[str, Any]:
-        """Return one line of a report, JSON-ready."""
+        """Return the result as one JSON-ready line of a report."""
         return {
             "grounded": self.grounded,
             "question": self.question,
@@ -101,8 +113,9 @@ class Grounding:
 
 
 class NotGrounded(AssertionError):
-    """The answer is not supported by its evidence; the message says which sentence and why; see
-    ``grounding``.
+    """The evidence doesn't support the answer; the message says which sentence and why.
+
+    ``grounding`` is the full result.
     """
 
     def __init__(self, grounding: Grounding) -> None:
@@ -118,9 +131,19 @@ def grounding(
     bounds: Bounds | None = None,
     settings: Settings | None = None,
 ) -> Grounding:
-    """Return what is not supported. ``evidence`` is whatever ``masis.pipeline.documents`` takes.
+    """Return the unsupported parts of an answer.
 
-    Raises InputError for an empty answer or evidence, StepError where the verifier fails.
+    Args:
+        answer: The answer.
+        evidence: Anything that ``masis.pipeline.documents`` accepts.
+        question: The question, for verifiers that are models.
+        bounds: The conditions under which it passes.
+        settings: The settings of the verifier.
+
+    Raises:
+        InputError: The answer or the evidence is empty.
+        StepError: The verifier failed.
+
     """
     if not isinstance(answer, str) or not answer.strip():
         raise InputError("is empty", hint="Give the answer to be checked.", field="answer")
@@ -135,7 +158,10 @@ def grounding(
     claims = verifier.extract(answer, cited, question or UNASKED)
     checks = one_check_each(claims, verifier.verify(claims, chunks))
     texts = {chunk.id: chunk.text for chunk in chunks}
-    issues = (*_of_citations(answer, cited, bounds), *_of_claims(answer, checks, texts, bounds))
+    issues = (
+        *_citation_grounding_issues(answer, cited, bounds),
+        *_claim_grounding_issues(answer, checks, texts, bounds),
+    )
     return Grounding(question or "", answer, cited, checks, issues, bounds, settings.verifier)
 
 
@@ -149,28 +175,28 @@ def assert_grounded(
     allow_unverifiable: bool = False,
     settings: Settings | None = None,
 ) -> Grounding:
-    """Raise NotGrounded (an AssertionError) where the evidence does not support the answer; else
-    return what was found.
+    """Raise NotGrounded, an AssertionError, if the evidence doesn't support the answer; else return
+    the result.
 
-    See ``Bounds`` for what passes, and ``grounding`` for what else is raised.
+    See ``Bounds`` for the conditions, and ``grounding`` for other errors.
     """
     bounds = Bounds(min_support, allow_uncited, allow_unverifiable)
-    found = grounding(answer, evidence, question=question, bounds=bounds, settings=settings)
-    if not found.grounded:
-        raise NotGrounded(found)
-    return found
+    result = grounding(answer, evidence, question=question, bounds=bounds, settings=settings)
+    if not result.grounded:
+        raise NotGrounded(result)
+    return result
 
 
-def message_of(found: Grounding) -> str:
-    """Return the issues in plain text, a few lines each."""
-    number = len(found.issues)
+def message_of(result: Grounding) -> str:
+    """Return the issues as plain text, a few lines each."""
+    number = len(result.issues)
     lines = [
         (
             f"The answer is not grounded in its evidence: {number}"
             f" {'issue' if number == 1 else 'issues'}."
         )
     ]
-    for place, issue in enumerate(found.issues[:SHOWN_MOST], 1):
+    for place, issue in enumerate(result.issues[:MAX_SHOWN], 1):
         support = "" if issue.support is None else f" (support {issue.support:.2f})"
         cites = f"  cites [{issue.reference}]" if issue.reference else ""
         lines += [
@@ -182,37 +208,41 @@ def message_of(found: Grounding) -> str:
             lines.append(f"   evidence: [{issue.source}] {_terminal_line(issue.evidence)}")
         if issue.why:
             lines.append(f"   why:      {_terminal_line(issue.why)}")
-    if number > SHOWN_MOST:
-        lines += ["", f"... and {number - SHOWN_MOST} more."]
+    if number > MAX_SHOWN:
+        lines += ["", f"... and {number - MAX_SHOWN} more."]
     return "\n".join(lines)
 
 
-def _of_citations(answer: str, cited: CitationAudit, bounds: Bounds) -> list[GroundingIssue]:
-    found = []
+def _citation_grounding_issues(
+    answer: str, cited: CitationAudit, bounds: Bounds
+) -> list[GroundingIssue]:
+    issues = []
     for citation in cited.citations:
         if citation.status == "invalid":
-            inside = (s for s in cited.sentences if s.start <= citation.marker_start < s.end)
+            sentences = (
+                span for span in cited.sentences if span.start <= citation.marker_start < span.end
+            )
             sentence = next(
-                (answer[s.start : s.end] for s in inside),
+                (answer[span.start : span.end] for span in sentences),
                 answer[citation.marker_start : citation.marker_end],
             )
-            found.append(
+            issues.append(
                 GroundingIssue(
                     "invalid reference", sentence, citation.text, why="no evidence has this id"
                 )
             )
     if not bounds.allow_uncited:
-        found += [GroundingIssue("uncited", sentence) for sentence in cited.uncited_claims]
-    return found
+        issues += [GroundingIssue("uncited", sentence) for sentence in cited.uncited_claims]
+    return issues
 
 
-def _of_claims(
+def _claim_grounding_issues(
     answer: str, checks: tuple[ClaimCheck, ...], texts: dict[str, str], bounds: Bounds
 ) -> list[GroundingIssue]:
-    found = []
+    issues = []
     for check in checks:
-        what = _what_fails(check, bounds)
-        if what is None:
+        verdict = _failing_verdict(check, bounds)
+        if verdict is None:
             continue
         claim = check.claim
         sentence = claim.text if claim.start is None else answer[claim.start : claim.end]
@@ -220,37 +250,39 @@ def _of_claims(
             iter((*(quote.evidence_id for quote in check.quotes), *check.sources, *claim.cited)), ""
         )
         words = next((quote.text for quote in check.quotes), texts.get(source, ""))
-        denied = "; ".join(each.reason for each in check.contradictions)
-        why = check.issue or denied or (check.unscored.reason if check.unscored else "")
-        found.append(
+        contradictions = "; ".join(contradiction.reason for contradiction in check.contradictions)
+        why = check.issue or contradictions or (check.unscored.reason if check.unscored else "")
+        issues.append(
             GroundingIssue(
-                what, sentence, ", ".join(claim.cited), source, words, check.support, why
+                verdict, sentence, ", ".join(claim.cited), source, words, check.support, why
             )
         )
-    return found
+    return issues
 
 
-def _what_fails(check: ClaimCheck, bounds: Bounds) -> str | None:
-    """Return what keeps a claim from passing, None where it passes: the rule of acceptance, as far
-    as bounds allow.
+def _failing_verdict(check: ClaimCheck, bounds: Bounds) -> str | None:
+    """Return the verdict that keeps a claim from passing, None if it passes.
 
-    The verdict of a claim that the evidence supports and contradicts is ``contradicted``.
+    The rule is that of acceptance, as far as the bounds allow. For a claim that the evidence both
+    supports and contradicts, the verdict is ``contradicted``.
     """
     if check.verdict == "unscored":
         return check.verdict
     codes = {reason.code for reason in claim_reasons([check])}
     if not codes:
-        enough = bounds.min_support is None or (check.support or 0.0) >= bounds.min_support
-        return None if enough else check.verdict
+        is_enough = bounds.min_support is None or (check.support or 0.0) >= bounds.min_support
+        return None if is_enough else check.verdict
     if "contradicted_claim" in codes:
         return "contradicted"
     if codes <= {"unconfirmed_claim", "figure_not_in_evidence", "words_marked"}:
         return None if bounds.allow_unverifiable else "unverifiable"
-    excused = bounds.min_support is not None and (check.support or 0.0) >= bounds.min_support
-    return None if excused else check.verdict
+    is_excused = bounds.min_support is not None and (check.support or 0.0) >= bounds.min_support
+    return None if is_excused else check.verdict
 
 
 def _terminal_line(text: str) -> str:
-    """Return one line of a text from outside, safe for a terminal."""
-    plain = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return plain if len(plain) <= QUOTED_MOST else plain[: QUOTED_MOST - 3] + "..."
+    """Return a text from outside as one line that is safe for a terminal."""
+    plain = " ".join(
+        "".join(character if character.isprintable() else " " for character in text).split()
+    )
+    return plain if len(plain) <= MAX_QUOTED else plain[: MAX_QUOTED - 3] + "..."

@@ -1,4 +1,4 @@
-"""A question answered and checked in one call: retrieve, draft, critique
+"""Answers a question and checks the answer in one call: retrieve, draft, critique
 (DRAFT-CRITIQUE-PIPELINE).
 """
 
@@ -21,14 +21,12 @@ from masis.schema.drafts import PipelineOptions, PipelineResult, options_of
 from masis.settings import Settings
 
 Retriever = Any
-"""A function of the question, or an object with ``invoke`` or ``retrieve``, or their
-async forms.
-"""
+"""A function of the question, or an object with ``invoke`` or ``retrieve`` or their async forms."""
 DraftWriter = Callable[[str, str], Any]
-"""Writes a draft from the question and the context: a text, or a message with one."""
+"""Writes a draft from question and context: a text, or a message with one."""
 Options = PipelineOptions | Mapping[str, Any] | None
 
-NOTHING_FOUND = "Nothing was found that a draft could be written from."
+NO_DOCUMENTS = "Nothing was found to write a draft from."
 SWITCHED_OFF = "Critique is switched off."
 
 
@@ -41,18 +39,29 @@ def query_with_critique(
     *,
     draft: DraftWriter | None = None,
 ) -> PipelineResult:
-    """Search, draft an answer from what was found, and critique it (queryWithCritique).
+    """Search, draft an answer from the documents found, and critique it (queryWithCritique).
 
-    ``retriever`` is any function of the question, or a retriever of LangChain or LlamaIndex;
-    ``draft`` writes the draft from question and context, our own drafter where it is None. A draft
-    of fewer than ``draft_min_length`` characters is not critiqued, and nothing is drafted where
-    nothing was found: ``not_critiqued`` says so. Raises InputError for a question or a retriever
-    that is none, RetrievalFailed where the retriever fails, StepError where no draft could be
-    written. For a retriever that is only async, the error names ``query_with_critique_async``.
+    A draft of fewer than ``draft_min_length`` characters is not critiqued, and nothing is drafted
+    if nothing was found; ``not_critiqued`` says so.
+
+    Args:
+        query: The question.
+        retriever: A function of the question, or a retriever of LangChain or LlamaIndex.
+        options: The options of the pipeline.
+        settings: The settings of the audit.
+        roles: The implementation of each role; built from the settings if None.
+        draft: Writes the draft from question and context; our own drafter if None.
+
+    Raises:
+        InputError: The question is empty, or the retriever can't be called or is only async; the
+            error then names ``query_with_critique_async``.
+        RetrievalFailed: The retriever failed.
+        StepError: No draft could be written.
+
     """
     try:
-        # it waits for nothing
-        _answer_query(query, retriever, options, settings, roles, draft, _NextQuestion.now).send(
+        # ask_now never suspends, so the first send runs the coroutine to its end.
+        _answer_query(query, retriever, options, settings, roles, draft, _Request.ask_now).send(
             None
         )
     except StopIteration as done:
@@ -70,22 +79,25 @@ async def query_with_critique_async(
     *,
     draft: DraftWriter | None = None,
 ) -> PipelineResult:
-    """``query_with_critique`` for code that is async; retriever and ``draft`` are awaited where
-    they can be.
+    """Answer a question in async code, like ``query_with_critique``; retriever and ``draft`` are
+    awaited if possible.
 
-    What can't be runs on a thread of its own. Cancelling the task stops the critique.
+    Functions that aren't async run on a thread. Cancelling the task stops the critique.
     """
     return await _answer_query(
-        query, retriever, options, settings, roles, draft, _NextQuestion.later
+        query, retriever, options, settings, roles, draft, _Request.ask_later
     )
 
 
-class _NextQuestion(NamedTuple):
-    """What is asked next, and of whom: ``ask`` of who can only be waited for, ``ask_async`` of who
-    can be awaited.
+class _Request(NamedTuple):
+    """The next request of the pipeline, with a blocking and an async way to make it.
 
-    ``field`` names the argument that brought them; ``failure`` makes the error of whatever they
-    raise.
+    Attributes:
+        field: The argument that the request comes from.
+        ask: Makes the request and blocks.
+        ask_async: Makes the request and returns an awaitable, None if that isn't possible.
+        failure: Makes the error for anything they raise.
+
     """
 
     field: str
@@ -93,34 +105,39 @@ class _NextQuestion(NamedTuple):
     ask_async: Callable[[], Any] | None
     failure: Callable[[str], MasisError] | None = None
 
-    async def now(self) -> Any:
-        """Ask here, and return the answer. Raises InputError where it has to be awaited."""
-        found = self._answer(self.ask)
-        if inspect.isawaitable(found):
-            if inspect.iscoroutine(found):
-                found.close()
+    async def ask_now(self) -> Any:
+        """Make the request here and return the result.
+
+        Raises:
+            InputError: The result would have to be awaited.
+
+        """
+        result = self._answer(self.ask)
+        if inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
+                result.close()
             hint = "Await query_with_critique_async, or give one that is not."
             raise InputError("is async", hint=hint, field=self.field)
-        return found
+        return result
 
-    async def later(self) -> Any:
-        """Ask, beside the event loop where it can't be awaited, and return the answer."""
+    async def ask_later(self) -> Any:
+        """Make the request and return the result, on a thread if it can't be awaited."""
         if self.ask_async is not None:
-            found = self._answer(self.ask_async)
+            result = self._answer(self.ask_async)
         else:
-            found = await asyncio.wrap_future(
+            result = await asyncio.wrap_future(
                 start_in_thread(lambda: self._answer(self.ask), "pipeline")
             )
-        if inspect.isawaitable(found):
+        if inspect.isawaitable(result):
             with self._report_failure():
-                found = await found
-        return found
+                result = await result
+        return result
 
     def _answer(self, ask: Callable[[], Any]) -> Any:
         with self._report_failure():
-            found = ask()
-            # a generator may fail as well
-            return list(found) if isinstance(found, Iterator) else found
+            result = ask()
+            # A generator runs, and may fail, only when it is read.
+            return list(result) if isinstance(result, Iterator) else result
 
     @contextmanager
     def _report_failure(self) -> Iterator[None]:
@@ -139,66 +156,81 @@ async def _answer_query(
     settings: Settings | None,
     roles: Roles | None,
     draft: DraftWriter | None,
-    ask: Callable[[_NextQuestion], Coroutine[Any, Any, Any]],
+    ask: Callable[[_Request], Coroutine[Any, Any, Any]],
 ) -> PipelineResult:
-    """Return the result, letting ``ask`` ask for each part of it; all is checked before anything is
-    asked.
-    """
+    """Return the result, making each request with ``ask``; all arguments are checked first."""
     if not isinstance(query, str) or not query.strip():
-        raise InputError("is empty", hint="Ask something.", field="query")
+        raise InputError("is empty", hint="Give a question.", field="query")
     settings = settings or Settings()
     chosen = options_of(PipelineOptions, options or {})
     if roles is None:
         check_models(settings)
-    found = documents(await ask(_search(retriever, query)))
-    # assembleContext
-    context = "\n\n---\n\n".join(f"[{each.path or each.id}]\n{each.content}" for each in found)
-    result = PipelineResult(context=context, search_results=found)
+    sources = documents(await ask(_search(retriever, query)))
+    # assembleContext in the spec.
+    context = "\n\n---\n\n".join(
+        f"[{source.path or source.id}]\n{source.content}" for source in sources
+    )
+    result = PipelineResult(context=context, search_results=sources)
     if not chosen.generate_answer:
         return result
-    if not found:
-        return result.model_copy(update={"not_critiqued": NOTHING_FOUND})
+    if not sources:
+        return result.model_copy(update={"not_critiqued": NO_DOCUMENTS})
 
     def write() -> Any:
         if draft is not None:
             return draft(query, context)
-        return (roles or build_roles(settings)).drafter.draft(query, evidence(found))
+        return (roles or build_roles(settings)).drafter.draft(query, evidence(sources))
 
-    awaited = write if inspect.iscoroutinefunction(draft) else None
-    writing = _NextQuestion(
-        "draft", write, awaited, lambda why: StepError(f"The draft could not be written: {why}")
+    write_async = write if inspect.iscoroutinefunction(draft) else None
+    draft_request = _Request(
+        "draft",
+        write,
+        write_async,
+        lambda reason: StepError(f"The draft could not be written: {reason}"),
     )
-    text = _draft_text(await ask(writing))
+    text = _draft_text(await ask(draft_request))
     result = result.model_copy(update={"draft": text})
-    enabled = settings.draft_critique if chosen.enable_critique is None else chosen.enable_critique
-    if not enabled:
+    is_enabled = (
+        settings.draft_critique if chosen.enable_critique is None else chosen.enable_critique
+    )
+    if not is_enabled:
         return result.model_copy(update={"not_critiqued": SWITCHED_OFF})
     if len(text.strip()) < settings.draft_min_length:
-        why = f"The draft is shorter than {settings.draft_min_length} characters."
-        return result.model_copy(update={"not_critiqued": why})
-    critiquing = _NextQuestion(
+        reason = f"The draft is shorter than {settings.draft_min_length} characters."
+        return result.model_copy(update={"not_critiqued": reason})
+    critique_request = _Request(
         "draft",
-        lambda: critique_draft(query, text, found, chosen.critique_options, settings, roles),
-        lambda: critique_draft_async(query, text, found, chosen.critique_options, settings, roles),
+        lambda: critique_draft(query, text, sources, chosen.critique_options, settings, roles),
+        lambda: critique_draft_async(
+            query, text, sources, chosen.critique_options, settings, roles
+        ),
     )
-    critique = await ask(critiquing)
+    critique = await ask(critique_request)
     return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or text})
 
 
-def _search(retriever: Retriever, query: str) -> _NextQuestion:
-    """Return how a retriever is asked: it is known by its methods. Raises InputError for what can't
-    be asked.
+def _search(retriever: Retriever, query: str) -> _Request:
+    """Return the request for a retriever, which is recognised by its methods.
+
+    Raises:
+        InputError: It can't be called.
+
     """
 
     def method(*names: str) -> Callable[[str], Any] | None:
         return next(
-            (own for name in names if callable(own := getattr(retriever, name, None))), None
+            (
+                method_found
+                for name in names
+                if callable(method_found := getattr(retriever, name, None))
+            ),
+            None,
         )
 
-    itself = retriever if callable(retriever) else None
-    ask = method("invoke", "retrieve") or itself
+    as_function = retriever if callable(retriever) else None
+    ask = method("invoke", "retrieve") or as_function
     ask_async = method("ainvoke", "aretrieve") or (
-        itself if inspect.iscoroutinefunction(retriever) else None
+        as_function if inspect.iscoroutinefunction(retriever) else None
     )
     if ask is None and ask_async is None:
         raise InputError(
@@ -209,7 +241,7 @@ def _search(retriever: Retriever, query: str) -> _NextQuestion:
             ),
             field="retriever",
         )
-    return _NextQuestion(
+    return _Request(
         "retriever",
         lambda: (ask or ask_async)(query),  # type: ignore[misc]
         (lambda: ask_async(query)) if ask_async is not None else None,
@@ -217,17 +249,19 @@ def _search(retriever: Retriever, query: str) -> _NextQuestion:
     )
 
 
-def _draft_text(made: Any) -> str:
+def _draft_text(draft: Any) -> str:
     """Return the text of a draft: itself, our own drafter's, or a message's (``content``, ``text``,
     ``response``).
     """
-    if isinstance(made, str):
-        return made
-    if isinstance(made, Draft):
-        return made.answer
+    if isinstance(draft, str):
+        return draft
+    if isinstance(draft, Draft):
+        return draft.answer
     for name in ("content", "text", "response"):
-        if isinstance(own := getattr(made, name, None), str):
-            return own
+        if isinstance(text := getattr(draft, name, None), str):
+            return text
     raise InputError(
-        f"gave {type(made).__name__}, not a text", hint="Return the draft as a text.", field="draft"
+        f"gave {type(draft).__name__}, not a text",
+        hint="Return the draft as a text.",
+        field="draft",
     )

@@ -131,7 +131,7 @@ class AuditService:
                 settings=settings.of_audit(),
                 asked_by=actor.name,
             )
-        events = _EventLog(runs, roles.waits)
+        events = _EventLog(runs, roles.calls_models)
         stored: dict[int, Iteration] = {}
 
         def store(finished: Draft | Iteration | StepsDone) -> None:

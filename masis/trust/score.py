@@ -186,7 +186,7 @@ class Reliability(NamedTuple):
     n: int
 
 
-MOST_BINS, LEAST_IN_BIN = 10, 10
+MAX_BINS, LEAST_IN_BIN = 10, 10
 
 
 def reliability(truth: NDArray[np.bool_], predicted: Floats) -> list[Reliability]:
@@ -200,7 +200,7 @@ def reliability(truth: NDArray[np.bool_], predicted: Floats) -> list[Reliability
 
 
 def _bins(predicted: Floats) -> list[NDArray[np.int64]]:
-    bins = max(1, min(MOST_BINS, len(predicted) // LEAST_IN_BIN))
+    bins = max(1, min(MAX_BINS, len(predicted) // LEAST_IN_BIN))
     order = np.argsort(predicted, kind="stable")
     ordered = predicted[order]
     edges = np.unique(

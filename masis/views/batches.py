@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from masis.audit.acceptance import accusations
+from masis.audit.acceptance import flagged_reasons
 from masis.errors import MAX_ITERATIONS_WARNING
 from masis.schema.audit import Escalation
 from masis.schema.calls import Usage
@@ -51,7 +51,7 @@ class BatchSummary:
     def count(self, run: Run) -> None:
         """Count one new run."""
         self.audited += 1
-        self.flagged += bool(run.iterations and accusations(run.iterations[0]))
+        self.flagged += bool(run.iterations and flagged_reasons(run.iterations[0]))
         self.needs_review += run.needs_review
         self.incomplete += run.incomplete
         self.useless += run.incomplete and run.final_quality_score is None
@@ -86,7 +86,7 @@ class BatchSummary:
         if run is None:
             return
         self.skipped_incomplete += run.incomplete
-        self.flagged += bool(run.iterations and accusations(run.iterations[0]))
+        self.flagged += bool(run.iterations and flagged_reasons(run.iterations[0]))
         self.needs_review += run.needs_review
 
     def _note(self, kinds: Counter[str], message: str, example: str) -> None:

@@ -161,7 +161,7 @@ def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
     }
     for run in rest:
         assert run.warnings[0].message.startswith(
-            f"Not audited: with ${spent:,.2f} spent, one more audit could pass"
+            f"Not audited: ${spent:,.2f} is spent, and one more audit could exceed"
         )
         assert run.warnings[0].message in [reason.message for reason in run.review_reasons]
 
@@ -202,7 +202,7 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
     found = masis.audit_many(interrupted(), masis.Settings(max_iterations=1), concurrency=1)
     assert [run.case_id for run in found] == ["case-0", "case-1"]
     assert begun == ["case-0", "case-1"]
-    assert "Interrupted: 2 audits are finished" in capsys.readouterr().out
+    assert "Interrupted. 2 audits finished" in capsys.readouterr().out
 
 
 def test_every_wrong_case_of_a_list_is_named_before_one_is_audited_or_stored(
@@ -266,7 +266,8 @@ def test_a_frame_under_other_names_is_explained_once_and_in_the_words_of_python(
 def test_the_package_that_can_be_called_shows_its_signature() -> None:
     assert inspect.signature(masis.audit) == inspect.signature(batch.audit)
     written = ", ".join(inspect.signature(batch.audit).parameters)
-    shown = re.search(r"masis\.audit\((.*)\) ->", masis.audit.__doc__ or "")
+    documentation = " ".join((masis.audit.__doc__ or "").split())
+    shown = re.search(r"masis\.audit\((.*)\) ->", documentation)
     assert shown is not None
     assert (
         ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written

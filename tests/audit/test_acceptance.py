@@ -567,7 +567,7 @@ def test_the_reason_quotes_nothing_of_the_answer() -> None:
 )
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 def test_a_reviser_that_hands_over_no_revision_is_refused(given: Any) -> None:
-    with pytest.raises(InvalidRevision, match="out of form"):
+    with pytest.raises(InvalidRevision, match="malformed"):
         PydanticValidator().validate(given, context())
 
 
@@ -640,13 +640,13 @@ def test_a_team_has_its_answers_held_against_its_own_model() -> None:
     good = '{"text": "120 metres [chunk_1].", "sources": ["chunk_1"]}'
     assert run_with(good, validator=ours).iterations[1].answer == good
     for bad, why in [
-        ("plain", "it is no JSON"),
+        ("plain", "it is not JSON"),
         ('{"text": 1}', "wrong in text, sources"),
         ("[" * 99_999, ""),
     ]:
         run = run_with(bad, validator=ours)
         assert run.final_answer == ANSWER
-        assert f"is no Answered: {why}" in run.warnings[0].message or not why
+        assert f"is not a valid Answered: {why}" in run.warnings[0].message or not why
         assert run.warnings[0].code == "CRITIC-ERR-006"
 
 

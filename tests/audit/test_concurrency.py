@@ -93,9 +93,9 @@ def test_audits_that_are_awaited_wait_for_their_turn_and_keep_their_own_context(
         return place.get()
 
     names = ["bad", *map(str, range(2 * AUDITS_THAT_WAIT))]
-    futures = [start_audit(partial(work, name), waits=True) for name in names]
+    futures = [start_audit(partial(work, name), calls_models=True) for name in names]
     until(lambda: len(under_way) == AUDITS_THAT_WAIT, "all threads are taken")
-    assert wait_for_future(start_audit(lambda: "computed", waits=False)) == "computed"
+    assert wait_for_future(start_audit(lambda: "computed", calls_models=False)) == "computed"
     assert len(under_way) == AUDITS_THAT_WAIT
     gate.set()
     assert [wait_for_future(future) for future in futures[1:]] == names[1:]
@@ -161,13 +161,13 @@ def test_threads_that_ask_for_the_loop_at_once_before_there_is_one_get_the_same(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_a_loop_of_its_own() -> None:
-    wait_for_future(start_audit(lambda: wait_for_coroutine(asyncio.sleep(0)), waits=True))
+    wait_for_future(start_audit(lambda: wait_for_coroutine(asyncio.sleep(0)), calls_models=True))
     child = os.fork()
     if child == 0:
         try:
             os._exit(
                 wait_for_future(
-                    start_audit(lambda: wait_for_coroutine(asyncio.sleep(0, 7)), waits=True)
+                    start_audit(lambda: wait_for_coroutine(asyncio.sleep(0, 7)), calls_models=True)
                 )
             )
         finally:

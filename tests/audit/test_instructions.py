@@ -181,7 +181,7 @@ def test_no_run_with_an_instruction_in_answer_or_evidence_is_accepted(
     assert "instruction" in [reason.code for reason in run.review_reasons]
     assert "instruction" in MUST_LOOK
     assert not next(each for each in run.acceptance.checks if each.name == "instructions").passed
-    assert acceptance.accusations(run.iterations[0])
+    assert acceptance.flagged_reasons(run.iterations[0])
 
 
 def test_the_same_answer_without_one_has_no_such_reason() -> None:

@@ -12,8 +12,8 @@ from masis.api.audits import audit_citations
 from masis.audit import claims, issues
 from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
-from masis.audit.revision import NO_ACCUSATION
-from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within
+from masis.audit.revision import UNDECIDED_RULES
+from masis.audit.text.assertions import citations_by_sentence, claim_within, is_assertion
 from masis.schema.audit import (
     Claim,
     ClaimCheck,
@@ -71,7 +71,7 @@ def test_a_claim_that_nobody_judged_is_not_accused_and_not_revised() -> None:
     assert found.description == "Not judged: “The bridge is long.”"
     assert found.reason == "There is no verdict on this claim. That doesn't mean it's wrong."
     assert found.suggestion == "Audit the answer again, or have a person decide this claim."
-    assert found.rule in NO_ACCUSATION
+    assert found.rule in UNDECIDED_RULES
 
 
 def objected(
@@ -302,7 +302,9 @@ TWO_CITED = "How long is it? The bridge is 120 metres long and opened in 1931 [c
 
 
 def test_a_question_asserts_nothing() -> None:
-    assert [asserts(sentence) for sentence in audit_citations(TWO_CITED, EVIDENCE).sentences] == [
+    assert [
+        is_assertion(sentence) for sentence in audit_citations(TWO_CITED, EVIDENCE).sentences
+    ] == [
         False,
         True,
     ]

@@ -423,7 +423,7 @@ def waiting(
         if role is not None:
             role.control = control
     chosen = roles(critic=critic, reviser=reviser, **others)
-    return dataclasses.replace(chosen, control=control, waits=True)
+    return dataclasses.replace(chosen, control=control, calls_models=True)
 
 
 def waited(
@@ -651,7 +651,7 @@ class Judges:
             reviser=self,
             evaluator=self,
             models={"critic": "scripted"},
-            waits=True,
+            calls_models=True,
         )
 
 

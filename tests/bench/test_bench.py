@@ -10,7 +10,7 @@ import pytest
 
 from masis.bench import render, run_bench
 from masis.bench.metrics import Prediction, compute_metrics
-from masis.bench.rows import groups, half_of
+from masis.bench.rows import group_keys, half_of
 from masis.errors import InputError
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def test_ties_count_half_for_auroc_and_intervals_hold_the_value() -> None:
 
 
 def test_rows_that_share_a_question_or_a_document_fall_into_one_group() -> None:
-    found = groups([("q1", "d1"), ("q2", "d1"), ("q2", "d2"), ("q3", "d3")])
+    found = group_keys([("q1", "d1"), ("q2", "d1"), ("q2", "d2"), ("q3", "d3")])
     assert found[0] == found[1] == found[2] != found[3]
     assert {half_of(str(k)) for k in range(50)} == {"fit", "report"}
 

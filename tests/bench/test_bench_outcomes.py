@@ -12,7 +12,7 @@ import pytest
 
 from masis import Case, run_audit
 from masis.bench import render, run_bench
-from masis.bench.outcomes import TargetOutcome, outcomes, score_issues
+from masis.bench.outcomes import TargetOutcome, score_issues, target_outcomes
 from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.run import Run
@@ -104,7 +104,7 @@ def test_a_case_is_improved_from_ten_percent_on_and_seven_in_ten_must_be(
     percent: float | None, share: float, met: bool
 ) -> None:
     found = named(
-        outcomes([run(improvement_percentage=percent)], [], 0, 1),
+        target_outcomes([run(improvement_percentage=percent)], [], 0, 1),
         "improved by 10% or more, of cases revised",
     )
     assert (found.figure.value, found.is_met, found.target) == (share, met, 0.7)
@@ -120,7 +120,7 @@ def test_a_case_without_a_revision_counts_only_among_all() -> None:
             update={"case_id": "b", "iterations": bare, "improvement_percentage": 0.0}
         ),
     ]
-    found = outcomes(runs, [], 0, 1)
+    found = target_outcomes(runs, [], 0, 1)
     assert named(found, "improved by 10% or more, of cases revised").n == 1
     assert named(found, "improved by 10% or more, of all cases").figure.value == 0.5
 
@@ -132,9 +132,9 @@ def test_limit_error_and_a_fourth_iteration_are_no_convergence_and_a_cancelled_r
     endings = ["no_issues", "convergence", "max_iterations", "error", "cancelled"]
     runs = [run(f"c{n}", termination_reason=reason) for n, reason in enumerate(endings)]
     runs.append(run("late", termination_reason="convergence", total_iterations=4))
-    found = named(outcomes(runs, [], 0, 1), "converged within 3 iterations")
+    found = named(target_outcomes(runs, [], 0, 1), "converged within 3 iterations")
     assert (found.n, found.figure.value, found.is_met) == (5, 0.4, False)
-    endings_alone = named(outcomes(runs, [], 0, 1), "convergence endings, of all cases")
+    endings_alone = named(target_outcomes(runs, [], 0, 1), "convergence endings, of all cases")
     assert (endings_alone.n, endings_alone.figure.value, endings_alone.is_met) == (5, 0.4, None)
 
 
@@ -151,14 +151,14 @@ def test_limit_error_and_a_fourth_iteration_are_no_convergence_and_a_cancelled_r
 )
 def test_times_are_held_against_the_limits(name: str, step: str, limit: int) -> None:
     for ms, met in ((limit, True), (limit + 1, False)):
-        found = named(outcomes([run(ms={step: float(ms)})], [], 0, 1), name)
+        found = named(target_outcomes([run(ms={step: float(ms)})], [], 0, 1), name)
         assert (found.figure.value, found.is_met) == (ms, met)
 
 
 def test_the_loop_takes_what_its_iterations_take_and_one_slow_case_in_twenty_is_allowed() -> None:
     runs = [run(f"c{n}", ms={"critique": 10.0}) for n in range(19)]
     runs.append(run("slow", ms={"critique": 200_000.0}))
-    found = named(outcomes(runs, [], 50, 1), "loop, 95th percentile")
+    found = named(target_outcomes(runs, [], 50, 1), "loop, 95th percentile")
     assert found.figure.low <= (found.figure.value or 0) <= found.figure.high
 
 

@@ -11,7 +11,7 @@ import pytest
 from masis import run_audit
 from masis.api.exam_results import SHIPPED, ExamResults
 from masis.api.roles import exam_standing
-from masis.audit.acceptance import coverable
+from masis.audit.acceptance import is_coverable
 from masis.bench.exam import exam_cases, exam_settings, take_exam
 from masis.errors import InputError
 from masis.schema.exam import EXAM_VERSION, JUDGING_ROLES, ExamResult
@@ -173,7 +173,7 @@ def test_nothing_is_accepted_before_the_models_have_passed_the_exam(tmp_path: Pa
     with ModelServer(issues="none") as server:
         before = audited(server, results)
         assert [reason.code for reason in before.review_reasons] == ["model_not_examined"]
-        assert not coverable(before)  # no guarantee waives it
+        assert not is_coverable(before)  # no guarantee waives it
         waived = audited(server, results, accept_without_exam=True)
         assert not waived.needs_review
         assert "has not passed" in next(
@@ -315,5 +315,5 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     results.add(taken(Settings(), OFFLINE))
     with results.file.open("a", encoding="utf-8") as file:
         file.write("{}\n")
-    with pytest.raises(InputError, match=r"exams.jsonl, line 2: is no result of an exam"):
+    with pytest.raises(InputError, match=r"exams.jsonl, line 2: is not a result of an exam"):
         results.all()

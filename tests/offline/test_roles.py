@@ -118,7 +118,7 @@ def test_an_offline_check_of_many_claims_ends_between_two_of_them(
         return assess(self, claim, only, **context)
 
     monkeypatch.setattr(EvidenceIndex, "assess", counted)
-    monkeypatch.setattr(run_control, "LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(run_control, "POLL_INTERVAL_S", 0.0)
     told = " ".join(f"Station {n} was opened in {1800 + n} [1]." for n in range(40))
     case = case_of(told, {"1": "Station 7 was opened in 1807."}, query="When?")
     work = loop.audit(

@@ -262,7 +262,7 @@ def test_what_can_not_go_together_is_reported_where_it_stands() -> None:
         def three(question: str) -> Iterator[str]:
             yield ""
 
-    with pytest.raises(InputError, match="takes no question"):
+    with pytest.raises(InputError, match="has no parameter for the question"):
 
         @masis.audited
         def four() -> str:
@@ -384,7 +384,7 @@ def test_nothing_found_is_said_and_nothing_is_drafted() -> None:
             None,
             None,
         )
-        assert found.not_critiqued == "Nothing was found that a draft could be written from."
+        assert found.not_critiqued == "Nothing was found to write a draft from."
 
 
 def test_a_model_that_can_not_be_asked_is_reported_before_anything_is_searched() -> None:

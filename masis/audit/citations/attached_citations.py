@@ -1,9 +1,8 @@
-"""Citations that came beside an answer: what they cover, what they name, and whether their quotes
-stand there.
+"""Citations attached to an answer: what they cover and name, and whether the evidence has their
+quotes.
 
-A quote counts as verbatim as a careful copyist may have written it
-(``masis/audit/text/quotes.py``). What is not done here: no quote is checked against evidence
-without text.
+A quote counts as verbatim with the differences that a careful copyist makes
+(``masis/audit/text/quotes.py``). Quotes are not checked against evidence without text.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from masis.audit.text.quotes import QuotePosition, locate_quote, located_parts
 from masis.schema.audit import QuoteCheck
 from masis.schema.case import Evidence, GivenCitation
 
-SPLICE_LEAST = 2
-"""Words that each half of a spliced quote must have."""
+MIN_SPLICE = 2
+"""The number of words that each half of a spliced quote must have."""
 
 
 def carry_over_citations(
     given: Sequence[GivenCitation], original: str, answer: str
 ) -> tuple[GivenCitation, ...]:
-    """Return the citations of the original answer that a later one still carries, with their places
+    """Return the citations of the original answer that a later answer keeps, with their positions
     in it.
 
-    A citation is carried over where the sentences that it covers are unchanged: they stand in the
-    later answer exactly once, word for word, and as sentences of their own.
+    A citation is kept if the sentences that it covers are unchanged: they occur in the later answer
+    exactly once, word for word, and as sentences of their own.
     """
     if answer == original or not given:
         return tuple(given)
@@ -41,32 +40,41 @@ def carry_over_citations(
         first = units[covered[0]].start
         sentences = original[first : units[covered[-1]].end]
         places = [
-            at for at in starts if at + len(sentences) in ends and answer.startswith(sentences, at)
+            start
+            for start in starts
+            if start + len(sentences) in ends and answer.startswith(sentences, start)
         ]
         if len(places) == 1:
-            moved = places[0] - first
+            offset = places[0] - first
             carried.append(
                 citation.model_copy(
-                    update={"start": citation.start + moved, "end": citation.end + moved}
+                    update={"start": citation.start + offset, "end": citation.end + offset}
                 )
             )
     return tuple(carried)
 
 
 def resolve_citation(citation: GivenCitation, index: EvidenceIds) -> Resolution:
-    """Return the evidence that a citation names: by its id, else as the source of one chunk."""
-    found = index.resolve(citation.evidence_id)
-    if found.evidence_id is None:
+    """Return the evidence that a citation names: by its id, or else as the source of a single
+    chunk.
+    """
+    resolution = index.resolve(citation.evidence_id)
+    if resolution.evidence_id is None:
         sources = index.resolve_source(citation.evidence_id)
-        found = Resolution(sources[0], "given") if len(sources) == 1 else NOTHING
-    return Resolution(found.evidence_id, "given") if found.evidence_id is not None else NOTHING
+        resolution = Resolution(sources[0], "given") if len(sources) == 1 else NOTHING
+    return (
+        Resolution(resolution.evidence_id, "given")
+        if resolution.evidence_id is not None
+        else NOTHING
+    )
 
 
 def covered_units(
     citation: GivenCitation, answer: str, units: Sequence[SentenceUnit]
 ) -> Iterator[tuple[int, QuotePosition]]:
-    """Yield the sentences that a citation covers, each with the stretch of it; a place alone covers
-    the one before.
+    """Yield the sentences that a citation covers, each with the covered part.
+
+    A citation of length zero covers the sentence before it.
     """
     if not 0 <= citation.start <= citation.end <= len(answer):
         return
@@ -78,18 +86,18 @@ def covered_units(
             unit = units[before[-1]]
             yield before[-1], QuotePosition(unit.start, unit.end)
         return
-    worded = any(map(str.isalnum, answer[citation.start : citation.end]))
+    has_words = any(map(str.isalnum, answer[citation.start : citation.end]))
     for number, unit in enumerate(units):
         start, end = max(citation.start, unit.start), min(citation.end, unit.end)
-        if start < end and (not worded or any(map(str.isalnum, answer[start:end]))):
+        if start < end and (not has_words or any(map(str.isalnum, answer[start:end]))):
             yield number, QuotePosition(start, end)
 
 
 def check_quote(
     citation: GivenCitation, evidence_id: str, evidence: Sequence[Evidence]
 ) -> QuoteCheck | None:
-    """Return whether a citation's quote stands in the evidence it names; None where there is
-    nothing to check.
+    """Return whether a citation's quote is in the evidence it names; None if there is nothing to
+    check.
     """
     text = next((chunk.text for chunk in evidence if chunk.id == evidence_id), "")
     if not citation.quote or not citation.quote.strip() or not text:
@@ -129,19 +137,19 @@ def _is_whole(quote: str, text: str) -> bool:
 
 
 def _is_spliced(quote: str, text: str) -> bool:
-    """Return whether a quote is two stretches of the text put together: the longest beginning
-    found, and the rest.
+    """Return whether a quote joins two parts of the text: its longest beginning in the text, and
+    the rest.
     """
     words = quote.split()
     low, high = 0, len(words)
-    while low < high:  # a beginning that is found has only beginnings that are found
+    while low < high:  # binary search: each beginning of a beginning that is found is found too
         middle = (low + high + 1) // 2
         if _is_whole(" ".join(words[:middle]), text):
             low = middle
         else:
             high = middle - 1
     return (
-        low >= SPLICE_LEAST
-        and len(words) - low >= SPLICE_LEAST
+        low >= MIN_SPLICE
+        and len(words) - low >= MIN_SPLICE
         and _is_whole(" ".join(words[low:]), text)
     )

@@ -1,7 +1,6 @@
-"""The citation engine: which markers of an answer point at real evidence, which sentences carry
-none.
+"""The citation engine: finds markers that point at real evidence, and sentences without a marker.
 
-Deterministic code, no model (MASIS-CRITIC-P3, MASIS-CRITIC-P4, MASIS-CRITIC-P6).
+It is deterministic code without a model (MASIS-CRITIC-P3, MASIS-CRITIC-P4, MASIS-CRITIC-P6).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from masis.audit.citations.attached_citations import check_quote, covered_units, resolve_citation
-from masis.audit.citations.exemptions import is_labelled_fact, source_list_opens, why_exempt
+from masis.audit.citations.exemptions import exemption_reason, is_labelled_fact, source_list_opens
 from masis.audit.markers import (
     CITATION_NEEDED,
     Reference,
@@ -28,11 +27,13 @@ from masis.schema.base import Record
 from masis.schema.case import Evidence, GivenCitation
 
 COVERED_BY_LEAD_IN = "the citation of the list's lead-in covers it"
-"""Why a list item may go uncited although it asserts something."""
+"""The reason why a list item may lack a citation although it asserts something."""
 
 _LISTS = ("item", "row", "code")
+# The line under the head of a Markdown table: "|:---|---:|".
 _SEPARATOR_ROW = re.compile(r"[\s|:+-]+")
 _BULLET = re.compile(r"\s*(?:[-*+•]\s+)?")
+# The beginning of an entry in a list of sources: "3." or "https://".
 _NUMBER_OR_ADDRESS = re.compile(r"\d{1,3}[.)]|https?://")
 
 
@@ -45,13 +46,20 @@ def audit_citations(
     uncited_penalty: float = 0.9,
     given: Sequence[GivenCitation] = (),
 ) -> CitationAudit:
-    """Every reference of the answer with what it names, every sentence with whether it carries one,
-    and the penalty.
+    """Audit the references and sentences of an answer and compute the penalty.
 
-    ``literal`` applies the two rules of MASIS-CRITIC-LITERAL. The penalties multiply the critic's
-    confidence: for any invalid reference, and for any uncited sentence of an answer that cites at
-    all. Any invalid reference forces hallucination and retry. Citations ``given`` beside the answer
-    count beside its markers; the literal rules know none.
+    The penalties multiply the critic's confidence: one for any invalid reference, one for any
+    uncited sentence in an answer that has citations. Any invalid reference forces the flags for
+    hallucination and retry.
+
+    Args:
+        answer: The answer.
+        evidence: The evidence of the case.
+        mode: ``literal`` applies the two rules of MASIS-CRITIC-LITERAL.
+        invalid_penalty: The factor for invalid references, 0 to 1.
+        uncited_penalty: The factor for uncited sentences, 0 to 1.
+        given: Citations beside the answer, which count like its markers; not in ``literal`` mode.
+
     """
     quotes: list[QuoteCheck] = []
     if mode == "literal":
@@ -80,25 +88,25 @@ def audit_citations(
     )
 
 
-# Records are made from values that the engine computed itself without validating them again: five
-# times as fast as pydantic's ``model_construct``, and the records of an answer are the engine's
-# largest cost. A test holds them equal to validated ones.
+# Records of values that the engine computed itself are built without validation. This is five times
+# as fast as pydantic's ``model_construct``, and records are the engine's largest cost. A test
+# compares them with validated ones.
 
-Made = TypeVar("Made", bound=Record)
+ModelT = TypeVar("ModelT", bound=Record)
 
 
-def record_of(model: type[Made], **values: Any) -> Made:
-    """The record of these values, which must be all of the model's fields and of their types."""
+def record_of(model: type[ModelT], **values: Any) -> ModelT:
+    """Return a record of these values, which must be all fields of the model, with their types."""
     record = model.__new__(model)
-    put = object.__setattr__
-    put(record, "__dict__", values)
-    put(record, "__pydantic_fields_set__", set(values))
-    put(record, "__pydantic_extra__", None)
-    put(record, "__pydantic_private__", None)
+    set_attribute = object.__setattr__  # records are frozen
+    set_attribute(record, "__dict__", values)
+    set_attribute(record, "__pydantic_fields_set__", set(values))
+    set_attribute(record, "__pydantic_extra__", None)
+    set_attribute(record, "__pydantic_private__", None)
     return record
 
 
-def _citation(
+def _make_citation(
     answer: str, reference: Reference, marker: tuple[int, int], sentence: int | None
 ) -> Citation:
     return record_of(
@@ -122,9 +130,9 @@ def _cited_ids(citations: Sequence[Citation]) -> tuple[str, ...]:
 
 # The source's two rules as written, with offsets (MASIS-CRITIC-LITERAL).
 #
-# Every bracket is a citation, valid only if it holds an id to the letter; sentences end at every
-# ``.``, ``!`` and ``?``; a sentence without ``[`` is uncited unless it holds one of three phrases.
-# One departure: ``[citation needed]`` says that there is no citation, so it is none.
+# Every bracket is a citation, and valid only if it holds an id exactly. Sentences end at every
+# ``.``, ``!`` and ``?``. A sentence without ``[`` is uncited unless it contains one of three
+# phrases. One departure: ``[citation needed]`` says that there is no citation, so it isn't one.
 
 _BRACKET = re.compile(r"\[(.*?)\]")
 _PIECE = re.compile(r"[^.!?]+")
@@ -141,13 +149,17 @@ def _literal_audit(
     citations: list[Citation] = []
     by_sentence: dict[int | None, list[Citation]] = defaultdict(list)
     for match in _brackets(answer):
-        at = bisect_right(starts, match.start()) - 1
-        known = match[1] in valid
+        sentence_number = bisect_right(starts, match.start()) - 1
+        is_known = match[1] in valid
         reference = Reference(
-            *match.span(1), match[1], match[1] if known else None, "exact" if known else None
+            *match.span(1), match[1], match[1] if is_known else None, "exact" if is_known else None
         )
-        citations.append(_citation(answer, reference, match.span(), at if at >= 0 else None))
-        by_sentence[at].append(citations[-1])
+        citations.append(
+            _make_citation(
+                answer, reference, match.span(), sentence_number if sentence_number >= 0 else None
+            )
+        )
+        by_sentence[sentence_number].append(citations[-1])
     return citations, [
         _literal_sentence(text, start, _cited_ids(by_sentence.get(number, ())))
         for number, (text, start) in enumerate(zip(texts, starts, strict=True))
@@ -155,22 +167,24 @@ def _literal_audit(
 
 
 def _brackets(answer: str) -> Iterator[re.Match[str]]:
-    """As ``re.findall`` finds them, but in linear time: no search where no ``]`` follows on the
-    line.
+    """Yield the brackets that ``re.findall`` would find, but in linear time.
+
+    It doesn't search where no ``]`` follows, because the lazy pattern would scan the rest of the
+    line for each ``[``.
     """
-    at = answer.find("[")
-    while at >= 0:
-        close = answer.find("]", at)
+    position = answer.find("[")
+    while position >= 0:
+        close = answer.find("]", position)
         if close < 0:
             return
-        match = _BRACKET.match(answer, at)
+        match = _BRACKET.match(answer, position)
         if match:
             if match.group().casefold() != CITATION_NEEDED:
                 yield match
-            at = answer.find("[", match.end())
+            position = answer.find("[", match.end())
         else:  # the line ends before the bracket closes
-            line_end = answer.find("\n", at)
-            at = answer.find("[", line_end)
+            line_end = answer.find("\n", position)
+            position = answer.find("[", line_end)
 
 
 def _literal_sentence(text: str, start: int, ids: tuple[str, ...]) -> Sentence:
@@ -206,83 +220,86 @@ def _standard_audit(
             marker.references, evidence
         ):
             continue
-        at = max(0, bisect_right(starts, marker.start) - 1)
-        made = [_citation(answer, reference, marker[:2], at) for reference in marker.references]
-        citations += made
-        by_unit[at] += made
+        unit_number = max(0, bisect_right(starts, marker.start) - 1)
+        found_citations = [
+            _make_citation(answer, reference, marker[:2], unit_number)
+            for reference in marker.references
+        ]
+        citations += found_citations
+        by_unit[unit_number] += found_citations
     quotes: list[QuoteCheck] = []
     for citation in given:
-        named = resolve_citation(citation, index)
-        for number, place in covered_units(citation, answer, units):
-            # what it covers of one sentence; it has no marker there
-            reference = Reference(*place, citation.evidence_id, *named)
-            covering = _citation(answer, reference, (place.end, place.end), number)
+        resolution = resolve_citation(citation, index)
+        for number, span in covered_units(citation, answer, units):
+            # The citation covers this part of the sentence and has no marker there.
+            reference = Reference(*span, citation.evidence_id, *resolution)
+            covering = _make_citation(answer, reference, (span.end, span.end), number)
             citations.append(covering)
             by_unit[number].append(covering)
-        if named.evidence_id is not None and (
-            check := check_quote(citation, named.evidence_id, evidence)
+        if resolution.evidence_id is not None and (
+            check := check_quote(citation, resolution.evidence_id, evidence)
         ):
             quotes.append(check)
     if given:
         citations.sort(key=lambda citation: (citation.start, citation.end))
-    return citations, _judge(answer, units, by_unit), quotes
+    return citations, _judge_sentences(answer, units, by_unit), quotes
 
 
 def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Evidence]) -> bool:
-    """Return whether an address or a file's name that cites nothing stands in the text of the
-    evidence.
+    """Return whether an address or file name that cites nothing occurs in the text of the evidence.
 
-    An answer that passes on "apply at https://..." cites no source by it, and invents none.
+    An answer that passes on "apply at https://..." doesn't cite a source by it, and doesn't invent
+    one.
     """
     return all(
         reference.evidence_id is None
         and "." in reference.name
-        and len(reference.name) >= _SHORTEST_ADDRESS
+        and len(reference.name) >= _MIN_ADDRESS
         and any(reference.name in chunk.text for chunk in evidence)
         for reference in references
     )
 
 
-_SHORTEST_ADDRESS = 6  # characters: a.html
+_MIN_ADDRESS = 6  # shortest address in characters: a.html
 
 
-def _judge(
+def _judge_sentences(
     answer: str, units: Sequence[SentenceUnit], by_unit: Mapping[int, list[Citation]]
 ) -> list[Sentence]:
     sentences: list[Sentence] = []
     in_sources = False
-    lead: int | None = None  # the cited sentence before a list
+    lead_in: int | None = None  # the cited sentence before a list
     for number, unit in enumerate(units):
         start, end, kind, opens = unit
         text = answer[start:end]
-        cited = by_unit.get(number, ())
-        listing = source_list_opens(text, kind) if opens else None
-        if listing == "heading":
+        citations = by_unit.get(number, ())
+        source_list = source_list_opens(text, kind) if opens else None
+        if source_list == "heading":
             in_sources = True
         elif in_sources and (
             kind == "heading" or (opens and not _is_entry(text) and kind not in ("item", "note"))
         ):
             in_sources = False
-        ids = _cited_ids(cited)
-        valid = sum([citation.status == "valid" for citation in cited])
+        ids = _cited_ids(citations)
+        valid = sum([citation.status == "valid" for citation in citations])
         status: SentenceStatus
-        if listing or in_sources or (kind == "note" and cited):
+        if source_list or in_sources or (kind == "note" and citations):
             status, why = "exempt", "a list of sources"
-        elif not cited:
+        elif not citations:
             announced = (
                 kind == "item"
-                and lead is not None
-                and _announces_list(answer, units[lead], by_unit[lead])
+                and lead_in is not None
+                and _announces_list(answer, units[lead_in], by_unit[lead_in])
             )
             status, why = _citation_status(text, units, number, announced, answer)
-        elif valid == len(cited):
+        elif valid == len(citations):
             status, why = "cited", "carries a citation"
         elif valid:
             status, why = "cited", "carries citations, one of which names no evidence"
         else:
             status, why = "cited", "carries a citation, but it names no evidence"
         if kind != "item":
-            lead = number if ids else None
+            lead_in = number if ids else None
         sentences.append(
             record_of(
                 Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why
@@ -292,8 +309,8 @@ def _judge(
 
 
 def _is_entry(text: str) -> bool:
-    """Return whether a line is an entry of a list of sources: it begins with a marker, a number or
-    an address.
+    """Return whether a line is an entry of a source list: it begins with a marker, a number or an
+    address.
     """
     bullet = _BULLET.match(text)
     rest = text[bullet.end() if bullet else 0 :][:400]
@@ -301,46 +318,48 @@ def _is_entry(text: str) -> bool:
 
 
 def _announces_list(answer: str, unit: SentenceUnit, cited: Sequence[Citation]) -> bool:
-    """Return whether a sentence announces a list: without its markers it ends with a colon."""
+    """Return whether a sentence announces a list: it ends with a colon, not counting markers."""
     spans = sorted(
         {
             (citation.marker_start - unit.start, citation.marker_end - unit.start)
             for citation in cited
         }
     )
-    said = without_spans(
+    text = without_spans(
         answer[unit.start : unit.end], [(start, end) for start, end in spans if start < end]
     )
-    return said.rstrip(" \t\r\n*_").endswith(":")
+    return text.rstrip(" \t\r\n*_").endswith(":")
 
 
 def _citation_status(
     text: str, units: Sequence[SentenceUnit], number: int, announced: bool, answer: str
 ) -> tuple[Literal["uncited", "exempt"], str]:
     unit = units[number]
-    following = units[number + 1] if number + 1 < len(units) else None
+    next_unit = units[number + 1] if number + 1 < len(units) else None
     if announced:
         return "exempt", COVERED_BY_LEAD_IN
     if unit.kind == "row":
         if _SEPARATOR_ROW.fullmatch(text):
             return "exempt", "a rule of a table"
         if (
-            following
-            and following.kind == "row"
-            and _SEPARATOR_ROW.fullmatch(answer, following.start, following.end)
+            next_unit
+            and next_unit.kind == "row"
+            and _SEPARATOR_ROW.fullmatch(answer, next_unit.start, next_unit.end)
         ):
             return "exempt", "the head of a table"
-    why = why_exempt(
+    reason = exemption_reason(
         text,
         unit.kind,
-        alone=unit.opens and (following is None or following.opens),
-        list_follows=following is not None and following.opens and following.kind in _LISTS,
-        more_follows=following is not None,
+        alone=unit.opens and (next_unit is None or next_unit.opens),
+        list_follows=next_unit is not None and next_unit.opens and next_unit.kind in _LISTS,
+        more_follows=next_unit is not None,
         among_facts=unit.opens
         and is_labelled_fact(text)
         and any(
-            is_labelled_fact(answer[beside.start : beside.end])
-            for beside in (*units[max(number - 1, 0) : number], *units[number + 1 : number + 2])
+            is_labelled_fact(answer[neighbour.start : neighbour.end])
+            for neighbour in (*units[max(number - 1, 0) : number], *units[number + 1 : number + 2])
         ),
     )
-    return ("exempt", why) if why else ("uncited", "asserts something and carries no citation")
+    return (
+        ("exempt", reason) if reason else ("uncited", "asserts something and carries no citation")
+    )

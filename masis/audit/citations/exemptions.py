@@ -1,8 +1,8 @@
-"""Sentences that need no citation, each with the reason in plain words.
+"""Sentences that need no citation, each with a reason in plain words.
 
-The aim is the reader's: a sentence that asserts something about the world and carries no citation
-is uncited; one that asks, announces, greets, labels, lists its sources or says what is not known is
-exempt. In doubt a sentence is uncited.
+A sentence that asserts something about the world and has no citation is uncited. One that asks,
+announces, greets, labels, lists sources or says what is not known is exempt. If in doubt, a
+sentence is uncited.
 """
 
 from __future__ import annotations
@@ -14,24 +14,29 @@ from masis.audit.languages import QUESTION_MARKS
 from masis.audit.sentences import BlockKind
 from masis.audit.stops import SENTENCE_ENDS
 
+# Bullets, numbers, quote marks and headings of Markdown, also several: "> - (a) ## text".
 _BULLET = re.compile(
     r"\A(?:[-*+•‣▪◦●○·–]\s+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]\s+|>\s*|#{1,6}\s+)+"
 )
 _EMPHASIS = re.compile(r"[*_`~]+")
+# A word with inner apostrophes, hyphens and full stops: "it's", "e.g", "well-known".
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 
+# "Sources: [1], [2]", or "References used" alone on its line.
 _SOURCE_LINE = re.compile(
     r"(?:sources?|references?|citations?|bibliography|works"
     r" cited|quellen?|quellenangaben|literatur|références|"
     r"fuentes|bibliografía)"
     r"(?: (?:used|cited|consulted))?\s*(?::|$)"
 )
+# A heading above a list of sources: "Works cited", "Further reading:".
 _SOURCE_HEADING = re.compile(
     r"(?:sources?|references?|citations?|bibliography|works"
     r" cited|footnotes|notes|quellen|literatur|références|"
     r"fuentes|further reading)"
     r"(?: (?:used|cited|consulted))?\s*:?\s*$"
 )
+# "Sure!", "Great question", "I hope this helps": politeness of chat models.
 _GREETING = re.compile(
     r"(?:hello|hi|hey|dear \w+|thanks|thank you|you['’]re welcome|welcome|sure|certainly|of"
     r" course|absolutely|"
@@ -40,6 +45,8 @@ _GREETING = re.compile(
     r" regards|hallo|danke|gerne|"
     r"bonjour|merci|hola|gracias)\b"
 )
+# Sentences about the answer itself: "Let me know if ...", "As an AI", "Here is a summary", "Note
+# that this list ...".
 _META = re.compile(
     r"(?:i hope (?:this|that|it)|let me know|feel free|please (?:let me|feel free|note that"
     r" (?:this|these|i)|"
@@ -64,6 +71,7 @@ _META = re.compile(
     r" summary[:,]?$|in "
     r"conclusion[:,]?$)"
 )
+# Nouns that announce a list: "ways", "key points", "reasons".
 _LIST_NOUN = (
     r"(?:ways?|reasons?|methods?|factors?|steps?|strateg(?:y|ies)|options?|types?|kinds?|points?|examples?|"
     r"aspects?|things|approaches|tips|"
@@ -77,12 +85,14 @@ _SEVERAL = (
     r"(?:several|some|a few|a number of|many|various|different|multiple|numerous|a variety"
     r" of|two|three|four|five|six)"
 )
+# "There are several reasons", "Here are three options": the list that follows has the content.
 _ANNOUNCING = re.compile(
     rf"(?:(?:however|overall|additionally|in addition|also|in general|generally),? )?(?:there"
     rf" (?:are|is|were|could "
     rf"be|may be)|here are|consider|we can (?:list|name)) "
     rf"(?:also )?{_SEVERAL} (?:\w+ ){{0,3}}{_LIST_NOUN}\b"
 )
+# "On the other hand", "Moving on to costs", "As noted above".
 _TRANSITION = re.compile(
     r"(?:(?:first|second|third)(?:ly)?|finally|next|in other words|that (?:being )?said|with that"
     r" in mind|to "
@@ -93,6 +103,7 @@ _TRANSITION = re.compile(
     r"(?:moving on|turning|now)(?: to(?: \w+){1,4})?|let us (?:\w+ ){0,4}\w+|"
     r"as (?:noted|mentioned|discussed|stated|described) (?:above|earlier|before|below))\W*"
 )
+# "You should always consult a doctor", "Please seek professional advice".
 _ADVICE = re.compile(
     r"(?:please |always |so |therefore,? |you should (?:always )?|you may want to |we recommend"
     r" (?:that you )?|i "
@@ -106,18 +117,23 @@ _ADVICE = re.compile(
     r"specialists?|counsel|veterinarian|"
     r"help|advice|accountant)\b"
 )
+# A short text in bold: "**Background:**".
 _LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*")
-# an announcement with a figure asserts it
+# An announcement with a figure asserts the figure.
 _FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")
 _BARE_ANSWER = frozenset(
     {"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"}
 )
+# The Greek question mark looks like a semicolon, so it counts only after a Greek letter.
 _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff];\Z")
-# "Colour: red". The label of a title counts: "Step 2: Preparation", "Option B: leave it".
+# "Colour: red". A numbered label is that of a title instead: "Step 2: Preparation", "Option B:
+# leave it".
 _FACT = re.compile(
     r"(?P<label>(?:[^\W\d_][^:：=\n]{0,58})?(?:[^\W\d_]{2}|[^\W\d_]\)))(?:\s?[:：=]\s?|\s[–—]\s)(?P<value>\s*+[^\s:：])"
 )
+# A bold label with a value: "**Colour:** red", "__Colour__: red".
 _BOLD_LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)\s*+\S")
+# The label of a numbered title: "Part IV: ...".
 _ROMAN_NUMBER = re.compile(r"\b[IVX]+\Z")
 _LABEL_WORDS = 6
 
@@ -130,7 +146,7 @@ _FIXED_KINDS: dict[BlockKind, str] = {
 
 
 def bare_text(sentence: str) -> str:
-    """The sentence without its bullet and its emphasis."""
+    """Return the sentence without its bullet and emphasis."""
     text = (
         _BULLET.sub("", sentence)
         if sentence[:1] in "-*+•‣▪◦●○·–>#(" or sentence[1:4].find(")") >= 0 or "." in sentence[:4]
@@ -144,16 +160,18 @@ def bare_text(sentence: str) -> str:
 
 
 def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
-    """``line`` if the sentence is a list of sources, ``heading`` if one follows, else None."""
-    low = bare_text(sentence[:200]).casefold()
-    if kind in ("heading", "prose", "item") and _SOURCE_HEADING.match(low):
+    """Return ``line`` if the sentence is a list of sources, ``heading`` if one
+    follows, else None.
+    """
+    folded = bare_text(sentence[:200]).casefold()
+    if kind in ("heading", "prose", "item") and _SOURCE_HEADING.match(folded):
         return "heading"
-    return "line" if _SOURCE_LINE.match(low) else None
+    return "line" if _SOURCE_LINE.match(folded) else None
 
 
 def is_labelled_fact(sentence: str) -> bool:
-    """Return whether the sentence is a label and a value, as in ``**Colour:** red``; a numbered
-    label is a title's.
+    """Return whether the sentence is a label and a value, as in ``**Colour:** red``, and not a
+    title.
     """
     fact = _FACT.match(bare_text(sentence[:200]))
     if fact is None:
@@ -162,7 +180,7 @@ def is_labelled_fact(sentence: str) -> bool:
     return len(label.split()) <= _LABEL_WORDS and not _ROMAN_NUMBER.search(label)
 
 
-def why_exempt(
+def exemption_reason(
     sentence: str,
     kind: BlockKind,
     *,
@@ -174,12 +192,12 @@ def why_exempt(
     """Return why an uncited sentence needs no citation, or None if it does.
 
     Args:
-        sentence: its text.
-        kind: the kind of its block.
-        alone: it is the whole of its block.
-        list_follows: the next block is a list, a table or code.
-        more_follows: it is not the answer's last sentence.
-        among_facts: it is a labelled fact, as is the sentence before or behind it.
+        sentence: Its text.
+        kind: The kind of its block.
+        alone: Whether it is the whole of its block.
+        list_follows: Whether the next block is a list, a table or code.
+        more_follows: Whether it isn't the answer's last sentence.
+        among_facts: Whether it and a sentence next to it are labelled facts.
 
     """
     if kind in _FIXED_KINDS:
@@ -188,20 +206,20 @@ def why_exempt(
     words = len(_WORD.findall(text[:2000]))
     if words == 0 or (words == 1 and text.strip(" .)(").isdecimal()):
         return "no words"
-    low = text.casefold().strip("\"'“”‘’ ")
-    last = text.rstrip("\"'”’)»* ")[-1:]
-    if last and (last in QUESTION_MARKS or _GREEK_QUESTION.search(text)):
+    folded = text.casefold().strip("\"'“”‘’ ")
+    last_character = text.rstrip("\"'”’)»* ")[-1:]
+    if last_character and (last_character in QUESTION_MARKS or _GREEK_QUESTION.search(text)):
         return "a question"
-    if why := _says_nothing(low, words, more_follows):
-        return why
-    if (last == ":" and more_follows and not _FIGURE.search(low)) or (
-        list_follows and low.endswith(("following", "as follows", "include", "are"))
+    if reason := _says_nothing(folded, words, more_follows):
+        return reason
+    if (last_character == ":" and more_follows and not _FIGURE.search(folded)) or (
+        list_follows and folded.endswith(("following", "as follows", "include", "are"))
     ):
         return "announces what follows"
     if (
-        _ANNOUNCING.match(low)
+        _ANNOUNCING.match(folded)
         and (list_follows or words <= 14)
-        and not any(map(str.isdecimal, low))
+        and not any(map(str.isdecimal, folded))
     ):
         return "announces what follows"
     if more_follows and words <= 6 and _LABEL.fullmatch(_BULLET.sub("", sentence)):
@@ -210,8 +228,8 @@ def why_exempt(
         alone
         and more_follows
         and kind != "row"
-        and last not in SENTENCE_ENDS
-        and last != ":"
+        and last_character not in SENTENCE_ENDS
+        and last_character != ":"
         and words <= 8
         and (kind != "item" or sentence.rstrip().endswith("**"))
         and not (among_facts or (_BOLD_LABEL.match(sentence) and is_labelled_fact(sentence)))
@@ -222,15 +240,15 @@ def why_exempt(
     return None
 
 
-def _says_nothing(low: str, words: int, more_follows: bool) -> str | None:
-    if words <= 2 and more_follows and low.strip(".!, ") in _BARE_ANSWER:
+def _says_nothing(folded: str, words: int, more_follows: bool) -> str | None:
+    if words <= 2 and more_follows and folded.strip(".!, ") in _BARE_ANSWER:
         return "a bare answer, which the next sentences carry"
-    if words <= 8 and _GREETING.match(low):
+    if words <= 8 and _GREETING.match(folded):
         return "a greeting"
-    if words <= 40 and _META.match(low):
+    if words <= 40 and _META.match(folded):
         return "speaks about the answer itself"
-    if words <= 8 and _TRANSITION.fullmatch(low):
+    if words <= 8 and _TRANSITION.fullmatch(folded):
         return "a transition"
-    if words <= 30 and _ADVICE.match(low) and not _FIGURE.search(low):
+    if words <= 30 and _ADVICE.match(folded) and not _FIGURE.search(folded):
         return "advises to ask a professional"
     return None

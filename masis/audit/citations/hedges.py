@@ -1,9 +1,9 @@
-"""Recognise a sentence that says what the evidence does not tell, and asserts nothing else.
+"""Recognises sentences that say what the evidence doesn't tell, and assert nothing else.
 
 The spec exempts three wordings (MASIS-CRITIC-HEDGES): ``insufficient evidence``, ``not provided``,
-``cannot provide``. People and models say it in many more, in the languages of ``hedges.toml``. A
-hedge excuses only its own clause: a sentence that hedges and asserts as well ("The margin is not
-provided, but revenue rose 12%") is no hedge. In doubt a clause asserts something.
+``cannot provide``. People and models use many more, in the languages of ``hedges.toml``. A hedge
+excuses only its own clause, so a sentence that hedges and asserts ("The margin is not provided, but
+revenue rose 12%") doesn't count. If in doubt, a clause asserts something.
 """
 
 from __future__ import annotations
@@ -15,21 +15,26 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-_WORDS_LEAST = 3
+_MIN_WORDS = 3
 """A clause of fewer words ("if any", "sadly") asserts nothing."""
-_WIDE_LEAST = 4
-"""The same in characters, for scripts that set no blanks."""
+_MIN_WIDE = 4
+"""The same in characters, for scripts without spaces."""
 
+# Marks that separate clauses in every language: a semicolon, a colon, a dash between spaces.
 _STRONG = r"[;；:：。]\s*|\s[–—-]\s|\s*——?\s*"
+# A comma, possibly with "and"; or "and" alone, unless "it is" or the like follows.
 _COMMA = r"[,，、]\s*(?:(?:and|und|et|y|e|och|en|oraz|i|и)\s)?|\sand\s(?!\w+\s(?:is|are)\b)"
+# "which", "who": a relative clause continues the clause before it.
 _RELATIVE = re.compile(r"\s*(?:which|who|whose|whom)\b")
 _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
+# Chinese and Japanese characters, which are counted instead of words.
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 class Language(NamedTuple):
-    """How one language hedges. ``turns`` separate clauses; group 1 where a clause of its own
-    follows.
+    """The hedges of one language.
+
+    ``turns`` match the words between clauses; group 1 matches if an independent clause follows.
     """
 
     hedges: tuple[re.Pattern[str], ...]
@@ -43,7 +48,7 @@ class Language(NamedTuple):
         return any(pattern.search(text) for pattern in self.hedges)
 
     def continues(self, text: str) -> bool:
-        """Return whether a part behind a comma only continues the clause before it."""
+        """Return whether a part after a comma only continues the clause before it."""
         if self.continuations.search(text):
             return True
         return self.verbs is not None and not self.verbs.search(text) and not _RELATIVE.match(text)
@@ -60,7 +65,7 @@ def tables() -> dict[str, dict[str, Any]]:
 
 @cache
 def language(name: str) -> Language:
-    """Return a language, its patterns compiled: most texts need one or none."""
+    """Return a language with compiled patterns; cached because most texts need only one or none."""
     table = tables()[name]
     turns, openers, closers, verbs = (
         table["turns"],
@@ -68,7 +73,7 @@ def language(name: str) -> Language:
         table.get("closers"),
         table.get("verbs"),
     )
-    edge = "" if _WIDE.search(turns) else r"\b"  # Chinese and Japanese set no blanks around words
+    edge = "" if _WIDE.search(turns) else r"\b"  # Chinese and Japanese have no spaces between words
     hedges = table["hedges"]
     for word, alternatives in table.get("words", {}).items():
         hedges = hedges.replace(f"{{{word}}}", alternatives)
@@ -90,7 +95,7 @@ def _cues() -> dict[str, re.Pattern[str]]:
 
 @cache
 def _any_cue() -> re.Pattern[str]:
-    """Return the cues of all languages as one pattern: most sentences have none, and are searched
+    """Return the cues of all languages as one pattern, so that a sentence without any is searched
     once.
     """
     return re.compile("|".join(f"(?:{table['cue']})" for table in tables().values()))
@@ -103,54 +108,57 @@ def _introduction() -> re.Pattern[str]:
 
 
 class _Clause(NamedTuple):
-    """A stretch of a sentence between two turns; ``own``: it begins a clause of its own rather than
-    continuing one.
-    """
+    """A part of a sentence between two turns; ``own`` if it is an independent clause."""
 
     text: str
     own: bool
 
 
 def hedges(sentence: str) -> bool:
-    """Return whether the sentence only says what is not known, not stated or not found, in any of
-    the languages.
+    """Return whether the sentence only says what is not known, not stated or not found, in any
+    language.
     """
     folded = sentence.casefold().strip()
     if not _any_cue().search(folded):
         return False
-    low = _introduction().sub("", folded)
-    met = (language(name) for name, cue in _cues().items() if cue.search(low))
-    return any(each.has_hedge(low) and not _asserts_beside(low, each) for each in met)
+    text = _introduction().sub("", folded)
+    languages = (language(name) for name, cue in _cues().items() if cue.search(text))
+    return any(
+        language_table.has_hedge(text) and not _asserts_beside(text, language_table)
+        for language_table in languages
+    )
 
 
-def _asserts_beside(low: str, language: Language) -> bool:
-    clauses = list(_clauses(low, language))
-    if len(clauses) < 2 and language.begins_with_turn.match(low):
-        # "Despite insufficient evidence aspirin prevents stroke": nothing says where the hedge ends
+def _asserts_beside(text: str, language: Language) -> bool:
+    clauses = list(_clauses(text, language))
+    if len(clauses) < 2 and language.begins_with_turn.match(text):
+        # "Despite insufficient evidence aspirin prevents stroke": the end of the hedge is unmarked.
         return True
     return any(_asserts(clause, language) for clause in clauses)
 
 
-def _clauses(low: str, language: Language) -> Iterator[_Clause]:
-    at, own = 0, False
-    subordinate = language.begins_with_turn.match(low) is not None
-    for turn in language.turns.finditer(low):
-        if text := low[at : turn.start()].strip():
-            yield _Clause(text, own)
-            # the comma behind "Although ..." ends what the word opened
-            own = turn.group(1) is not None or subordinate
+def _clauses(sentence: str, language: Language) -> Iterator[_Clause]:
+    at, is_independent = 0, False
+    subordinate = language.begins_with_turn.match(sentence) is not None
+    for turn in language.turns.finditer(sentence):
+        if text := sentence[at : turn.start()].strip():
+            yield _Clause(text, is_independent)
+            # The comma after "Although ..." ends the subordinate clause.
+            is_independent = turn.group(1) is not None or subordinate
             subordinate = False
         else:
-            own = turn.group(1) is not None
+            is_independent = turn.group(1) is not None
         at = turn.end()
-    if text := low[at:].strip():
-        yield _Clause(text, own)
+    if text := sentence[at:].strip():
+        yield _Clause(text, is_independent)
 
 
 def _asserts(clause: _Clause, language: Language) -> bool:
-    """Return whether a clause says something of its own beside the hedge."""
-    text, wide = clause.text, len(_WIDE.findall(clause.text))
-    too_short = wide < _WIDE_LEAST if wide else len(_WORD.findall(text)) < _WORDS_LEAST
+    """Return whether a clause asserts something besides the hedge."""
+    text, wide_characters = clause.text, len(_WIDE.findall(clause.text))
+    too_short = (
+        wide_characters < _MIN_WIDE if wide_characters else len(_WORD.findall(text)) < _MIN_WORDS
+    )
     return (
         not too_short
         and not language.has_hedge(text)

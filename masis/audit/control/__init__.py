@@ -1,3 +1,1 @@
-"""What drives the steps of a run: what it may spend, where it goes on, what it tells whoever
-watches.
-"""
+"""Controls the steps of a run: its limits, its routing and its reports."""

@@ -1,8 +1,8 @@
-"""Work beside other work: on threads, of which each kind of work has so many; calls to models on
-one event loop.
+"""Threads for audits and calls, and one event loop for model calls.
 
-What waits for models is written without ``async``, since people and plugins write roles so: it
-waits on its thread, by ``awaited``, for a coroutine that runs on the event loop of the process.
+Code that waits for models is written without ``async``, because people and plug-ins write roles
+that way. It waits on its thread, through ``wait_for_coroutine``, for a coroutine on the event loop
+of the process.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from typing import Any, TypeVar
 from masis.errors import StepError
 
 T = TypeVar("T")
-MOST_THREADS = 1024
+MAX_THREADS = 1024
 
-LOOK_AGAIN_S = 0.1
-"""How long the main thread waits without a look at its signals."""
+POLL_INTERVAL_S = 0.1
+"""Seconds that the main thread waits between two chances to handle signals."""
 
 
 def start_in_thread(
     work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None
 ) -> Future[T]:
-    """Start the work on a daemon thread, in a copy of the current context; ``then`` is called at
-    its end.
+    """Start the work on a daemon thread, in a copy of the current context; call ``then`` at its
+    end.
     """
     future: Future[T] = Future()
-    # who no longer waits for it can't take its result's place away
+    # Make the future uncancellable, so that set_result can't raise.
     future.set_running_or_notify_cancel()
 
-    def do() -> None:
+    def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 (whoever waits for the result raises it)
+        except BaseException as error:  # noqa: BLE001 (the waiting thread raises it)
             future.set_exception(error)
         finally:
             then()
 
     threading.Thread(
-        target=contextvars.copy_context().run, args=(do,), name=name, daemon=True
+        target=contextvars.copy_context().run, args=(run,), name=name, daemon=True
     ).start()
     return future
 
@@ -62,89 +62,89 @@ def run_concurrently(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
 
     if len(tasks) < 2:
         return [guarded(task) for task in tasks]
-    others = [_calls.submit(contextvars.copy_context().run, guarded, task) for task in tasks[1:]]
+    futures = [_calls.submit(contextvars.copy_context().run, guarded, task) for task in tasks[1:]]
     first = guarded(tasks[0])
-    return [first, *(wait_for_future(future) for future in others)]
+    return [first, *(wait_for_future(future) for future in futures)]
 
 
 def wait_for_future(future: Future[T]) -> T:
-    """Return what the future gives, or raise it; Ctrl-C ends the wait at once.
+    """Return the result of the future, or raise its error; Ctrl-C ends the wait at once.
 
-    The main thread waits in short steps: a signal that comes just before a lock is waited for, or
-    reaches another thread, does not wake it, and what Python does about the signal would wait for
-    the future.
+    The main thread waits in short steps. A signal that arrives just before it waits for a lock, or
+    that another thread receives, doesn't wake it, and Python's handler would run only after the
+    future.
     """
     if threading.current_thread() is threading.main_thread():
-        while not wait([future], LOOK_AGAIN_S).done:
+        while not wait([future], POLL_INTERVAL_S).done:
             pass
     return future.result()
 
 
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
-    """Return a running event loop, on a thread of its own."""
+    """Return a running event loop on a thread of its own."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="event loop", daemon=True).start()
     return loop
 
 
 def wait_for_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Wait for a coroutine, which runs on the shared event loop; return what it does,
-    or raise it.
-    """
-    # Several threads may ask before there is a loop. Of two, the first would go on with what was
-    # begun on it, and its work could wait for nothing of the second.
+    """Wait for a coroutine on the shared event loop, and return its result or raise its error."""
+    # Without the lock, several threads could each create a loop. Work started on the first could
+    # then wait forever for the second.
     with _asking:
         loop = _loop()
     return wait_for_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
 
 AUDITS_THAT_WAIT = 64
-"""Audits that wait for models at the same time where callers await them; further ones wait for
-their turn.
+"""The number of awaited audits that wait for models at the same time; further ones wait for their
+turn.
 """
 
 
-def start_audit(work: Callable[[], T], *, waits: bool) -> Future[T]:
+def start_audit(work: Callable[[], T], *, calls_models: bool) -> Future[T]:
     """Start an audit on a thread, in a copy of the current context.
 
-    One that does not wait for models computes: more of them at once than there are cores would not
+    An audit that calls no models computes, so more of them at once than there are cores would not
     be faster.
     """
-    return (_waiting if waits else _computing).submit(contextvars.copy_context().run, work)
+    return (_model_threads if calls_models else _cpu_threads).submit(
+        contextvars.copy_context().run, work
+    )
 
 
 async def cancellable(
     work: Callable[[Callable[[], bool]], T], start: Callable[[Callable[[], T]], Future[T]]
 ) -> T:
-    """Await work that ``start`` starts on a thread; the work receives what says that its task was
-    cancelled.
+    """Await work that ``start`` starts on a thread; the work gets a function that tells whether its
+    task was cancelled.
     """
-    gone = threading.Event()
+    is_gone = threading.Event()
     try:
-        return await asyncio.wrap_future(start(partial(work, gone.is_set)))
+        return await asyncio.wrap_future(start(partial(work, is_gone.is_set)))
     finally:
-        gone.set()
+        is_gone.set()
 
 
 _asking: threading.Lock
 _calls: ThreadPoolExecutor
-_waiting: ThreadPoolExecutor
-_computing: ThreadPoolExecutor
+_model_threads: ThreadPoolExecutor
+_cpu_threads: ThreadPoolExecutor
 
 
 def _create_shared_state() -> None:
-    """Make what all runs of the process share; anew in a forked child, which inherits
+    """Create the state that all runs of the process share; again in a forked child, which inherits
     no threads.
     """
-    global _asking, _calls, _waiting, _computing
+    global _asking, _calls, _model_threads, _cpu_threads
     _asking = threading.Lock()
     _loop.cache_clear()
-    # More than any limit of calls; and no call starts another, so that none waits for a thread in
-    # vain.
-    _calls = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="calls")
-    _waiting = ThreadPoolExecutor(AUDITS_THAT_WAIT, thread_name_prefix="audit")
-    _computing = ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit")
+    # More threads than any limit of calls. Calls don't start calls, so none waits for a thread
+    # forever.
+    _calls = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="calls")
+    _model_threads = ThreadPoolExecutor(AUDITS_THAT_WAIT, thread_name_prefix="audit")
+    _cpu_threads = ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit")
 
 
 _create_shared_state()

@@ -1,7 +1,8 @@
-"""What follows from an audited answer: go on or stop, and which answer is best (REQ-CRITIC-017 to
+"""Decides whether to go on after an audited answer, and which answer is best (REQ-CRITIC-017 to
 REQ-CRITIC-024).
 
-Pure functions over finished iterations. Whether a person must look is decided in ``acceptance``.
+These are pure functions over finished iterations. ``acceptance`` decides whether a person must
+review.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ TIE = 1e-9
 
 
 def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> TerminationReason | None:
-    """Why the loop stops after the last of these iterations, or None to revise and go on
+    """Return why the loop stops after the last of these iterations, or None to revise and go on
     (REQ-CRITIC-017).
 
-    A critique that failed can't say that there is nothing left to do: without other major issues it
-    ends in ``error``. Up to ``min_iterations`` neither the lack of major issues nor too small an
-    improvement ends it.
+    A failed critique can't say that nothing is left to do, so without other major issues the loop
+    ends in ``error``. Up to ``min_iterations``, neither the absence of major issues nor too small
+    an improvement ends the loop.
     """
     last = iterations[-1]
     failed = last.critique.unscored is not None and last.critique.unscored.code is not None
@@ -42,18 +43,18 @@ def stop_reason(iterations: Sequence[Iteration], settings: Settings) -> Terminat
 
 
 def improvement_delta(before: float | None, after: float | None) -> float | None:
-    """The change in quality score between two iterations; None where either is unscored
+    """Return the change in quality between two iterations; None if either is unscored
     (REQ-CRITIC-018).
     """
     return None if before is None or after is None else after - before
 
 
 def best_index(iterations: Sequence[Iteration]) -> int | None:
-    """Return the index of the highest quality score among the eligible iterations (REQ-CRITIC-019).
+    """Return the index of the best iteration among the eligible ones (REQ-CRITIC-019).
 
-    The original is eligible, and each revision that may replace the best answer before it
-    (``may_replace``). A tie goes to fewer serious issues, then to fewer issues, then to the earlier
-    iteration. The original where no score decides; None without iterations.
+    Eligible are the original and each revision that may replace the best answer before it
+    (``may_replace``). The highest quality score wins, then fewer serious issues, then fewer issues,
+    then the earlier iteration. It is the original if no score decides, and None without iterations.
     """
     best: int | None = None
     for index, iteration in enumerate(iterations):
@@ -71,15 +72,15 @@ def _is_better(iteration: Iteration, best: Iteration) -> bool:
     if best.quality_score is None:
         return True
     if abs(iteration.quality_score - best.quality_score) <= TIE:
-        counts, before = (
+        new_counts, best_counts = (
             (sum(issue.major for issue in i.issues), len(i.issues)) for i in (iteration, best)
         )
-        return counts < before
+        return new_counts < best_counts
     return iteration.quality_score > best.quality_score
 
 
 def improvement_percentage(initial: float | None, final: float | None) -> float | None:
-    """(final - initial) / initial x 100; None where the initial score is 0 or either is unscored
+    """Return (final - initial) / initial x 100; None if either is unscored or initial is 0
     (REQ-CRITIC-024).
     """
     if initial is None or final is None or initial == 0:

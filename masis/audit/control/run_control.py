@@ -1,8 +1,8 @@
-"""What one run allows its steps: a time budget, a log of its calls and a cancel token.
+"""The limits of one run: a time budget, a log of its calls and a cancel token.
 
-The loop makes one ``RunControl`` for each run and says where the run stands. Roles that reach a
-model over the network ask the budget how long they may wait, file a record of each call, and make
-no further call once the run is cancelled (REQ-CRITIC-NFR-001 to REQ-CRITIC-NFR-004).
+The loop creates one ``RunControl`` per run and sets its position. Roles that call a model over the
+network ask the budget how long they may wait, record each call, and make no further call once the
+run is cancelled (REQ-CRITIC-NFR-001 to REQ-CRITIC-NFR-004).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from masis.settings import Settings
 
 Seconds = Callable[[], float]
 
-LOOK_AGAIN_S = 0.1
-"""How often a wait in a coroutine, or work that computes, looks whether the run was cancelled."""
+POLL_INTERVAL_S = 0.1
+"""Seconds between two checks for cancellation, in a waiting coroutine or in work that computes."""
 
 NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished", "warning"]
 
 
 class CallNotice(NamedTuple):
-    """Something about a call that an observer wants to know at once: a retry, a change of mode, a
-    repaired reply.
-
-    A ``warning`` is kept with the run. ``message`` is written by this program, never the text of a
+    """An event in a call that observers should see at once: a retry, a change of mode, a repaired
     reply.
+
+    A ``warning`` is stored with the run. This program writes ``message``; it never has the text of
+    a reply.
     """
 
     kind: NoticeKind
@@ -43,7 +43,7 @@ class CallNotice(NamedTuple):
 
 
 class RunPosition(NamedTuple):
-    """Where a run stands."""
+    """The step and iteration that a run is in."""
 
     step: Step | None = None
     iteration: int | None = None
@@ -51,10 +51,9 @@ class RunPosition(NamedTuple):
 
 @dataclass
 class RunBudget:
-    """Deadlines of one run, in seconds: for a call, an iteration and the whole loop. Safe to use
-    from several threads.
+    """The deadlines of one run, in seconds: per call, per iteration and for the loop. Thread-safe.
 
-    Time that calls spend in a provider's queue counts towards none of them.
+    Time that calls spend in a provider's queue doesn't count.
     """
 
     call_s: float = 15.0
@@ -69,15 +68,15 @@ class RunBudget:
     _queue_s: float = 0.0
 
     def begin_loop(self, settings: Settings, seconds: Seconds) -> None:
-        """Start the loop's deadline, by this clock, with the limits of the settings."""
+        """Start the loop's deadline on this clock, with the limits of the settings."""
         self.call_s, self.iteration_s = settings.call_deadline_s, settings.iteration_deadline_s
         self.loop_s, self.seconds = settings.loop_deadline_s, seconds
         self._loop_began = self.worked_s()
         self._iteration_began = None
 
     def begin_iteration(self) -> None:
-        """Start an iteration's deadline; it runs to the end of the revision made from that
-        iteration's answer.
+        """Start an iteration's deadline, which also covers the revision made from the iteration's
+        answer.
         """
         self._iteration_began = self.worked_s()
 
@@ -90,14 +89,14 @@ class RunBudget:
         )
 
     def left_s(self) -> float:
-        """Return the seconds that a call starting now may take; 0 or less once a deadline has
-        passed.
+        """Return the seconds that a call starting now may last; 0 or less if a
+        deadline has passed.
         """
         return min(self._seconds_left().values())
 
     def limit(self) -> str:
-        """Return the setting whose deadline a call starting now would reach first, with its value,
-        in words.
+        """Return the setting and value of the deadline that a call starting now would
+        reach first.
         """
         left = self._seconds_left()
         name = min(left, key=left.__getitem__)
@@ -111,9 +110,11 @@ class RunBudget:
 
     @contextmanager
     def pause_while_queued(self) -> Iterator[None]:
-        """Stop all deadlines while a call waits for its turn at a busy provider; parallel waits
-        count once.
+        """Stop all deadlines while a call waits for its turn at a busy provider.
+
+        Waits in parallel count once.
         """
+        # Only the first of several waiting calls starts the pause, and only the last one ends it.
         with self._lock:
             self._queued += 1
             if self._queued == 1:
@@ -127,7 +128,8 @@ class RunBudget:
                     self._queue_s += self.seconds() - self._queue_began
 
     def worked_s(self) -> float:
-        """Return the clock's reading less the time in which calls of this run stood in a queue."""
+        """Return the clock's reading without the time that calls of this run spent in a queue."""
+        # Calls on other threads change the queue's figures, so all are read under one lock.
         with self._lock:
             now = self.seconds()
             return now - self._queue_s - (now - self._queue_began if self._queued else 0.0)
@@ -135,10 +137,9 @@ class RunBudget:
 
 @dataclass
 class CallLog:
-    """The calls of one run, filed by step, and notices about those under way. Safe to use from
-    several threads.
+    """The calls of one run by step, and notices about calls in progress. Thread-safe.
 
-    ``case_id`` is for lines of the log, "" where claims are checked without a case.
+    ``case_id`` is for log lines; it is "" if claims are checked without a case.
     """
 
     place: RunPosition = field(default_factory=RunPosition)
@@ -148,16 +149,16 @@ class CallLog:
     _warned: set[tuple[RunPosition, str]] = field(default_factory=set)
 
     def at(self, step: Step | None, iteration: int | None) -> None:
-        """Set where the run stands: calls and notices from now on are filed there."""
+        """Set the position of the run for the calls and notices that follow."""
         self.place = RunPosition(step, iteration)
 
     def emit(self, kind: NoticeKind, message: str, **data: object) -> None:
-        """Put a notice where the loop picks it up."""
+        """Queue a notice for the loop."""
         self.notices.put(CallNotice(kind, self.place.step, self.place.iteration, message, data))
 
     def warn(self, what: str, message: str, *, once: bool = False) -> None:
-        """Warn whoever reads the run of ``what``, once a step (or a run): several calls of it may
-        meet the same.
+        """Add a warning to the run, once per step or once per run, since several calls may cause
+        the same one.
         """
         place = RunPosition() if once else self.place
         if (place, what) not in self._warned:
@@ -165,16 +166,16 @@ class CallLog:
             self.emit("warning", message, what=what)
 
     def record(self, call: ModelCall) -> None:
-        """Add a call that ended."""
+        """Add a finished call."""
         self._calls.append(call)
 
     def since(self, mark: int = 0) -> tuple[ModelCall, ...]:
-        """Return the calls recorded after the first ``mark``, in the order in which they ended."""
+        """Return the calls recorded after the first ``mark``, in the order they ended."""
         return tuple(self._calls[mark:])
 
     @property
     def mark(self) -> int:
-        """How many calls are recorded so far."""
+        """The number of calls recorded so far."""
         return len(self._calls)
 
 
@@ -183,10 +184,10 @@ class Cancelled(Exception):
 
 
 class CancelToken:
-    """Whether a run was cancelled. Safe to use from several threads; a token is never reset.
+    """Tells whether a run was cancelled. Thread-safe; a token is never reset.
 
-    ``ask`` is for a run that does all on its own thread: nothing looks whether it was cancelled
-    while a step computes, so that the step asks by ``check``.
+    ``ask`` is for a run that computes on its own thread: nothing else checks for cancellation
+    during a step, so the step does it through ``check``.
     """
 
     def __init__(self) -> None:
@@ -195,18 +196,18 @@ class CancelToken:
         self.ask: Callable[[], bool] = lambda: False
 
     def check(self) -> None:
-        """Raise Cancelled where the run was cancelled. Cheap: what computes for long calls it
-        between its pieces.
+        """Raise Cancelled if the run was cancelled; cheap enough to call between the parts of a
+        long computation.
         """
         if not self.is_cancelled and time.monotonic() >= self._next_look:
             if self.ask():
                 self.cancel()
-            self._next_look = time.monotonic() + LOOK_AGAIN_S
+            self._next_look = time.monotonic() + POLL_INTERVAL_S
         if self.is_cancelled:
             raise Cancelled
 
     def cancel(self) -> None:
-        """Let no further call be made and end every wait."""
+        """Prevent further calls and end all waits."""
         self._event.set()
 
     @property
@@ -215,17 +216,19 @@ class CancelToken:
         return self._event.is_set()
 
     def pause(self, seconds: float) -> bool:
-        """Wait so long, or until ``cancel``; return whether to go on."""
+        """Wait for this time or until ``cancel``; return whether to go on."""
         return not self._event.wait(seconds)
 
 
 @dataclass
 class RunControl:
-    """What a run hands to the roles that fill it.
+    """The state that a run shares with its roles.
 
-    ``fence`` is the mark that closes texts from outside in prompts: new for each run, so that no
-    text can guess it. ``evidence_room`` holds, by model, the characters of evidence that fit its
-    context, where not all of it did.
+    Attributes:
+        fence: The mark that closes texts from outside in prompts. It is new for each run, so that
+            no text can guess it.
+        evidence_room: By model, the characters of evidence that fit its context, if not all did.
+
     """
 
     budget: RunBudget = field(default_factory=RunBudget)

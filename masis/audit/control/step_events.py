@@ -1,8 +1,8 @@
-"""What each step tells whoever watches: counts, scores and times, never a text (the specs'
-"Telemetry Emitted").
+"""The event data of each step: counts, scores and times, never a text (the specs' "Telemetry
+Emitted").
 
 MASIS-CRITIC-TELEMETRY and MASIS-EVAL-TELEMETRY name the fields of the critic's and the evaluator's
-entries; REQ-CRITIC-OBS-002, what is logged of an iteration and of the loop.
+entries; REQ-CRITIC-OBS-002 names those logged of an iteration and of the loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ Fields = dict[str, Any]
 
 
 def of_citations(audit: CitationAudit) -> Fields:
-    """References, how many are fabricated, how many sentences are uncited, and what that costs."""
+    """Return the counts of references, fabricated references and uncited sentences, and the
+    penalty.
+    """
     return {
         "references": len(audit.citations),
         "invalid_citations": len(audit.invalid_citations),
@@ -37,7 +39,7 @@ def of_citations(audit: CitationAudit) -> Fields:
 
 
 def of_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint]) -> Fields:
-    """Claims by verdict, and points left out."""
+    """Return the claims by verdict, and the number of missing points."""
     return {
         "claims": len(checks),
         "verdicts": dict(Counter(check.verdict for check in checks)),
@@ -48,7 +50,7 @@ def of_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint]) -> 
 def of_critique(
     verdict: Critique, audit: CitationAudit, issues: Sequence[Issue], milliseconds: float
 ) -> Fields:
-    """The critic's entry (MASIS-CRITIC-TELEMETRY)."""
+    """Return the critic's entry (MASIS-CRITIC-TELEMETRY)."""
     return {
         "node": "critic",
         "confidence": verdict.confidence,
@@ -63,13 +65,13 @@ def of_critique(
 
 
 def of_evaluation(evaluation: Evaluation, milliseconds: float) -> Fields:
-    """The evaluator's entry (MASIS-EVAL-TELEMETRY)."""
+    """Return the evaluator's entry (MASIS-EVAL-TELEMETRY)."""
     scores = {name: getattr(evaluation, name) for name in ("overall_score", *DIMENSIONS)}
     return {"node": "evaluator", **scores, "duration_ms": round(milliseconds, 3)}
 
 
 def of_revision(revision: Revision, milliseconds: float) -> Fields:
-    """Edits made, issues they address, and the reviser's time."""
+    """Return the number of edits and addressed issues, and the reviser's time."""
     return {
         "node": "reviser",
         "changes": len(revision.changes),
@@ -79,7 +81,7 @@ def of_revision(revision: Revision, milliseconds: float) -> Fields:
 
 
 def of_iteration(iteration: Iteration) -> Fields:
-    """Scores of a finished iteration, and how they moved."""
+    """Return the scores of a finished iteration and their change."""
     return {
         "quality_score": iteration.quality_score,
         "improvement_delta": iteration.improvement_delta,
@@ -91,7 +93,7 @@ def of_iteration(iteration: Iteration) -> Fields:
 
 
 def of_run(run: Run) -> Fields:
-    """How the loop ended (REQ-CRITIC-COMP-001)."""
+    """Return how the loop ended (REQ-CRITIC-COMP-001)."""
     return {
         "termination_reason": run.termination_reason,
         "total_iterations": run.total_iterations,

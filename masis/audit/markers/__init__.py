@@ -1,6 +1,6 @@
 """Citation markers: where an answer points at evidence, in which style, and what each marker names.
 
-The one place that knows how a marker looks. See ``docs/audits.md``.
+Only this package knows what a marker looks like. See ``docs/audits.md``.
 """
 
 from masis.audit.markers.damage import count_empty_markers, half_bracketed_ids, unclosed_markers

@@ -1,6 +1,4 @@
-"""Finds the markers of a text, whatever their style; removes them; tells which of them end a
-sentence.
-"""
+"""Finds and removes the markers of a text, and tells which of them end a sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +15,9 @@ from masis.audit.markers.resolution import EvidenceIds
 
 
 class _StyleTable:
-    """The styles arranged for speed: nearly every style is ruled out in nearly every answer."""
+    """The styles indexed for speed, since almost every style is ruled out in almost
+    every answer.
+    """
 
     def __init__(self, table: tuple[styles.MarkerStyle, ...]) -> None:
         self.styles = table
@@ -36,7 +36,7 @@ class _StyleTable:
 _arranged = _StyleTable(styles.STYLES)
 
 
-def _table() -> _StyleTable:
+def _style_table() -> _StyleTable:
     global _arranged
     if _arranged.styles is not styles.STYLES:
         _arranged = _StyleTable(styles.STYLES)
@@ -44,7 +44,7 @@ def _table() -> _StyleTable:
 
 
 class Marker(NamedTuple):
-    """A stretch of the answer that points at evidence, and the references that it holds."""
+    """A part of the answer that points at evidence, with its references."""
 
     start: int
     end: int
@@ -62,11 +62,11 @@ def find_markers(
     Args:
         answer: The text.
         index: The evidence that its markers may name.
-        code: Stretches, such as code blocks, in which there are none.
+        code: Parts without markers, such as code blocks.
 
     """
-    found = list(_bracketed_ids(answer, index)) if index.bracketed else []
-    table = _table()
+    candidates = list(_bracketed_ids(answer, index)) if index.bracketed else []
+    table = _style_table()
     for signs, style in table.signs_in_ascii if answer.isascii() else table.signs:
         for sign in signs:
             if sign in answer:
@@ -76,16 +76,16 @@ def find_markers(
         for match in style.pattern.finditer(answer):
             references = style.parse(match, index)
             if references is not None:
-                found.append(Marker(match.start(), match.end(), tuple(references)))
-    if not found:
+                candidates.append(Marker(match.start(), match.end(), tuple(references)))
+    if not candidates:
         return []
     mask = mask_code(answer, code)
     markers: list[Marker] = []
-    taken = -1
-    found.sort(key=_longest_first)
-    for marker in found:
-        if marker.start >= taken and not mask.covers(marker.start):
-            taken = marker.end
+    last_end = -1
+    candidates.sort(key=lambda marker: (marker.start, -marker.end))  # the longest first
+    for marker in candidates:
+        if marker.start >= last_end and not mask.covers(marker.start):
+            last_end = marker.end
             if len(marker.references) == 1:
                 markers.append(marker)
             elif marker.references:
@@ -93,17 +93,13 @@ def find_markers(
     return markers
 
 
-def _longest_first(marker: Marker) -> tuple[int, int]:
-    return marker.start, -marker.end
-
-
 def marker_spans(text: str, index: EvidenceIds | None = None) -> list[tuple[int, int]]:
-    """Return where the markers of a text are, in order.
+    """Return the positions of the markers of a text, in order.
 
-    Without the ``index`` of the evidence only what is shaped like a common marker counts (``[1]``,
-    ``【1†source】``, ``[chunk_1]``, ``(Source 1)``): brackets and raised digits that may carry
-    meaning stay text (``CI of [2, 8]``, ``10[6]``, ``[18]F``, ``x[3]``, ``10⁸``), and so do ids in
-    forms of their own (``[smith-2004]``).
+    Without the ``index`` of the evidence, only common markers count (``[1]``, ``【1†source】``,
+    ``[chunk_1]``, ``(Source 1)``). Brackets and raised digits that may have another meaning stay
+    text (``CI of [2, 8]``, ``10[6]``, ``[18]F``, ``x[3]``, ``10⁸``), as do ids of an unusual form
+    (``[smith-2004]``).
     """
     code = (
         [match.span() for match in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
@@ -112,58 +108,58 @@ def marker_spans(text: str, index: EvidenceIds | None = None) -> list[tuple[int,
 
 
 def without_markers(text: str, index: EvidenceIds | None = None) -> str:
-    """Return a text without its markers, the blanks before them, and the commas between them.
+    """Return a text without its markers, the spaces before them, and the commas between them.
 
-    The words of a link stay. Without the ``index`` of the evidence, see ``marker_spans``.
+    The words of a link stay. See ``marker_spans`` for texts without an ``index``.
     """
     return without_spans(text, marker_spans(text, index))
 
 
 def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return a text without these markers, which are in order and don't overlap; see
-    ``without_markers``.
+    """Return a text without these markers, which are in order and don't overlap.
+
+    See ``without_markers``.
     """
-    kept, at = [], 0
+    parts, position = [], 0
     for start, end in spans:
-        between, words = text[at:start], words_of_marker(text, start, end)
+        between, words = text[position:start], words_of_marker(text, start, end)
         if words:
-            kept += [between, words]
+            parts += [between, words]
         else:  # "long [1], [2]." becomes "long."
-            kept.append("" if at and not between.strip(" \t,;") else between.rstrip(" \t"))
-        at = end
-    return "".join([*kept, text[at:]])
+            parts.append("" if position and not between.strip(" \t,;") else between.rstrip(" \t"))
+        position = end
+    return "".join([*parts, text[position:]])
 
 
 def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | None:
-    """Return the style of a marker that was found here."""
-    for style in _table().by_opening.get(text[start : start + 1], ()):
+    """Return the style of a marker at this position."""
+    for style in _style_table().by_opening.get(text[start : start + 1], ()):
         if style.pattern.fullmatch(text, start, end):
             return style
     return None
 
 
 def words_of_marker(text: str, start: int, end: int) -> str:
-    """Return what a marker says in its sentence: the label of ``[the report](https://...)``, else
-    nothing.
+    """Return the words of a marker in its sentence: the label of ``[the report](https://...)``, or
+    "".
     """
-    for style in _table().by_opening.get(text[start : start + 1], ()):
+    for style in _style_table().by_opening.get(text[start : start + 1], ()):
         if match := style.pattern.fullmatch(text, start, end):
             return style.words(match)
     return ""
 
 
 def trailing_markers_end(text: str, at: int, end: int) -> int | None:
-    """Return where the markers end that follow a full stop and belong to the sentence before it;
-    None without any.
+    """Return the end of the markers that follow a full stop and belong to the sentence before it.
 
     The evidence isn't known here. In "It is long. [1] It is red." and "It is long.<sup>[1]</sup> It
-    is red." the marker cites the first sentence.
+    is red." the marker cites the first sentence. None if there are no such markers.
     """
     position = at
     while position < end and text[position] in " \t":
         position += 1
     if position >= end or (
-        text[position] not in _MAY_LEAD and text[position] not in _table().by_opening
+        text[position] not in _MAY_LEAD and text[position] not in _style_table().by_opening
     ):
         return None  # an ordinary sentence follows
     place = None
@@ -190,7 +186,7 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
             return place  # the sentence's stop behind its citations: "It is long. [1]. It is red."
 
 
-# Around the markers behind a stop: "(see [1])", "<sup>[1]</sup>", "**[1]**", "[[1]]", "Source:
+# Text around the markers after a stop: "(see [1])", "<sup>[1]</sup>", "**[1]**", "[[1]]", "Source:
 # [1]".
 _LEAD = re.compile(
     r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【])"
@@ -204,27 +200,28 @@ _WRAPPER_OPENS = re.compile(
 _BEHIND_MARKER = re.compile(
     rf"(?:\(\)|\)|\]|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?"
 )
-# What is left where a model that cites by tags cites nothing: LongCite's <cite></cite></statement>
+# A model that cites by tags but cites nothing leaves an empty tag: LongCite's
+# <cite></cite></statement>.
 _EMPTY_TAG = re.compile(rf"<({_WRAPPER})>\s{{0,3}}</\1>|</statement>")
 
 
 def _marker_end(text: str, at: int, end: int) -> int | None:
-    """Return where the longest marker ends that begins here and may stand behind a stop."""
+    """Return the end of the longest marker that begins here and may follow a stop."""
     if at >= end:
         return None
     if text[at] == "<" and (empty := _EMPTY_TAG.match(text, at, end)):
         return empty.end()
-    found = None
-    for style in _table().by_opening.get(text[at], ()):
+    longest_end = None
+    for style in _style_table().by_opening.get(text[at], ()):
         match = style.pattern.match(text, at, end)
         if match and style.may_follow_stop(match):
-            found = max(found or 0, match.end())
-    return found
+            longest_end = max(longest_end or 0, match.end())
+    return longest_end
 
 
 def leading_marker(line: str) -> str:
-    """Return the bracketed marker with which a line begins, as an entry of a list of sources does;
-    empty if none.
+    """Return the bracketed marker at the beginning of a line, as in a list of
+    sources; "" if none.
     """
     stripped = line[:400].lstrip()
     if stripped[:1] not in _BRACKETS:
@@ -233,30 +230,31 @@ def leading_marker(line: str) -> str:
 
 
 def opens_with_marker(line: str) -> bool:
-    """Return whether a line begins with a bracketed marker that holds a number."""
+    """Return whether a line begins with a bracketed marker that has a number."""
     marker = leading_marker(line)
     return marker[:1] == "【" or any(map(str.isdecimal, marker))
 
 
 _BRACKETS = tuple("[［〔〖【")
+# "- " or "2. " before the first marker of a paragraph.
 _LIST_PREFIX = re.compile(r"(?:[-*+•]\s+|\d{1,3}[.)]\s+)?")
 _WORDS_AFTER = re.compile(r":?\s+\S")
 
 
 def puts_markers_first(text: str, start: int, end: int) -> bool:
-    """Return whether a paragraph puts its markers before its sentences: ``[1] The sky is blue. [2]
-    Grass is green.``
+    """Return whether a paragraph puts markers before sentences: ``[1] The sky is blue. [2] Grass is
+    green.``
     """
     prefix = _LIST_PREFIX.match(text, start, end)
-    at = prefix.end() if prefix else start
-    if text[at : at + 1] not in _BRACKETS or text[end - 1] in "]】］〕〗":
+    marker_start = prefix.end() if prefix else start
+    if text[marker_start : marker_start + 1] not in _BRACKETS or text[end - 1] in "]】］〕〗":
         return False
-    found = _marker_end(text, at, end)
+    marker_end = _marker_end(text, marker_start, end)
     return (
-        found is not None
-        and found - at <= 44
-        and any(map(str.isdecimal, text[at:found]))
-        and _WORDS_AFTER.match(text, found, end) is not None
+        marker_end is not None
+        and marker_end - marker_start <= 44
+        and any(map(str.isdecimal, text[marker_start:marker_end]))
+        and _WORDS_AFTER.match(text, marker_end, end) is not None
     )
 
 
@@ -264,30 +262,34 @@ _BETWEEN_MARKERS = frozenset(" \t\r\n.,;")
 
 
 def holds_only_markers(line: str) -> bool:
-    """Return whether a line holds nothing but markers and punctuation, and so belongs to the line
-    before it.
+    """Return whether a line has only markers and punctuation, and so belongs to the
+    line before it.
     """
-    at, end = 0, len(line)
-    found = False
-    while at < end:
-        if line[at] in _BETWEEN_MARKERS:
-            at += 1
+    position, end = 0, len(line)
+    has_marker = False
+    while position < end:
+        if line[position] in _BETWEEN_MARKERS:
+            position += 1
             continue
-        if line[at] not in _BRACKETS or (next_end := _marker_end(line, at, end)) is None:
+        if (
+            line[position] not in _BRACKETS
+            or (next_end := _marker_end(line, position, end)) is None
+        ):
             return False
-        at, found = next_end, True
-    return found
+        position, has_marker = next_end, True
+    return has_marker
 
 
-# Stretches in which brackets are no markers: code and mathematics.
+# Code and mathematics, in which brackets aren't markers.
 
 _FENCED = re.compile(
     r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL
 )
+# `code` or ``code`` of Markdown, on one line.
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]{1,500}\1(?!`)")
-# Dollars are more often money than mathematics: "$5 [9] and 4$". Mathematics has no blank inside
-# its dollars and no digit behind them (Pandoc's rule), and holds a command of LaTeX, or a sign of
-# formulas and no word: "$x_{[9]}$".
+# Dollars are more often money than mathematics: "$5 [9] and 4$". By Pandoc's rule, mathematics has
+# no space inside its dollars and no digit after them. It must also have a LaTeX command, or a sign
+# of formulas and no word: "$x_{[9]}$".
 _MATHS = re.compile(
     r"\\\([^\n]{1,500}?\\\)|\\\[[^$]{1,1000}?\\\]|"
     r"(?<![\w$\\])(?P<dollars>\$\$?)(?![\s$\d])"
@@ -296,7 +298,7 @@ _MATHS = re.compile(
 
 
 class Mask:
-    """Stretches that do not overlap, looked up by position."""
+    """Non-overlapping spans that are looked up by position."""
 
     def __init__(self, spans: Sequence[tuple[int, int]]) -> None:
         spans = sorted(spans)
@@ -304,27 +306,27 @@ class Mask:
         self._ends = [end for _, end in spans]
 
     def covers(self, position: int) -> bool:
-        """Return whether the position lies in one of the stretches."""
+        """Return whether the position is in one of the spans."""
         at = bisect_right(self._starts, position) - 1
         return at >= 0 and position < self._ends[at]
 
 
 def mask_code(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
-    """Return the stretches of the answer that hold no markers, ``code`` among them."""
+    """Return the spans of the answer without markers, including ``code``."""
     spans = list(code)
     if "`" in answer:
-        spans += _outside(spans, (match.span() for match in _CODE_SPAN.finditer(answer)))
+        spans += _spans_outside(spans, (match.span() for match in _CODE_SPAN.finditer(answer)))
     if "\\" in answer or "$" in answer:
         formulas = (
             match.span()
             for match in _MATHS.finditer(answer)
             if not styles.ESCAPED_MARKER.fullmatch(match.group())
         )
-        spans += _outside(spans, formulas)
+        spans += _spans_outside(spans, formulas)
     return Mask(spans)
 
 
-def _outside(
+def _spans_outside(
     taken: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     mask = Mask(taken)
@@ -332,7 +334,7 @@ def _outside(
 
 
 def _bracketed_ids(answer: str, index: EvidenceIds) -> Iterator[Marker]:
-    """Find ids that hold brackets themselves: ``[report[2]]``."""
+    """Find ids that contain brackets themselves: ``[report[2]]``."""
     for id_ in index.bracketed:
         at = answer.find(f"[{id_}]")
         while at >= 0:
@@ -342,8 +344,7 @@ def _bracketed_ids(answer: str, index: EvidenceIds) -> Iterator[Marker]:
 
 
 def _with_broken_ranges(marker: Marker, answer: str) -> Marker:
-    """Return the marker with each range that leads past the evidence as one reference that names
-    nothing.
+    """Return the marker with each range past the evidence as one reference without evidence.
 
     If part of ``[2-7]`` is out of bounds, the writer was counting something else, so its first
     members can't be relied on either.
@@ -352,9 +353,15 @@ def _with_broken_ranges(marker: Marker, answer: str) -> Marker:
     for (start, end), members in groupby(
         marker.references, key=lambda reference: (reference.start, reference.end)
     ):
-        found = list(members)
-        broken = len(found) > 1 and any(reference.evidence_id is None for reference in found)
-        references += [Reference(start, end, answer[start:end], None, None)] if broken else found
+        range_references = list(members)
+        is_broken = len(range_references) > 1 and any(
+            reference.evidence_id is None for reference in range_references
+        )
+        references += (
+            [Reference(start, end, answer[start:end], None, None)]
+            if is_broken
+            else range_references
+        )
     return (
         marker._replace(references=tuple(references))
         if len(references) < len(marker.references)

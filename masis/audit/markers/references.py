@@ -1,7 +1,7 @@
-"""Reads the text between the brackets of a marker into references: ``1, 3`` or ``Source 2`` or
-``chunk_1: p. 4``.
+"""Reads the text between a marker's brackets into references: ``1, 3``, ``Source 2``, ``chunk_1: p.
+4``.
 
-What is shaped neither like one of the case's ids nor like a common reference is none;
+Text that has neither the shape of the case's ids nor that of a common reference isn't one;
 ``docs/audits.md`` lists both with examples.
 """
 
@@ -17,15 +17,17 @@ from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
 from masis.schema.audit import ResolvedBy
 
 CITATION_NEEDED = "[citation needed]"
-"""What stands where a citation should be. It is never one itself, in the literal mode neither."""
+"""A placeholder for a missing citation, which is never a citation itself, not even in
+literal mode.
+"""
 LONGEST_RANGE = 50
-"""A range of more members is looked up by its two ends: ``[1-99999]`` is not a hundred thousand
-references.
+"""The most members of a range; a longer one is looked up by its two ends, because ``[1-99999]``
+isn't a hundred thousand references.
 """
 
 
 class Reference(NamedTuple):
-    """One thing a marker points at: where and how it is written, and what it names."""
+    """One reference in a marker: its position, its text, and the evidence that it names."""
 
     start: int
     end: int
@@ -40,8 +42,7 @@ FIRST_YEAR, LAST_YEAR = 1500, 2100
 def are_years(references: Sequence[Reference], index: EvidenceIds) -> bool:
     """Return whether four digits are years: ``Smith et al. [2004]``, ``[1914-1918]``.
 
-    They are no years where evidence is numbered so high. A reference may be named otherwise
-    (``12-3``).
+    They aren't if evidence has such high numbers. A reference may have another name (``12-3``).
     """
     if index.highest_number >= 1000:
         return False
@@ -59,45 +60,51 @@ class _MarkerPart(NamedTuple):
     text: str
 
     def after(self, at: int) -> _MarkerPart:
-        """What follows behind its first ``at`` characters."""
+        """Return the part after its first ``at`` characters."""
         return _MarkerPart(self.start + at, self.end, self.text[at:])
 
     def split(self, separator: re.Pattern[str]) -> Iterator[_MarkerPart]:
-        """What stands between the separators; it may be empty."""
-        at = 0
-        for found in separator.finditer(self.text):
+        """Yield the parts between the separators, which may be empty."""
+        position = 0
+        for separator_match in separator.finditer(self.text):
             yield _MarkerPart(
-                self.start + at, self.start + found.start(), self.text[at : found.start()]
+                self.start + position,
+                self.start + separator_match.start(),
+                self.text[position : separator_match.start()],
             )
-            at = found.end()
-        yield self.after(at)
+            position = separator_match.end()
+        yield self.after(position)
 
 
 _text_of = attrgetter("text")
 
 
+# "and" and "or" in the languages of most answers.
 _AND = r"(?:and|und|et|y|e|or|oder|o|en|och|og|i|oraz|ve|и|и|та|і|و|और|&)"
+# "1, 3", "1 and 3", "1、3": the separators of a list.
 _SEPARATOR = re.compile(
     rf"\s*(?:[,;，；、،]\s*(?:{_AND}\s+)?|\s{_AND}\s|&|[和与及])\s*", re.IGNORECASE
 )
+# "1-3", "1 to 3", "1..3".
 _RANGE = re.compile(r"(\d{1,9})\s*(?:[-‐‑–—~]|\bto\b|\.\.\.?)\s*(\d{1,9})")
 # A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and the bare
-# "ID:4" of RAGFlow. "ID 4711" without a colon is more often somebody's number than a chunk's.
+# "ID:4" of RAGFlow. "ID 4711" without a colon is more often the number of something else.
 _WORDED = re.compile(
     rf"({SOURCE_WORD}(?=\W|\d|_)|{RESULT_WORD}(?=\W|\d)|ids?(?=\s?:))\.?"
     r"(\s*(?:_?ids?|nos?\.?|numbers?|nr\.?)?\s*[:：=#]?\s*|[_-])"
     r"(\d{1,9})(?:\s*(?:[-–—]|\bto\b)\s*(\d{1,9}))?(?::\s.*)?",
     re.IGNORECASE | re.DOTALL,
 )
+# "chunk_1-chunk_3", "chunk_1-3": a range whose numbers follow a word.
 _PREFIXED_RANGE = re.compile(
     r"(.{0,60}?\D)(\d{1,9})\s*(?:[-–—]|\bto\b)\s*(?:(.{0,60}?\D))?(\d{1,9})", re.DOTALL
 )
+# "Source: chunk_2", "ID: 4": a word for evidence before an id.
 _LABEL = re.compile(rf"(?:{SOURCE_WORD}|ids?)(?:\s*[:：]\s*|\s+)(?=\S)", re.IGNORECASE)
 # S1, D1, R1: the initial of "source", "document", "reference". Other letters are more often
 # chemistry or vitamins.
 _INITIAL = re.compile(r"(?:[SDR]|#\s?)(\d{1,3})", re.IGNORECASE)
-# "1: p. 4", "9 (pp. 4-6)", "chunk_1, § 3": a place in the source behind its name. Group 1 is the
-# name.
+# "1: p. 4", "9 (pp. 4-6)", "chunk_1, § 3": a place in the source after its name, which is group 1.
 _WITH_PLACE = re.compile(
     r"([^():,]{1,80}?)\s*[:,(|–—-]?\s*\(?"
     r"\b(?:pp?\.|pages?\b|pgs?\.|lines?\b|paras?\b\.?|paragraphs?\b|sections?\b|sec\.|secs\.|chapters?\b|ch\.|"
@@ -107,29 +114,41 @@ _WITH_PLACE = re.compile(
 _SECTION_SIGN = re.compile(r"([^():,]{1,80}?)\s*[:,(]?\s*§{1,2}\s{0,3}\d.{0,40}", re.DOTALL)
 # "1.1 source", "4:0 source": source 1 and a place in it, as Azure's assistants write it.
 _NUMBER_AND_SOURCE = re.compile(r"(\d{1,9})(?:[.:]\d{1,9})?\s*†?\s*source", re.IGNORECASE)
+# "report.pdf", also with a fragment: "report.pdf#page=3".
 _FILE_NAME = re.compile(
     r"([^/\\<>|*?\n]{1,120}\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub))(?:[#?][^\s]{1,60})?",
     re.IGNORECASE,
 )
+# A citation key of Pandoc: "@smith2020", "-@smith2020".
 _KEY = re.compile(r"-?@([\w:.-]{2,60})")
 _CHOICE = re.compile(r"\s*[/|+]\s*")
+# Words before a reference: "see 9", "cf. chunk_2", "according to 3".
 _LEAD = re.compile(
     r"(?:(?:see(?: also)?|cf\.?|siehe(?: auch)?|vgl\.?|voir|véase)|"
     r"(?P<common>from|per|in|e\.g\.,?|according to|cited in|adapted from|based on))\s+(?=\S)",
     re.IGNORECASE,
 )
+# A sign that Markdown or LaTeX escapes: "chunk\_1".
 _ESCAPED = re.compile(r"\\([_\[\]*#@&~^$%{}|/.-])")
+# "1,500" is a number, not a list of the references 1 and 500.
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
 def read_references(
     body: str, offset: int, index: EvidenceIds, *, round_: bool = False
 ) -> list[Reference]:
-    r"""The references between two brackets, with offsets in the answer; none if the text is no
+    r"""Return the references between two brackets, with offsets in the answer; none if it isn't a
     citation.
 
-    ``round_``: the brackets are round ones, which hold a citation only if a word or a worded id
-    says so. Signs that Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
+    Signs that Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
+
+    Args:
+        body: The text between the brackets.
+        offset: The position of the text in the answer.
+        index: The evidence of the case.
+        round_: Whether the brackets are round; those are a citation only with a word for evidence
+            or a worded id.
+
     """
     if "\\" in body and _ESCAPED.search(body) and body.strip() not in index.exact:
         plain, places = _strip_backslashes(body)
@@ -143,9 +162,7 @@ def read_references(
 
 
 def _strip_backslashes(body: str) -> tuple[str, list[int]]:
-    """The text without the backslashes that escape a sign, and where each of its
-    characters stands.
-    """
+    """Return the text without escaping backslashes, and the original position of each character."""
     dropped = {match.start() for match in _ESCAPED.finditer(body)}
     places = [at for at in range(len(body)) if at not in dropped]
     return "".join(body[at] for at in places), places
@@ -163,7 +180,7 @@ def _read_references(body: str, offset: int, index: EvidenceIds, round_: bool) -
         return (
             []
             if round_ or len(text) > 9
-            else [_single(_MarkerPart(start, start + len(text), text), index)]
+            else [_resolve_part(_MarkerPart(start, start + len(text), text), index)]
         )
     if not text or len(text) > 300 or _THOUSANDS.fullmatch(text):
         return []
@@ -173,20 +190,24 @@ def _read_references(body: str, offset: int, index: EvidenceIds, round_: bool) -
     return _read_list(_MarkerPart(start, start + len(text), text), index, round_)
 
 
-def _read_list(whole: _MarkerPart, index: EvidenceIds, round_: bool) -> list[Reference]:
-    if round_ and not _round_citation(whole.text, index):
+def _read_list(list_part: _MarkerPart, index: EvidenceIds, round_: bool) -> list[Reference]:
+    if round_ and not _round_citation(list_part.text, index):
         return []
-    found = _read_part(whole, index, round_=round_)
-    if found is not None:
-        return found
-    if not round_ and (lead := _LEAD.match(whole.text)):
-        # [see 9], [cf. chunk_2]; after a common word ([in 9], [from 5 to 9]) only what is no plain
-        # number
-        read = _read_list(whole.after(lead.end()), index, round_=False)
-        plain = all(reference.name.isdecimal() for reference in read)
-        return [] if plain and (lead["common"] or are_years(read, index)) else read
+    references_of_whole = _read_part(list_part, index, round_=round_)
+    if references_of_whole is not None:
+        return references_of_whole
+    if not round_ and (lead := _LEAD.match(list_part.text)):
+        # [see 9], [cf. chunk_2]. After a common word ([in 9], [from 5 to 9]) plain numbers don't
+        # count.
+        later_references = _read_list(list_part.after(lead.end()), index, round_=False)
+        are_numbers = all(reference.name.isdecimal() for reference in later_references)
+        return (
+            []
+            if are_numbers and (lead["common"] or are_years(later_references, index))
+            else later_references
+        )
     references: list[Reference] = []
-    for number, part in enumerate(filter(_text_of, whole.split(_SEPARATOR))):
+    for number, part in enumerate(filter(_text_of, list_part.split(_SEPARATOR))):
         read_part = _read_part(part, index, round_=round_)
         if read_part is None and number == 0:
             return []
@@ -195,25 +216,25 @@ def _read_list(whole: _MarkerPart, index: EvidenceIds, round_: bool) -> list[Ref
 
 
 def _read_choice(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
-    """``chunk_1/chunk_9``, ``1 | 9``: members of a list that a slash, a bar or a plus sign divides.
+    """Read list members separated by a slash, a bar or a plus sign: ``chunk_1/chunk_9``, ``1 | 9``.
 
-    Each must be a number or read like an id. Numbers alone may be a fraction, a rating or a ratio:
-    with a slash or a plus sign each of them must name evidence.
+    Each must be a number or read like an id. Numbers alone may be a fraction, a rating or a ratio,
+    so with a slash or a plus sign each of them must name evidence.
     """
     members = list(part.split(_CHOICE))
     if len(members) < 2 or not all(map(_text_of, members)):
         return None
     references: list[Reference] = []
     for member in members:
-        read = _read_member(member, index)
-        if not read:
+        member_references = _read_member(member, index)
+        if not member_references:
             return None
-        references += read
-    numbers = all(member.text.isdecimal() for member in members)
+        references += member_references
+    are_numbers = all(member.text.isdecimal() for member in members)
     if (
-        numbers
+        are_numbers
         and ("/" in part.text or "+" in part.text)
-        and any(each.evidence_id is None for each in references)
+        and any(reference.evidence_id is None for reference in references)
     ):
         return None
     return references
@@ -221,28 +242,28 @@ def _read_choice(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | Non
 
 def _read_member(member: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
     if member.text.isdecimal():
-        return [_single(member, index)] if len(member.text) <= 9 else None
+        return [_resolve_part(member, index)] if len(member.text) <= 9 else None
     if match := _WORDED.fullmatch(member.text):
         return _read_worded(member, match, index)
     return _read_id(member, index)
 
 
 def _read_id(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
-    """What names evidence as it stands, or is written in the style of this case's ids."""
-    reference = _single(part, index)
+    """Return the reference of a text that names evidence or has the style of this case's ids."""
+    reference = _resolve_part(part, index)
     return [reference] if reference.evidence_id or index.is_shaped(part.text) else None
 
 
 def _read_part(
     part: _MarkerPart, index: EvidenceIds, *, round_: bool = False
 ) -> list[Reference] | None:
-    """The references of one member of a list; None if it is shaped like none."""
+    """Return the references of one list member; None if it doesn't have the shape of any."""
     text = part.text
     if text.isdecimal():
-        return [_single(part, index)] if len(text) <= 9 else None
-    found = index.resolve(text)
-    if found.evidence_id:
-        return [Reference(part.start, part.end, text, *found)]
+        return [_resolve_part(part, index)] if len(text) <= 9 else None
+    resolution = index.resolve(text)
+    if resolution.evidence_id:
+        return [Reference(part.start, part.end, text, *resolution)]
     if key := _KEY.fullmatch(text):
         return _read_key(part, key, index)
     if index.is_shaped(text):
@@ -250,21 +271,27 @@ def _read_part(
     if range_ := _RANGE.fullmatch(text):
         return _expand(part, int(range_.group(1)), int(range_.group(2)), index)
     if range_ := _PREFIXED_RANGE.fullmatch(text):
-        prefix, again = range_.group(1), range_.group(3)
-        known = index.resolve(prefix + range_[2]).evidence_id or index.is_shaped(prefix + range_[2])
-        if known and (again is None or again.casefold() == prefix.casefold()):
+        prefix, second_prefix = range_.group(1), range_.group(3)
+        has_known_shape = index.resolve(prefix + range_[2]).evidence_id or index.is_shaped(
+            prefix + range_[2]
+        )
+        if has_known_shape and (
+            second_prefix is None or second_prefix.casefold() == prefix.casefold()
+        ):
             return _expand(part, int(range_.group(2)), int(range_.group(4)), index, prefix)
     if match := _WORDED.fullmatch(text):
         return _read_worded(part, match, index)
     if "://" in text and not any(map(str.isspace, text)):
-        named = index.resolve_source(text)
-        if named or index.has_addresses:
+        chunk_ids = index.resolve_source(text)
+        if chunk_ids or index.has_addresses:
             return [
                 Reference(part.start, part.end, text, id_, "source" if id_ else None)
-                for id_ in named or [None]
+                for id_ in chunk_ids or [None]
             ]
-    if (label := _LABEL.match(text)) and (read := _read_named(part.after(label.end()), index)):
-        return read
+    if (label := _LABEL.match(text)) and (
+        label_references := _read_named(part.after(label.end()), index)
+    ):
+        return label_references
     if len(text) >= 3 and (ids := index.resolve_source(text)):
         return [Reference(part.start, part.end, text, id_, "source") for id_ in ids]
     if (initial := _INITIAL.fullmatch(text)) and not round_:
@@ -272,8 +299,11 @@ def _read_part(
     if number := _NUMBER_AND_SOURCE.fullmatch(text):
         return [_number_reference(part, number, 1, index)]
     if (file := _FILE_NAME.fullmatch(text)) and index.has_file_names:
-        found_in = [Resolution(id_, "source") for id_ in index.resolve_source(file.group(1))]
-        return [Reference(part.start, part.end, text, *each) for each in found_in or [NOTHING]]
+        resolutions = [Resolution(id_, "source") for id_ in index.resolve_source(file.group(1))]
+        return [
+            Reference(part.start, part.end, text, *source_resolution)
+            for source_resolution in resolutions or [NOTHING]
+        ]
     if with_place := _WITH_PLACE.fullmatch(text) or _SECTION_SIGN.fullmatch(text):
         return _read_member(
             _MarkerPart(part.start, part.start + with_place.end(1), with_place.group(1)), index
@@ -282,12 +312,12 @@ def _read_part(
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a name is that of a document's file: ``report.pdf``."""
+    """Return whether a name is a document's file name: ``report.pdf``."""
     return _FILE_NAME.fullmatch(name) is not None
 
 
 def _read_named(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
-    """``chunk_2`` or ``Document 9`` behind ``Source:``."""
+    """Read ``chunk_2`` or ``Document 9`` after ``Source:``."""
     if match := _WORDED.fullmatch(part.text):
         return _read_worded(part, match, index)
     return _read_id(part, index)
@@ -296,7 +326,7 @@ def _read_named(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None
 def _number_reference(
     part: _MarkerPart, match: re.Match[str], group: int, index: EvidenceIds
 ) -> Reference:
-    """The reference of a number within a part."""
+    """Return the reference of a number in a part."""
     start, end = match.span(group)
     return Reference(
         part.start + start,
@@ -307,34 +337,35 @@ def _number_reference(
 
 
 def _read_key(part: _MarkerPart, key: re.Match[str], index: EvidenceIds) -> list[Reference] | None:
-    """``@smith2020``, as in Pandoc: an id behind ``@``. A word without a number is somebody's name
-    (``@editor``).
+    """Read an id after ``@``, as in Pandoc: ``@smith2020``.
+
+    A word without a number is somebody's name (``@editor``).
     """
     name = key.group(1).rstrip(":.-")
-    found = index.resolve(name)
-    if not found.evidence_id and not index.is_shaped(name) and not index.is_keyed(name):
+    resolution = index.resolve(name)
+    if not resolution.evidence_id and not index.is_shaped(name) and not index.is_keyed(name):
         return None
     start = part.start + key.start(1)
-    return [Reference(start, start + len(name), name, *found)]
+    return [Reference(start, start + len(name), name, *resolution)]
 
 
-def _single(part: _MarkerPart, index: EvidenceIds) -> Reference:
+def _resolve_part(part: _MarkerPart, index: EvidenceIds) -> Reference:
     return Reference(part.start, part.end, part.text, *index.resolve(part.text))
 
 
 def _read_worded(part: _MarkerPart, match: re.Match[str], index: EvidenceIds) -> list[Reference]:
-    """``Source 1``, ``Sources 1-3``, ``doc-7``: a word for evidence and a number."""
+    """Read a word for evidence with a number: ``Source 1``, ``Sources 1-3``, ``doc-7``."""
     number = int(match.group(3))
     if match.group(4):
         return _expand(part, number, int(match.group(4)), index)
     if match.group(2) in ("_", "-") or index.is_shaped(part.text):
-        # written as an id: it names that id or, where ids are plain numbers, that number; no other
-        # id of that number
+        # It is written as an id, so it names that id or, if ids are plain numbers, that number. It
+        # doesn't name another id with that number.
         name = part.text[: match.end(3)]  # less the place in it: [chunk_1: page 3]
-        found = (
+        resolution = (
             _resolve_number(match.group(3), index) if index.bare_numbers else index.resolve(name)
         )
-        return [Reference(part.start, part.start + len(name), name, *found)]
+        return [Reference(part.start, part.start + len(name), name, *resolution)]
     digits = match.span(3)
     return [
         Reference(
@@ -347,18 +378,18 @@ def _read_worded(part: _MarkerPart, match: re.Match[str], index: EvidenceIds) ->
 
 
 def _resolve_number(digits: str, index: EvidenceIds) -> Resolution:
-    found = index.resolve(digits)
-    return Resolution(found.evidence_id, "suffix") if found.how == "exact" else found
+    resolution = index.resolve(digits)
+    return Resolution(resolution.evidence_id, "suffix") if resolution.how == "exact" else resolution
 
 
 def _expand(
     part: _MarkerPart, first: int, last: int, index: EvidenceIds, prefix: str = ""
 ) -> list[Reference]:
-    """The members of a range, each with the span of the whole; the two ends of one too long to be
-    meant.
+    """Return the members of a range, each with the span of the whole; only the ends of a long
+    range.
     """
-    too_long = last < first or last - first >= LONGEST_RANGE
-    numbers = [first, last] if too_long else list(range(first, last + 1))
+    is_too_long = last < first or last - first >= LONGEST_RANGE
+    numbers = [first, last] if is_too_long else list(range(first, last + 1))
     names = [f"{prefix}{number}" for number in numbers]
     return [Reference(part.start, part.end, name, *index.resolve(name)) for name in names]
 
@@ -367,18 +398,18 @@ _NEVER_IN_ROUND = re.compile(rf"ids?\b|footnotes?\b|fußnoten?\b|{RESULT_WORD}",
 
 
 def _round_citation(text: str, index: EvidenceIds) -> bool:
-    """Whether round brackets hold a citation: a word for evidence, or an id that is no plain word
-    or number.
+    """Return whether round brackets hold a citation: a word for evidence, or an id with letters and
+    digits.
     """
     first = next(filter(None, _SEPARATOR.split(text)), "")
-    labelled = _LABEL.match(first)
+    label = _LABEL.match(first)
     if _WORDED.fullmatch(first) or _WORDED.fullmatch(text):
         # (ID: 4711) is a patient's or a product's, (in footnote 273) another text's
         return not _NEVER_IN_ROUND.match(first)
     if index.has_file_names and _FILE_NAME.fullmatch(first):
         return True
-    if labelled:
-        first = first[labelled.end() :]
-    if not labelled and not (index.has_worded_ids and has_letter_and_digit(first)):
+    if label:
+        first = first[label.end() :]
+    if not label and not (index.has_worded_ids and has_letter_and_digit(first)):
         return False
     return index.resolve(first).evidence_id is not None or index.is_shaped(first, loosely=False)

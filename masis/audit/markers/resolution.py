@@ -1,17 +1,18 @@
-"""Which evidence a reference names, if any: by id, by number, by position, by source.
+"""Finds the evidence that a reference names: by id, number, position or source.
 
-The order, strongest first, each recorded as ``resolved_by``:
+The steps, strongest first, each recorded as ``resolved_by``:
 
-``exact``       the id to the letter
-``normalised``  ignoring case and blanks; then also taking ``-``, ``_``, ``:``, a blank and nothing between word and
-                number as the same (``Chunk 1``, ``chunk-1`` for ``chunk_1``, ``PMID 9`` for ``PMID:9``); then ignoring
-                zeros before the number (``chunk_001``)
-``suffix``      a number, to the one id that ends in it (``1`` for ``chunk_1``, never for ``chunk_11``)
-``position``    a number, counting from 1, only where no id ends in a number (the ids are opaque); in styles that count
-                from 0 by definition, the place
-``source``      a link, or a name, to the chunks whose source it is
+``exact``       the exact id
+``normalised``  ignoring case and spaces; then also with ``-``, ``_``, ``:``, a space and nothing
+                between word and number as the same (``Chunk 1``, ``chunk-1`` for ``chunk_1``,
+                ``PMID 9`` for ``PMID:9``); then ignoring zeros before the number (``chunk_001``)
+``suffix``      a number, for the one id that ends in it (``1`` for ``chunk_1``, never for
+                ``chunk_11``)
+``position``    a number, counting from 1, only if no id ends in a number (the ids are opaque);
+                in styles that count from 0, the position
+``source``      a link or a name, for the chunks with that source
 
-Where a step finds two candidates it finds none: an ambiguous reference never resolves silently.
+An ambiguous match counts as no match, so that a reference never resolves silently to a guess.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from masis.schema.case import Evidence
 
 
 class Resolution(NamedTuple):
-    """The evidence a reference names and how that was found; both None where it names none."""
+    """The evidence that a reference names and the step that found it; both None if it
+    names none.
+    """
 
     evidence_id: str | None
     how: ResolvedBy | None
@@ -36,12 +39,16 @@ class Resolution(NamedTuple):
 
 NOTHING = Resolution(None, None)
 
+# Any separator between word and number, or none: "chunk_1", "chunk 1", "chunk:1", "chunk1".
 _SEPARATORS = re.compile(r"(?:(?<=[^\W\d_]):)?[\s_\-‐‑]+|(?<=[^\W\d_]):(?=\d)|(?<=[^\W\d_])(?=\d)")
+# A word and a number with leading zeros: "chunk-001".
 _PADDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*-)0*(\d+)")
 _BLANKS = re.compile(r"\s+")
+# An id that ends in a number, perhaps before a file extension: "chunk_12", "doc-003.pdf".
 _NUMBERED = re.compile(
     r"(?:.*[^0-9A-Za-z]|[A-Za-z]+)?0*(\d{1,9})(?:\.(?:pdf|txt|md|html?|docx?|json))?", re.DOTALL
 )
+# At least six hexadecimal digits with both letters and figures: "3f2a9c".
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
@@ -49,7 +56,9 @@ _FILE_NAME = re.compile(
     r"\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub)\Z", re.IGNORECASE
 )
 _LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compile(r"[A-Z][a-z]+")
+# A BibTeX key: "smith2004", "Jones1999a".
 _AUTHOR_YEAR = re.compile(r"[A-Za-z]{3,20}(?:19|20)\d\d[a-z]?")
+# Words joined by hyphens or underscores: "annual-report".
 _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
 _TRACKING = re.compile(
     r"(?<=[?&])(?:utm_\w{1,30}|gclid|fbclid|msclkid|mc_[ce]id)=[^&]*+&?", re.IGNORECASE
@@ -66,38 +75,34 @@ def evidence_index(evidence: Sequence[Evidence]) -> EvidenceIds:
 
 @lru_cache(maxsize=64)
 def index_of(ids: tuple[str, ...], sources: tuple[str | None, ...]) -> EvidenceIds:
-    """The index of a case's evidence, kept for the iterations that follow."""
+    """Return the index of these ids and sources, cached for later iterations."""
     return EvidenceIds(ids, sources)
 
 
 class EvidenceIds:
-    """The ids and sources of a case's evidence, looked up by what an answer writes."""
+    """The ids and sources of a case's evidence, with lookups for the text of an answer."""
 
     def __init__(self, ids: tuple[str, ...], sources: tuple[str | None, ...] = ()) -> None:
         self.ids, self.exact = ids, frozenset(ids)
         self.is_unknown = False
-        """Whether the evidence isn't known, so that only what is surely a marker may be read as
-        one.
-        """
+        """Whether the evidence isn't known; then only unmistakable markers are read."""
         self.bare_numbers = all(id_.isdecimal() for id_ in ids)
         self.bracketed = tuple(
             sorted((id_ for id_ in ids if "[" in id_ or "]" in id_), key=len, reverse=True)
         )
-        """Ids that hold brackets themselves, the longest first."""
+        """Ids that contain brackets themselves, the longest first."""
         self.has_worded_ids = any(map(has_letter_and_digit, ids))
-        """Whether any id holds a letter and a digit, so that it can stand in round brackets."""
+        """Whether any id has a letter and a digit, so that it can be in round brackets."""
         self.has_addresses = any(
             "://" in name for name in [*ids, *(source or "" for source in sources)]
         )
-        """Whether evidence is named by web addresses, so that a link is this case's way
-        of citing.
-        """
+        """Whether evidence has web addresses, so that links are citations in this case."""
         self._sources = sources
-        self._numbers = _unique(
+        self._numbers = _unambiguous(
             (number, id_) for id_ in ids if (number := _number_of(id_)) is not None
         )
         self.highest_number = max([len(ids), *self._numbers])
-        """The highest number an id ends in, at least the number of chunks."""
+        """The highest number that an id ends in, at least the number of chunks."""
 
     @classmethod
     def unknown(cls) -> EvidenceIds:
@@ -107,73 +112,68 @@ class EvidenceIds:
         return index
 
     def resolve(self, name: str) -> Resolution:
-        """What a reference as written names, sources aside."""
+        """Return the evidence of a reference as written, except by source."""
         if name in self.exact:
             return Resolution(name, "exact")
         if name.isdecimal():
             return self._resolve_number(int(name)) if len(name) <= 9 else NOTHING
-        found = next(filter(None, (table.get(form(name)) for form, table in self._forms)), None)
-        return Resolution(found, "normalised") if found else NOTHING
+        match = next(filter(None, (table.get(form(name)) for form, table in self._forms)), None)
+        return Resolution(match, "normalised") if match else NOTHING
 
     def _resolve_number(self, number: int) -> Resolution:
-        """What a bare number names: the one id ending in it, else the position where ids are
+        """Return the evidence of a bare number: the one id ending in it, or the position if ids are
         opaque.
         """
         if number in self._numbers:
-            found = self._numbers[number]
-            return Resolution(found, "suffix") if found else NOTHING
+            match = self._numbers[number]
+            return Resolution(match, "suffix") if match else NOTHING
         if not self._numbers and 1 <= number <= len(self.ids):
             return Resolution(self.ids[number - 1], "position")
         return NOTHING
 
-    # Most answers cite by number or by the id to the letter, so that these tables are seldom
-    # needed.
+    # Computed on demand, because most answers cite by number or exact id.
 
     @cached_property
     def _forms(self) -> list[tuple[Callable[[str], str], dict[str, str | None]]]:
         return [
-            (form, _unique((form(id_), id_) for id_ in self.ids))
+            (form, _unambiguous((form(id_), id_) for id_ in self.ids))
             for form in (_fold, _loosen, _unpad)
         ]
 
     @cached_property
     def _by_source(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        ids_by_source: dict[str, list[str]] = defaultdict(list)
         for id_, source in zip(self.ids, self._sources, strict=False):
             for name in {
                 _normalize_address(source or ""),
                 _normalize_address(id_) if "://" in id_ else "",
             } - {""}:
-                found[name].append(id_)
-        return dict(found)
+                ids_by_source[name].append(id_)
+        return dict(ids_by_source)
 
     @cached_property
     def has_file_names(self) -> bool:
-        """Whether evidence is named by files, so that a file's name in brackets is this case's way
-        of citing.
+        """Whether evidence is named by files, so that a file name in brackets is a citation in this
+        case.
         """
         return any(map(_FILE_NAME.search, [*self.ids, *(source or "" for source in self._sources)]))
 
     def resolve_from_zero(self, number: int) -> Resolution:
-        """What a number names that counts from 0: the id that ends in it if the ids start at 0,
-        else the place.
+        """Return the evidence of a number counted from 0: the id ending in it if ids start at 0,
+        else the position.
         """
         if 0 in self._numbers:
             return self._resolve_number(number)
         return Resolution(self.ids[number], "position") if number < len(self.ids) else NOTHING
 
     def resolve_source(self, name: str) -> tuple[str, ...]:
-        """The chunks whose source is this address or name; several where several come from one
-        source.
-        """
+        """Return the chunks with this address or name as their source."""
         return tuple(self._by_source.get(_normalize_address(name), ()))
 
     def is_shaped(self, name: str, *, loosely: bool = True) -> bool:
-        """Whether a name that names no evidence is written in the style of this case's ids, and so
-        poses as one.
+        """Return whether a name without evidence has the style of this case's ids.
 
-        ``loosely``: also where word and number are joined otherwise, as ``PMID 12`` beside
-            ``PMID:99``.
+        With ``loosely``, word and number may be joined differently: ``PMID 12`` beside ``PMID:99``.
         """
         styles = self._styles
         if _skeleton(name) in styles.skeletons or (
@@ -189,15 +189,15 @@ class EvidenceIds:
         )
 
     def is_keyed(self, name: str) -> bool:
-        """Whether a name behind ``@`` reads as a bibliography's key: it holds a number, or the ids
-        are plain words.
+        """Return whether a name after ``@`` reads like a bibliography key: it has a number, or ids
+        are words.
         """
         return any(map(str.isdecimal, name)) or (
             bool(self.ids) and all(id_.isalpha() for id_ in self.ids)
         )
 
     def is_slug(self, name: str) -> bool:
-        """Whether the name is words joined like this case's ids: ``earnings-call`` beside
+        """Return whether the name is words joined like this case's ids: ``earnings-call``,
         ``annual-report``.
         """
         return self._styles.slugs and _SLUG.fullmatch(name) is not None
@@ -213,7 +213,8 @@ class EvidenceIds:
             loose_skeletons=frozenset(
                 _skeleton(loose) for loose in map(_loosen, named) if _PADDED.fullmatch(loose)
             ),
-            # where the words of the ids vary (smith-2004, jones-2011), their classes stand for them
+            # If the words of the ids vary (smith-2004, jones-2011), their character classes are
+            # compared instead.
             classes=(
                 frozenset(map(_classes, self.ids)) - {""} if len(skeletons) > 1 else frozenset()
             ),
@@ -225,7 +226,7 @@ class EvidenceIds:
 
 
 class _Styles(NamedTuple):
-    """How the ids of a case are written."""
+    """The styles in which the ids of a case are written."""
 
     skeletons: frozenset[str]
     loose_skeletons: frozenset[str]
@@ -238,7 +239,7 @@ class _Styles(NamedTuple):
 Key = TypeVar("Key")
 
 
-def _unique(pairs: Iterable[tuple[Key, str]]) -> dict[Key, str | None]:
+def _unambiguous(pairs: Iterable[tuple[Key, str]]) -> dict[Key, str | None]:
     table: dict[Key, str | None] = {}
     for key, id_ in pairs:
         table[key] = None if key in table else id_
@@ -254,19 +255,17 @@ def _loosen(name: str) -> str:
 
 
 def _unpad(name: str) -> str:
-    """The loose form of a word and a number, without zeros before the number: ``chunk-1`` for
-    ``chunk_001``.
-    """
+    """Return the loose form without zeros before the number: ``chunk-1`` for ``chunk_001``."""
     loose = _loosen(name)
     match = _PADDED.fullmatch(loose)
     return f"{match.group(1)}{match.group(2)}" if match else loose
 
 
 def _normalize_address(name: str) -> str:
-    """Return an address without what doesn't matter to what it names.
+    """Return an address without the parts that don't change what it names.
 
-    That is the scheme, www, a fragment, a closing slash, case, and parameters by which links are
-    tracked: ChatGPT adds ``utm_source`` to what it cites.
+    Those are the scheme, www, a fragment, a trailing slash, case, and tracking parameters: ChatGPT
+    adds ``utm_source`` to the links it cites.
     """
     name = name.strip()
     if "://" in name:
@@ -276,7 +275,9 @@ def _normalize_address(name: str) -> str:
 
 
 def _number_of(id_: str) -> int | None:
-    """The number an id ends in; None for hashes and addresses, whose digits mean nothing."""
+    """Return the number that an id ends in; None for hashes and addresses, whose digits mean
+    nothing.
+    """
     if "://" in id_ or _hash_like(id_):
         return None
     match = _NUMBERED.fullmatch(id_)
@@ -293,8 +294,8 @@ def _hash_like(name: str) -> bool:
 
 
 def _skeleton(name: str) -> str:
-    """``chunk_12`` as ``chunk_0``; without letters all but the last number keep their length
-    (``250-1`` as ``3-0``).
+    """Return ``chunk_0`` for ``chunk_12``; without letters, other numbers become their length
+    (``3-0`` for ``250-1``).
     """
     if any(map(str.isalpha, name)):
         return _DIGITS.sub("0", name).casefold()
@@ -305,8 +306,9 @@ def _skeleton(name: str) -> str:
 
 
 def _classes(name: str) -> str:
-    """``smith-2004`` as ``a-0``; empty where there is no digit, or nothing between word and number
-    but a year.
+    """Return ``a-0`` for ``smith-2004``.
+
+    It is empty without a digit, and if word and number touch unless the number is a year.
     """
     if len(name) > 80 or not _DIGITS.search(name) or any(map(str.isspace, name)):
         return ""
@@ -316,5 +318,5 @@ def _classes(name: str) -> str:
 
 
 def has_letter_and_digit(name: str) -> bool:
-    """Whether a name holds a letter and a digit."""
+    """Return whether a name has a letter and a digit."""
     return any(map(str.isalpha, name)) and any(map(str.isdecimal, name))

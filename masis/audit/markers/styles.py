@@ -1,9 +1,9 @@
-"""The table of citation styles: how answers point at evidence, each style declared once.
+"""The table of citation styles: the ways in which answers point at evidence.
 
-A style says how its markers look (``pattern``), what such a marker names (``parse``), and shows one
-(``example``). The rest of the package asks ``find_markers``, ``marker_spans`` and
-``without_markers``, so that a new style is one more row of ``STYLES``. ``docs/audits.md`` lists the
-rows; a test reads every example.
+Each style declares how its markers look (``pattern``), what a marker names (``parse``) and an
+example. The rest of the package uses ``find_markers``, ``marker_spans`` and ``without_markers``, so
+a new style is one more row of ``STYLES``. ``docs/audits.md`` lists the rows, and a test reads every
+example.
 """
 
 from __future__ import annotations
@@ -30,21 +30,27 @@ from masis.audit.markers.source_words import SOURCE_WORD
 
 Match = re.Match[str]
 Parsed = Sequence[Reference] | None
-"""What a style makes of a stretch that has its shape: the references that it holds; empty where it
-is certainly no citation, so that no other style reads it; None where another style may."""
+"""The references in a text that has the shape of a style.
+
+Empty means that it is certainly not a citation, so that no other style reads it. None means that
+another style may read it.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class MarkerStyle:
     """One way in which answers cite.
 
-    ``opening`` are the characters that its markers may begin with. ``signs`` are strings of which
-    one must occur in a text that holds such a marker, where that tells more than the opening; a
-    single character is found ten times as fast as two. ``write`` makes a marker of some names,
-    where markers of this style can be written for any evidence. ``words`` are what a marker says in
-    its sentence, as the label of a link does. ``may_follow_stop`` says whether a marker behind a
-    full stop belongs to the sentence that ends there, which is decided without knowing the
-    evidence.
+    Attributes:
+        opening: The characters that a marker may begin with.
+        signs: Strings of which one must occur in a text with such a marker, if that is more
+            specific than the opening. A search for a single character is ten times as fast as for
+            two.
+        write: Writes a marker for some names, if the style can be written for any evidence.
+        words: Returns the words of a marker in its sentence, such as the label of a link.
+        may_follow_stop: Whether a marker behind a full stop belongs to the sentence before it. This
+            is decided without knowing the evidence.
+
     """
 
     name: str
@@ -59,17 +65,19 @@ class MarkerStyle:
     words: Callable[[Match], str] = field(default=lambda match: "")
 
 
-def _one_for_each(start: int, end: int, name: str, found: Iterable[Resolution]) -> list[Reference]:
-    return [Reference(start, end, name, *each) for each in found]
+def _references_for(
+    start: int, end: int, name: str, resolutions: Iterable[Resolution]
+) -> list[Reference]:
+    return [Reference(start, end, name, *resolution) for resolution in resolutions]
 
 
-def _by_name_or_source(name: str, index: EvidenceIds) -> list[Resolution]:
-    """The evidence that a name stands for, by id, else as a source; one empty resolution where it
-    stands for none.
+def _resolve_name_or_source(name: str, index: EvidenceIds) -> list[Resolution]:
+    """Return the evidence that a name means, by id or else as a source; one empty resolution for
+    none.
     """
-    found = index.resolve(name)
-    if found.evidence_id:
-        return [found]
+    resolution = index.resolve(name)
+    if resolution.evidence_id:
+        return [resolution]
     return [Resolution(id_, "source") for id_ in index.resolve_source(name)] or [NOTHING]
 
 
@@ -97,14 +105,15 @@ def _parse_square(match: Match, index: EvidenceIds) -> Parsed:
     return None
 
 
+# A slug in brackets is a reference only at the end of a clause: "It fell [earnings-call]."
 _CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
 
 
 def _square_may_follow_stop(match: Match) -> bool:
-    """Brackets behind a stop count as a marker if they hold one word or a digit: ``It fell.
-    [smith-2004] It rose.``
+    """Return whether brackets after a full stop are a marker: ``It fell. [smith-2004] It rose.``
 
-    A word in lower case behind them shows that the stop ended no sentence: ``approx. [sic] five``.
+    They are if they hold a digit or a single word. A lower-case word after them shows that the stop
+    didn't end a sentence: ``approx. [sic] five``.
     """
     body = match.group()[1:-1]
     text, end = match.string, match.end()
@@ -118,9 +127,10 @@ def _square_may_follow_stop(match: Match) -> bool:
 _LOWER_NEXT = re.compile(r"\s{0,3}[a-z]")
 
 
-# 【1†source】, and the same copied into square brackets
+# OpenAI's 【1†source】, also copied into square brackets.
 
 
+# "1†source", "4:0†report.pdf", "source 1".
 _LENTICULAR_BODY = re.compile(
     r"(?:(?:source|ref|doc)\w*\s*)?(\d{1,9})(?::(\d{1,9}))?(?:†[^†]*)?\Z", re.IGNORECASE
 )
@@ -131,26 +141,28 @@ def _parse_lenticular(match: Match, index: EvidenceIds) -> Parsed:
 
 
 def _read_before_dagger(body: str, offset: int, index: EvidenceIds) -> list[Reference]:
-    """Read a body such as ``1†source`` or ``4:0†report.pdf``: what stands behind the dagger is a
-    label.
+    """Read a body such as ``1†source`` or ``4:0†report.pdf``; the text after the
+    dagger is a label.
     """
     plain = _LENTICULAR_BODY.match(body)
     if plain is None:
         return read_references(body.partition("†")[0].rstrip(), offset, index)
     # 【4:0†source】 names source 4 and a place in it, unless 4:0 is an id of the case
     whole = body.partition("†")[0].strip()
-    if plain.group(2) and (found := index.resolve(whole)).evidence_id:
-        return [Reference(offset, offset + len(whole), whole, *found)]
+    if plain.group(2) and (resolution := index.resolve(whole)).evidence_id:
+        return [Reference(offset, offset + len(whole), whole, *resolution)]
     return read_references(plain.group(1), offset + plain.start(1), index)
 
 
 # (Source 1), (chunk_1)
 
+# "(see Source 1)", "(according to chunk_2)".
 _ROUND_LEAD = re.compile(
     r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE
 )
-# a number, "source: A" or "report.pdf": most brackets hold none
+# Most brackets have no digit, colon or full stop, and so no number, "source: A" or "report.pdf".
 _MAY_NAME_EVIDENCE = re.compile(r"[\d:：.]")
+# "(Source 1)", "(Quelle: A)": these may follow a full stop.
 _ROUND_SOURCE = re.compile(
     rf"[(（](?:see |cf\. )?{SOURCE_WORD}(?=\W|\d)\.?[\s:：]{{0,3}}[^()（）\n]{{1,40}}[)）]",
     re.IGNORECASE,
@@ -169,7 +181,10 @@ def _parse_round(match: Match, index: EvidenceIds) -> Parsed:
 # Links: [1](https://...), [[1]](https://...), [the report](https://...), <a href="...">1</a>,
 # <https://...>
 
+# The address of a link, which may contain one pair of round brackets.
 _TARGET = r"([^()\s<>]{1,800}(?:\([^()\s]{0,200}\)[^()\s<>]{0,200})?)"
+# "[label](https://...)" or "[[1]](https://...)", with an optional title. The lookahead requires an
+# address, so that "[1](see below)" isn't a link.
 _LINK = re.compile(
     rf"\[?\[([^\[\]]{{1,300}})\](?:\]?)\(\s*<?(?=[a-zA-Z][\w+.-]{{1,20}}://|www\.|/|#|mailto:|[^()\s<>]{{1,200}}\.[a-z]{{2,4}}\b)"
     rf"{_TARGET}>?(?:\s+[\"'][^\"'\n]{{0,200}}[\"'])?\s*\)"
@@ -188,8 +203,9 @@ def _parse_link(match: Match, index: EvidenceIds) -> Parsed:
 def _parse_link_marker(
     match: Match, label: str, offset: int, target: str, span: tuple[int, int], index: EvidenceIds
 ) -> Sequence[Reference]:
-    """A link cites the chunks of its address. Its label counts only where no address can be held
-    against evidence.
+    """Return the references of a link: the chunks that come from its address.
+
+    The label counts only if the address can't be compared with the evidence.
     """
     if ids := index.resolve_source(target):
         return [Reference(*span, target, id_, "source") for id_ in ids]
@@ -206,8 +222,8 @@ def _parse_link_marker(
 def _link_may_follow_stop(match: Match) -> bool:
     label = match.group(1)
     before = match.string[match.start() - 1 : match.start()]
-    # a link in running text has a blank before it: "It fell.[a.example](https://a.example) It
-    # rose."
+    # A link in running text has a space before it; a citation hasn't: "It
+    # fell.[a.example](https://a.example) It rose."
     return (
         before in tuple("(.!?。") or label.strip("^ ").isdecimal() or match.group().startswith("[[")
     )
@@ -216,17 +232,12 @@ def _link_may_follow_stop(match: Match) -> bool:
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
 
 
-def _label_of_link(match: Match) -> str:
-    """The words of a link, ``the report``; none for a label that is a marker itself, ``1`` or
-    ``[1]``.
-    """
-    return match.group(1) if _TWO_LETTERS.search(match.group(1)) else ""
+def _label_words(label: str) -> str:
+    """Return the words of a link, or "" for a label that is a marker itself: ``1`` or ``[1]``."""
+    return label if _TWO_LETTERS.search(label) else ""
 
 
-def _label_of_html_link(match: Match) -> str:
-    return match.group(2) if _TWO_LETTERS.search(match.group(2)) else ""
-
-
+# '<a href="https://...">label</a>'
 _HTML_LINK = re.compile(
     r"<a\s[^<>]{0,300}?href=[\"']?([^\"'<>\s]{1,800})[\"']?[^<>]{0,200}>([^<>]{1,300})</a>",
     re.IGNORECASE,
@@ -242,18 +253,20 @@ def _parse_html_link(match: Match, index: EvidenceIds) -> Parsed:
     return _parse_link_marker(match, label, offset, match.group(1), match.span(1), index)
 
 
+# "https://a.example/report", "www.a.example".
 _BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
 _BEFORE_ADDRESS = re.compile(r"[<(]\s?\Z")
-# words that name the address as where something is said; "see" and "visit" only send the reader
-# there
+# Words that name an address as a source. "See" and "visit" only send the reader there.
 _NAMED_AS_SOURCE = re.compile(
     r"\b(?:according to|as (?:reported|stated|described|published) (?:by|in|on|at)|quoted"
     r" from|cited in|taken from"
     r"|laut|gemäß|selon|d['’]après|según|secondo|segundo|volgens|według|согласно)\s\Z",
     re.IGNORECASE,
 )
+# "[^1]: https://..." defines a footnote; "[1]: https://..." below defines a link.
 _FOOTNOTE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[\^[\w.-]{1,40}\]:[^\n]*\Z")
 _REFERENCE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[[\w.-]{1,40}\]:[^\n]*\Z")
+# The beginning of an entry in a list of sources: "- [1]", "2.", "Source 3:".
 _LISTED = re.compile(
     rf"[\s>*+•_-]{{0,9}}(?:\[\w{{1,20}}\]:?|\d{{1,3}}[.)]|{SOURCE_WORD}(?:\s\d{{1,3}})?[*_]{{0,3}}[:：]).{{0,200}}\Z",
     re.IGNORECASE,
@@ -268,11 +281,11 @@ _NEXT_HEADING = re.compile(r"^#{1,6}\s", re.MULTILINE)
 
 
 def _parse_address(match: Match, index: EvidenceIds) -> Parsed:
-    """An address cites the chunks that come from it.
+    """Return the references of a bare address: the chunks that come from it.
 
-    One that no evidence has is a fabrication where it is set as a citation: ``<https://...>``,
-    ``(https://...)``, or an entry of a list of sources; or named as the source ("according to
-    https://..."). Elsewhere it is only an address.
+    An address without evidence is a fabrication if it is set as a citation, that is
+    ``<https://...>``, ``(https://...)`` or an entry of a list of sources, or if it is named as the
+    source ("according to https://..."). Elsewhere it is only an address.
     """
     if not index.has_addresses:
         return None
@@ -299,17 +312,17 @@ def _parse_address(match: Match, index: EvidenceIds) -> Parsed:
     return None
 
 
-_MOST_SOURCE_LISTS = 50
+_MAX_SOURCE_LISTS = 50
 
 
 @lru_cache(maxsize=4)
 def _source_lists(answer: str) -> tuple[tuple[int, int], ...]:
-    """The parts of an answer under a heading such as "Sources"."""
+    """Return the parts of an answer under a heading such as "Sources"."""
     parts = []
     for heading in _SOURCES_HEADING.finditer(answer):
         following = _NEXT_HEADING.search(answer, heading.end())
         parts.append((heading.end(), following.start() if following else len(answer)))
-        if following is None or len(parts) == _MOST_SOURCE_LISTS:
+        if following is None or len(parts) == _MAX_SOURCE_LISTS:
             break
     return tuple(parts)
 
@@ -329,6 +342,7 @@ def trimmed_address(address: str) -> str:
 # Footnotes: [^1], [^1^], [^note] with "[^note]: https://..." below
 
 _LINE_START = re.compile(r"(?:\A|\n)[ \t]*\Z")
+# "[^1]: Smith 2004", "[1]: https://...".
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?([\w.-]{1,40})\]:[ \t]*(.{0,500})", re.MULTILINE)
 
 
@@ -341,9 +355,9 @@ def _parse_footnote(match: Match, index: EvidenceIds) -> Parsed:
     end = start + len(label)
     definition = _definitions(answer).get(label)
     if definition is not None:
-        if named := _named_by(definition, index):
-            return _one_for_each(start, end, label, (Resolution(id_, "source") for id_ in named))
-        if _poses_as_source(definition, index):
+        if chunks := _chunks_named_by(definition, index):
+            return _references_for(start, end, label, (Resolution(id_, "source") for id_ in chunks))
+        if _looks_like_source(definition, index):
             return [Reference(start, end, label, None, None)]
     if label.isdecimal() or index.resolve(label).evidence_id or index.is_shaped(label):
         return read_references(label, start, index)
@@ -354,15 +368,15 @@ def _parse_footnote(match: Match, index: EvidenceIds) -> Parsed:
 
 @lru_cache(maxsize=4)
 def _definitions(answer: str) -> dict[str, str]:
-    """The footnotes of an answer by their labels; of two with one label the first holds."""
+    """Return the footnotes of an answer by label; the first of two with the same label counts."""
     return {match[1]: match[2] for match in reversed(list(_DEFINITION.finditer(answer)))}
 
 
 @lru_cache(maxsize=256)
-def _named_by(definition: str, index: EvidenceIds) -> tuple[str, ...]:
+def _chunks_named_by(definition: str, index: EvidenceIds) -> tuple[str, ...]:
     text = definition.strip().strip("[]().")
-    if not text.isdecimal() and (found := index.resolve(text).evidence_id):
-        return (found,)
+    if not text.isdecimal() and (chunk_id := index.resolve(text).evidence_id):
+        return (chunk_id,)
     if ids := index.resolve_source(text):
         return ids
     for address in _BARE_ADDRESS.finditer(definition):
@@ -372,9 +386,9 @@ def _named_by(definition: str, index: EvidenceIds) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _poses_as_source(definition: str, index: EvidenceIds) -> bool:
-    """Return whether a footnote that names no evidence is written as if it did: an id, an address,
-    a number.
+def _looks_like_source(definition: str, index: EvidenceIds) -> bool:
+    """Return whether a footnote without evidence is written like a source: an id, an address, a
+    number.
     """
     text = definition.strip().strip("[]().")
     if index.has_addresses and _BARE_ADDRESS.search(definition):
@@ -386,6 +400,7 @@ def _poses_as_source(definition: str, index: EvidenceIds) -> bool:
     )
 
 
+# Signs of a bibliographic entry: a year, an address, "et al", "pp."
 _BIBLIOGRAPHIC = re.compile(
     r"\b(?:1[5-9]|20)\d\d\b|https?://|\bdoi\b|\bet al\b|\bvol\b|\bpp?\.", re.IGNORECASE
 )
@@ -393,14 +408,14 @@ _SENTENCE_WORDS = 5
 
 
 def _is_remark(definition: str) -> bool:
-    """Return whether a footnote says something itself ("Without the one-off items of the year.")
-    and cites nothing.
+    """Return whether a footnote is a remark ("Without the one-off items of the year.") and cites
+    nothing.
     """
     return len(definition.split()) >= _SENTENCE_WORDS and not _BIBLIOGRAPHIC.search(definition)
 
 
-# Brackets that Markdown escapes: \[9\], \[chunk\_1\]. Formulas have blanks at the brackets, or
-# signs of their own.
+# Brackets that Markdown escapes: \[9\], \[chunk\_1\]. LaTeX formulas use the same brackets, but
+# with spaces inside them or with signs such as = and ^.
 
 ESCAPED_MARKER = re.compile(r"\\\[(?!\s)((?:[^\\\[\]\n^{}=$<>]|\\[_*#&.|/@-]){1,200})(?<!\s)\\\]")
 
@@ -421,6 +436,7 @@ _LATEX_CITE = re.compile(
     r"(?:\[[^\[\]\n]{0,100}\]){0,2}\{([^{}\n]{1,300})\}",
     re.IGNORECASE,
 )
+# The keys between the commas of \cite{smith2020, chunk_9}.
 _CITE_KEY = re.compile(r"[^\s,](?:[^,]*[^\s,])?")
 
 
@@ -429,7 +445,9 @@ def _parse_latex(match: Match, index: EvidenceIds) -> Parsed:
     for key in _CITE_KEY.finditer(match.group(1)):
         name = key.group()
         start = match.start(1) + key.start()
-        references += _one_for_each(start, start + len(name), name, _by_name_or_source(name, index))
+        references += _references_for(
+            start, start + len(name), name, _resolve_name_or_source(name, index)
+        )
     return references
 
 
@@ -437,6 +455,7 @@ def _parse_latex(match: Match, index: EvidenceIds) -> Parsed:
 
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _AS_DIGITS = str.maketrans(_RAISED, "0123456789")
+# "¹", "¹⁻³", "¹,²".
 _RAISED_NUMBER = re.compile(rf"[{_RAISED}]{{1,3}}(?:[,˒’⁻–-][{_RAISED}]{{1,3}}){{0,9}}")
 _RAISED_PART = re.compile(rf"([{_RAISED}]{{1,3}})(?:[⁻–-]([{_RAISED}]{{1,3}}))?")
 
@@ -453,19 +472,21 @@ def _parse_raised(match: Match, index: EvidenceIds) -> Parsed:
 def _parse_numbers(
     match: Match, part: re.Pattern[str], index: EvidenceIds, value: Callable[[str], int]
 ) -> list[Reference]:
-    """The references of numbers that aren't written in plain digits, ranges included."""
+    """Return the references of numbers that aren't plain digits, ranges included."""
     references: list[Reference] = []
-    for found in part.finditer(match.string, *match.span()):
-        first = value(found.group(1))
-        last = value(found.group(2)) if found.lastindex == 2 else first
+    for number_match in part.finditer(match.string, *match.span()):
+        first = value(number_match.group(1))
+        last = value(number_match.group(2)) if number_match.lastindex == 2 else first
         numbers = range(first, last + 1) if first <= last < first + LONGEST_RANGE else (first, last)
         references += [
-            Reference(*found.span(), str(each), *index.resolve(str(each))) for each in numbers
+            Reference(*number_match.span(), str(number), *index.resolve(str(number)))
+            for number in numbers
         ]
     return references
 
 
 _RAISED_LIST = r"(\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9})"
+# "<sup>1, 2</sup>", "^1^", "$^{1}$".
 _SUPERSCRIPT = re.compile(
     rf"<sup>\s{{0,3}}{_RAISED_LIST}\s{{0,3}}</sup>|\^{_RAISED_LIST}\^|\$\^\{{?{_RAISED_LIST}\}}?\$",
     re.IGNORECASE,
@@ -492,8 +513,8 @@ def _parse_circled(match: Match, index: EvidenceIds) -> Parsed:
 
 @lru_cache(maxsize=4)
 def _numbers_a_list(text: str) -> bool:
-    """Return whether circled numbers number the steps or entries of a text: then they point at
-    those everywhere.
+    """Return whether circled numbers number the steps or entries of a text, and so
+    point at those.
     """
     return any(
         is_probably_a_list_number(text, *match.span()) for match in _CIRCLED_NUMBERS.finditer(text)
@@ -503,14 +524,17 @@ def _numbers_a_list(text: str) -> bool:
 # Tags: <cite>chunk_1</cite>, <ref>1</ref>, <inref id="chunk_1"/>, <co>...</co: 1>
 
 _TAG_NAME = r"(?:cite|citation|ref|reference|inref|source|sources|doc|document|chunk|footnote)"
+# "<cite>chunk_1</cite>": the closing tag must have the same name.
 _TAGGED = re.compile(
     rf"<({_TAG_NAME})(?:\s[^<>]{{0,100}})?>\s{{0,3}}([^<>]{{1,200}}?)\s{{0,3}}</\1>", re.IGNORECASE
 )
+# '<inref id="chunk_1"/>', '<source n=2>'.
 _TAG_WITH_ID = re.compile(
     rf"<{_TAG_NAME}\s{{1,3}}(?:ids?|names?|docs?|sources?|chunks?|refs?|keys?|numbers?|n|target)\s?=\s?"
     rf"[\"']?([^\"'<>]{{1,200}}?)[\"']?\s{{0,3}}/?>(?:</{_TAG_NAME}>)?",
     re.IGNORECASE,
 )
+# "</co: 1,2>" closes a span of Cohere's models.
 _GROUNDED_SPAN_END = re.compile(r"</co:\s{0,3}([\w:.-]{1,60}(?:,\s{0,3}[\w:.-]{1,60}){0,20})>")
 
 
@@ -522,49 +546,48 @@ def _parse_tagged(match: Match, index: EvidenceIds) -> Parsed:
         return references
     # <cite>The Odyssey</cite> is a title; one word with a number is a key
     is_key = not any(map(str.isspace, body)) and any(map(str.isdecimal, body))
-    found = _by_name_or_source(body, index)
-    return _one_for_each(start, end, body, found) if is_key or found[0].evidence_id else None
+    resolutions = _resolve_name_or_source(body, index)
+    return (
+        _references_for(start, end, body, resolutions)
+        if is_key or resolutions[0].evidence_id
+        else None
+    )
 
 
 def _parse_names(match: Match, index: EvidenceIds) -> Parsed:
-    """Names in an attribute or a closing tag, each of which is a reference, whatever its shape."""
+    """Return the references of names in an attribute or a closing tag, whatever their shape."""
     if references := read_references(match.group(1), match.start(1), index):
         return references
     references = []
     for key in _CITE_KEY.finditer(match.group(1)):
         start = match.start(1) + key.start()
-        found = _by_name_or_source(key.group(), index)
-        references += _one_for_each(start, start + len(key.group()), key.group(), found)
+        resolutions = _resolve_name_or_source(key.group(), index)
+        references += _references_for(start, start + len(key.group()), key.group(), resolutions)
     return references
 
 
-# Control characters and numbers from 0 of chat products
+# Control characters of chat products, and numbers from 0.
 
+# U+E200 "cite" U+E202 "turn0search1" U+E201, the control characters of ChatGPT.
 _PRIVATE_USE = re.compile(
     "\ue200?[a-z_]{0,20}(?:\ue202[\\w.:-]{1,60}(?:\u2020[^\ue200-\ue202\n]{0,60})?)+\ue201?",
     re.IGNORECASE,
 )
 _TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}|(?<=\ue202)[\w.:-]{1,60}", re.IGNORECASE)
+# "citeturn0search1turn0search2": the same without the control characters.
 _PLAIN_TURNS = re.compile(r"(?:(?:file)?cite)?(?:turn\d{1,3}[a-z]{3,12}\d{1,3}){1,20}(?![a-z0-9])")
 _PLAIN_TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}")
+# "##0$$" of RAGFlow and ":contentReference[oaicite:0]{index=0}" of ChatGPT.
 _FROM_ZERO = re.compile(
     r"##(\d{1,4})\$\$|:contentReference\[oaicite:(\d{1,4})\](?:\{index=\d{1,4}\})?"
 )
 
 
-def _parse_private_use(match: Match, index: EvidenceIds) -> Parsed:
-    return _parse_turns(match, _TURN, index)
-
-
-def _parse_plain_turns(match: Match, index: EvidenceIds) -> Parsed:
-    return _parse_turns(match, _PLAIN_TURN, index)
-
-
 def _parse_turns(match: Match, part: re.Pattern[str], index: EvidenceIds) -> list[Reference]:
     references = []
     for turn in part.finditer(match.string, *match.span()):
-        references += _one_for_each(
-            *turn.span(), turn.group(), _by_name_or_source(turn.group(), index)
+        references += _references_for(
+            *turn.span(), turn.group(), _resolve_name_or_source(turn.group(), index)
         )
     return references
 
@@ -622,7 +645,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_LINK,
         parse=_parse_link,
         may_follow_stop=_link_may_follow_stop,
-        words=_label_of_link,
+        words=lambda match: _label_words(match.group(1)),
         example="[[1]](https://a.example/report)",
         explanation=(
             "A link cites the chunks of its address. Where chunks have web addresses, one that none"
@@ -747,7 +770,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="<",
         pattern=_HTML_LINK,
         parse=_parse_html_link,
-        words=_label_of_html_link,
+        words=lambda match: _label_words(match.group(2)),
         example='<a href="https://a.example/report">1</a>',
         explanation="As a link in Markdown.",
     ),
@@ -767,7 +790,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         name="control characters",
         opening="\ue200\ue202",
         pattern=_PRIVATE_USE,
-        parse=_parse_private_use,
+        parse=lambda match, index: _parse_turns(match, _TURN, index),
         example="\ue200cite\ue202chunk_1\ue201",
         explanation="ChatGPT's search: U+E200 `cite` U+E202 `turn0search1` U+E201.",
     ),
@@ -776,7 +799,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="cft",
         signs=("turn0", "citeturn"),
         pattern=_PLAIN_TURNS,
-        parse=_parse_plain_turns,
+        parse=lambda match, index: _parse_turns(match, _PLAIN_TURN, index),
         example="citeturn0search1",
         explanation="The same where a copy has lost its control characters.",
     ),
@@ -804,9 +827,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         explanation="A line of ids without brackets, if it names any evidence at all.",
     ),
 )
-"""Every style. Where two read the same stretch, the longer one is taken, then the one
-listed first.
-"""
+"""All styles. If two match the same text, the longer match is used, then the style listed first."""
 
 MARKER_OPENINGS = "".join(
     dict.fromkeys(
@@ -816,6 +837,4 @@ MARKER_OPENINGS = "".join(
         if not character.isascii() or character in "[(<"
     )
 )
-"""Characters with which a marker begins and that hardly begin a word of a sentence: brackets,
-raised digits, tags.
-"""
+"""Characters that begin a marker but hardly ever a word: brackets, raised digits, tags."""

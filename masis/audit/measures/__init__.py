@@ -1,1 +1,1 @@
-"""What a run is measured by: scores, metrics and their catalogue."""
+"""Scores, metrics and their catalogue."""

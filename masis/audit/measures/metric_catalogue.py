@@ -1,9 +1,8 @@
-"""Every metric that a rule asks for, once: its name, its kind, its unit, the rule, and how it is
-measured.
+"""The table of all metrics that a rule asks for: name, kind, unit, rule and source field.
 
-Where a rule gives a name it is that name; where it only describes ("CriticAgent execution time
-(histogram)") the name is chosen here. The instruments of OpenTelemetry, the table in
-``docs/running.md`` and the tests come from here.
+If a rule names a metric, that name is used; if it only describes one ("CriticAgent execution time
+(histogram)"), the name is chosen here. The OpenTelemetry instruments, the table in
+``docs/running.md`` and the tests derive from this table.
 
 A rate is a histogram of 0 and 1: its mean, the sum divided by the count, is the share.
 """
@@ -39,7 +38,7 @@ CALL_SECONDS = (
     40.96,
     81.92,
 )
-"""Buckets that the GenAI semantic conventions ask for, as ``TOKENS`` are."""
+"""Buckets that the GenAI semantic conventions recommend, as are ``TOKENS``."""
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 
 LOOP = "REQ-CRITIC-OBS-001"
@@ -50,7 +49,7 @@ GEN_AI = "GenAI semantic conventions"
 
 
 class Metric(NamedTuple):
-    """One metric; ``bounds`` are the upper bounds of a histogram's buckets, none for a counter."""
+    """One metric; ``bounds`` are the upper bounds of a histogram's buckets, empty for a counter."""
 
     name: str
     kind: Literal["histogram", "counter"]
@@ -62,18 +61,19 @@ class Metric(NamedTuple):
 
 Recorded = tuple[str, float]
 Measured = dict[Metric, str]
-"""Metrics, each with the place in the measures that it is taken of."""
+"""Metrics, each with the field of the measures that it is read from."""
 
 
 def _histograms(spec: str, *rows: tuple[Any, ...]) -> Measured:
-    """Return the histograms of a rule: name, unit, words, bounds, and the field unless the name
-    ends in it.
+    """Return the histograms of a rule from rows of name, unit, description, bounds and field.
+
+    The field may be left out if it is the last part of the name.
     """
     return {
-        Metric(name, "histogram", unit, words, spec, bounds): (
+        Metric(name, "histogram", unit, description, spec, bounds): (
             field[0] if field else name.rpartition(".")[2]
         )
-        for name, unit, words, bounds, *field in rows
+        for name, unit, description, bounds, *field in rows
     }
 
 
@@ -124,7 +124,7 @@ OF_RUN = _histograms(
         "run.needs_review",
     ),
 )
-"""Taken of each run of the loop."""
+"""Recorded for each run of the loop."""
 
 OF_ITERATION = (
     _histograms(
@@ -161,7 +161,7 @@ OF_ITERATION = (
         ("masis.evaluator.completeness", "1", "Completeness", SHARES),
     )
 )
-"""Taken of each iteration of a run, which is one audited answer."""
+"""Recorded for each iteration of a run, that is, each audited answer."""
 
 OF_CRITIQUE = _histograms(
     DRAFT,
@@ -183,7 +183,7 @@ OF_CRITIQUE = _histograms(
     ),
     ("claims_per_draft", "{claim}", "Average claims extracted", COUNTS, "claims"),
 )
-"""Taken of each original answer or draft."""
+"""Recorded for each original answer or draft."""
 
 LOOP_TOKENS = Metric(
     "masis.loop.tokens", "counter", "{token}", "LLM token usage for critic loop", LOOP
@@ -212,20 +212,20 @@ CALL_TOKENS = Metric(
     TOKENS,
 )
 OF_CALL = (LOOP_TOKENS, COST, CALL_DURATION, CALL_TOKENS)
-"""Recorded at each call to a model."""
+"""Recorded for each call to a model."""
 
 METRICS: tuple[Metric, ...] = (*OF_RUN, *OF_ITERATION, *OF_CRITIQUE, *OF_CALL)
 
 
 def of_run(measures: RunMeasures) -> Iterator[Recorded]:
-    """What is recorded of a run, metric by metric; what is not known is left out."""
+    """Yield the recorded metrics of a run; unknown values are left out."""
     yield from _recorded_metrics(OF_RUN, measures)
     for iteration in measures.iterations:
         yield from _recorded_metrics(OF_ITERATION, iteration)
 
 
 def of_critique(measures: CritiqueMeasures) -> Iterator[Recorded]:
-    """Return what is recorded of an original answer or a draft."""
+    """Return the recorded metrics of an original answer or a draft."""
     return _recorded_metrics(OF_CRITIQUE, measures)
 
 
@@ -233,5 +233,5 @@ def _recorded_metrics(
     metrics: Measured, measures: RunMeasures | IterationMeasures | CritiqueMeasures
 ) -> Iterator[Recorded]:
     for metric, field in metrics.items():
-        if (found := attrgetter(field)(measures)) is not None:
-            yield metric.name, found / 1000 if metric.unit == "s" else float(found)
+        if (value := attrgetter(field)(measures)) is not None:
+            yield metric.name, value / 1000 if metric.unit == "s" else float(value)

@@ -1,7 +1,7 @@
-"""The figures of many runs: rates of all, by period and by model, and how a figure is spread.
+"""Figures of many runs: rates in total, by period and by model, and the distribution of a figure.
 
-Runs come added up by day and model, from SQL or from Parquet. Nothing is counted where nothing was
-measured. Times are UTC; a week begins on its Monday.
+The sums by day and model come from SQL or Parquet. Unmeasured runs are not counted. Times are UTC,
+and a week begins on Monday.
 """
 
 from __future__ import annotations
@@ -38,13 +38,18 @@ Measure = Literal[
 
 
 class Rates(Record):
-    """Runs added up. Shares are 0..1, latency is the mean in milliseconds, the other figures are
-    means but for calls, tokens and cost, which are sums. None: nothing was measured. ``name`` is
-    the period's first day, or the model.
+    """Rates of a group of runs. Shares are 0 to 1, latency is a mean in milliseconds.
 
-    ``converged_rate`` is the share of runs that ended well (by ``no_issues`` or ``convergence``),
-    ``convergence_rate`` that of ``convergence`` endings alone; the bases of the first two rates are
-    ``hallucination_known`` and ``revision_known``, that of all others is ``runs``.
+    Calls, tokens and cost are sums; the other figures are means. None means that nothing was
+    measured.
+
+    Attributes:
+        name: The period's first day, or the model.
+        converged_rate: The share of runs that ended well (by ``no_issues`` or ``convergence``).
+        convergence_rate: The share that ended by ``convergence`` alone.
+        hallucination_known: The base of the hallucination rate.
+        revision_known: The base of the revision rate; that of all other rates is ``runs``.
+
     """
 
     name: str | None
@@ -73,7 +78,7 @@ class Rates(Record):
 
 
 class Bin(Record):
-    """How many values lie above ``low`` and at most at ``high``; None leaves a side open."""
+    """The number of values above ``low`` and up to ``high``; None leaves a side open."""
 
     low: float | None
     high: float | None
@@ -81,7 +86,9 @@ class Bin(Record):
 
 
 class Distribution(Record):
-    """How one figure is spread over runs or iterations; percentiles are values that occurred."""
+    """The distribution of one figure over runs or iterations; percentiles are values
+    that occurred.
+    """
 
     measure: Measure
     count: int
@@ -109,17 +116,17 @@ MEANS = {
         for name in ("iterations", "improvement_percentage", "quality", "confidence", "overall")
     },
 }
-"""Rates and means, and of which column each is the mean, over the runs where it is known."""
+"""Rates and means, with the column that each is the mean of, over the runs where it is known."""
 TOTALS = ("calls", "input_tokens", "output_tokens", "cost_usd")
 SUMMED = (*MEANS.values(), *TOTALS)
-"""What is added up: each column beside the number of runs where it is known (``_known``), and the
-``runs``.
+"""The summed columns; each has a count of the runs where it is known (``_known``),
+beside ``runs``.
 """
 Sums = Counter[str]
 
 
 class AddedUp(NamedTuple):
-    """The same runs in all, by period and by model."""
+    """The rates of the same runs in total, by period and by model."""
 
     total: Rates
     periods: tuple[Rates, ...]
@@ -127,24 +134,24 @@ class AddedUp(NamedTuple):
 
 
 def add_up(sums: Mapping[tuple[str, str | None], Sums], period: Period) -> AddedUp:
-    """Return the rates of all runs, by period and by model (most runs first), from their sums by
-    day and model.
+    """Return the rates of all runs, by period and by model (most runs first), from sums by day and
+    model.
     """
     total, periods, models = Sums(), dict[str, Sums](), dict[str | None, Sums]()
-    for (day, model), added in sums.items():
+    for (day, model), day_sums in sums.items():
         of_period, of_model = (
             periods.setdefault(first_day(day, period), Sums()),
             models.setdefault(model, Sums()),
         )
-        for each in (total, of_period, of_model):
-            each.update(added)
+        for group in (total, of_period, of_model):
+            group.update(day_sums)
     return AddedUp(
         total=_rates("", total),
         periods=tuple(_rates(first, periods[first]) for first in sorted(periods)),
         models=tuple(
             _rates(model, of_model)
             for model, of_model in sorted(
-                models.items(), key=lambda each: (-each[1]["runs"], each[0] or "")
+                models.items(), key=lambda group: (-group[1]["runs"], group[0] or "")
             )
         ),
     )
@@ -166,56 +173,58 @@ def _rates(name: str | None, sums: Sums) -> Rates:
 
 
 def first_day(day: str, period: Period) -> str:
-    """The first day of the period that a day lies in."""
+    """Return the first day of the period that a day is in."""
     if period == "day":
         return day
     if period == "month":
         return f"{day[:7]}-01"
-    there = date.fromisoformat(day)
-    return (there - timedelta(days=there.weekday())).isoformat()
+    date_of_day = date.fromisoformat(day)
+    return (date_of_day - timedelta(days=date_of_day.weekday())).isoformat()
 
 
-MOST_BINS = 10
-"""A bar is something to click on, and needs its room."""
+MAX_BINS = 10
+"""The most bins of a chart: a bar can be clicked, so it needs some width."""
 
 
 def equal_bounds(values: NDArray[np.float64]) -> list[float]:
-    """Return the inner bounds of bins that are equally wide, 1, 2 or 5 times a power of ten, for
-    ascending values.
+    """Return the inner bounds of equally wide bins for ascending values.
 
-    A long tail would squeeze everything else into one bin: where the largest value lies more than
-    twice as far out as the 99th percentile, what is above that shares the last bin, which is open.
+    The width is 1, 2 or 5 times a power of ten. If the largest value is more than twice as far out
+    as the 99th percentile, the values above that share the last, open bin, because a long tail
+    would squeeze everything else into one bin.
     """
     if not len(values) or values[0] == values[-1]:
         return []
-    whole = bool(np.all(values == np.floor(values)))
-    least, most, tail = float(values[0]), float(values[-1]), percentile(values, 99)
-    if most - least > 2 * (tail - least) > 0:
-        most = tail
+    are_integers = bool(np.all(values == np.floor(values)))
+    lowest, highest, percentile_99 = float(values[0]), float(values[-1]), percentile(values, 99)
+    if highest - lowest > 2 * (percentile_99 - lowest) > 0:
+        highest = percentile_99
     step = (
         1.0
-        if whole
-        else 10.0 ** (math.floor(math.log10(max(most - least, abs(most) * 1e-9, 1e-12))) - 2)
+        if are_integers
+        else 10.0 ** (math.floor(math.log10(max(highest - lowest, abs(highest) * 1e-9, 1e-12))) - 2)
     )
+    # The factors 2, 2.5 and 2 make steps of 1, 2, 5 and 10.
     for factor in itertools.cycle((2, 2.5, 2)):
-        first = math.floor(least / step) * step
+        first = math.floor(lowest / step) * step
         bins = (
-            math.floor((most - first) / step) + 1
-            if whole
-            else max(1, math.ceil(round((most - first) / step, 9)))
+            math.floor((highest - first) / step) + 1
+            if are_integers
+            else max(1, math.ceil(round((highest - first) / step, 9)))
         )
-        if bins + (float(values[-1]) > most) <= MOST_BINS:
+        if bins + (float(values[-1]) > highest) <= MAX_BINS:
             break
         step *= factor
-    # a bin holds its upper bound: of whole numbers the last one before the next step
-    last = bins + (float(values[-1]) > most)
-    return [round(first + step * number - whole, 12) for number in range(1, last)]
+    # A bin includes its upper bound; for whole numbers that is the last one before the next step.
+    last = bins + (float(values[-1]) > highest)
+    return [round(first + step * number - are_integers, 12) for number in range(1, last)]
 
 
 def spread_of(measure: Measure, values: NDArray[np.float64]) -> Distribution:
-    """Describe how ascending values are spread."""
+    """Return the distribution of ascending values."""
     count = len(values)
     bounds = equal_bounds(values)
+    # On the right side, since a bin includes its upper bound.
     ends = [0, *np.searchsorted(values, bounds, side="right").tolist(), count]
     edges = (None, *bounds, None)
 

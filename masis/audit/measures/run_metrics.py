@@ -1,8 +1,7 @@
-"""The figures of a run, an iteration, a draft: what telemetry sends, the store keeps and the
-metrics page shows.
+"""The figures of a run, an iteration or a draft, for telemetry, the store and the metrics page.
 
-Numbers alone, never a text, so that they may be sent and may outlast the texts they are about. What
-was not measured or not scored is None, and is counted nowhere: neither as 0 nor as a rate's "no".
+They are numbers only, never texts, so that they may be sent and may outlive the texts. A value that
+was not measured or scored is None and isn't counted at all, neither as 0 nor as a rate's "no".
 """
 
 from __future__ import annotations
@@ -14,14 +13,16 @@ from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Iteration, Run
 
 FALSE = ("hallucination", "unsupported", "contradiction")
-"""Issues of a draft which say that the sources do not support it; a high one makes the draft a
+"""Types of draft issues that say the sources don't support it; a high one makes it a
 hallucination.
 """
 
 
 class IterationMeasures(NamedTuple):
-    """One audited answer. ``critic_ms``, ``reviser_ms``, ``evaluator_ms`` are those steps'
-    milliseconds without waits in a queue, ``iteration_ms`` that of all its steps; scores are 0..1.
+    """The figures of one audited answer.
+
+    ``critic_ms``, ``reviser_ms`` and ``evaluator_ms`` are the milliseconds of those steps without
+    time in a queue, and ``iteration_ms`` those of all steps. Scores are 0 to 1.
     """
 
     number: int
@@ -55,8 +56,9 @@ class CritiqueMeasures(NamedTuple):
 
 
 class RunMeasures(NamedTuple):
-    """One run of the loop: REQ-CRITIC-OBS-001. But for wall time and iterations all is about the
-    original answer.
+    """The figures of one run of the loop (REQ-CRITIC-OBS-001).
+
+    All but wall time and iterations are about the original answer.
     """
 
     run: Run
@@ -68,14 +70,16 @@ class RunMeasures(NamedTuple):
 
 
 def of_run(run: Run) -> RunMeasures:
-    """The figures of a finished run."""
-    iterations = tuple(of_iteration(each) for each in run.iterations)
+    """Return the figures of a finished run."""
+    iterations = tuple(of_iteration(iteration) for iteration in run.iterations)
     first = run.original
     hallucinated = first is not None and (
         first.critique.hallucination_detected or first.citation_audit.hallucination_detected
     )
-    between = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
-    loop_ms = max(between.total_seconds() * 1000, sum(each.iteration_ms for each in iterations))
+    duration = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
+    loop_ms = max(
+        duration.total_seconds() * 1000, sum(iteration.iteration_ms for iteration in iterations)
+    )
     return RunMeasures(
         run=run,
         loop_ms=loop_ms,
@@ -84,7 +88,7 @@ def of_run(run: Run) -> RunMeasures:
         overall=first.evaluation.overall_score if first and first.evaluation else None,
         critique=CritiqueMeasures(
             hallucination=_unless_failed(first, hallucinated) if first else None,
-            # whether the loop had something to revise, whether or not it could (REQ-CRITIC-017)
+            # Whether the loop had something to revise, even if it could not (REQ-CRITIC-017).
             revision=(
                 _unless_failed(first, first.critique.has_major_issues or first.critique.needs_retry)
                 if first
@@ -102,8 +106,8 @@ def of_run(run: Run) -> RunMeasures:
 
 
 def of_iteration(iteration: Iteration) -> IterationMeasures:
-    """The figures of a finished iteration."""
-    ms, judged = iteration.step_ms, iteration.evaluation
+    """Return the figures of a finished iteration."""
+    ms, evaluation = iteration.step_ms, iteration.evaluation
     return IterationMeasures(
         number=iteration.iteration_number,
         critic_ms=ms.get("critique"),
@@ -118,17 +122,17 @@ def of_iteration(iteration: Iteration) -> IterationMeasures:
         conflicts=len(iteration.critique.conflicting_evidence),
         invalid_citations=len(iteration.citation_audit.invalid_citations),
         uncited_claims=len(iteration.citation_audit.uncited_claims),
-        overall=judged.overall_score if judged else None,
-        faithfulness=judged.faithfulness if judged else None,
-        relevance=judged.relevance if judged else None,
-        completeness=judged.completeness if judged else None,
-        reasoning=judged.reasoning_quality if judged else None,
+        overall=evaluation.overall_score if evaluation else None,
+        faithfulness=evaluation.faithfulness if evaluation else None,
+        relevance=evaluation.relevance if evaluation else None,
+        completeness=evaluation.completeness if evaluation else None,
+        reasoning=evaluation.reasoning_quality if evaluation else None,
     )
 
 
 def of_draft(result: CritiqueResult) -> CritiqueMeasures:
-    """The figures of a critique of a draft; the same as ``masis.api.draft_critique.metrics`` takes
-    the means of.
+    """Return the figures of a draft critique; ``masis.api.draft_critique.metrics`` takes their
+    means.
     """
     return CritiqueMeasures(
         hallucination=any(
@@ -141,9 +145,9 @@ def of_draft(result: CritiqueResult) -> CritiqueMeasures:
     )
 
 
-def _unless_failed(first: Iteration, found: bool) -> bool | None:
-    """Return what was found, or None where nothing was and the critic failed, so that what it says
-    is not known.
+def _unless_failed(first: Iteration, finding: bool) -> bool | None:
+    """Return the finding, or None if nothing was found and the critic failed, so that
+    it's unknown.
     """
     failed = first.critique.unscored is not None and first.critique.unscored.code is not None
-    return None if failed and not found else found
+    return None if failed and not finding else finding

@@ -1,7 +1,7 @@
-"""How a number that a judge gave becomes a score.
+"""Turns a number from a judge into a score.
 
-MASIS-CRITIC-P5 and MASIS-EVAL-P6: what is above 1 is a percentage; then
-clamped to 0..1; before any other rule. What is no finite number is unscored, never 0.
+By MASIS-CRITIC-P5 and MASIS-EVAL-P6, a number above 1 is a percentage; the result is clamped to
+0..1 before any other rule. A value that isn't a finite number is unscored, never 0.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from masis.schema.audit import FiredRule, Measurement, Score
 
 
-def normalise_score(name: str, given: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
-    """The score for what a judge gave: percentages read, clamped, or unscored where it is no finite
-    number.
+def normalise_score(name: str, judged: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
+    """Return the score for a judge's number: percentages converted, clamped, or unscored if not
+    finite.
     """
-    raw = _finite_number(given)
+    raw = _finite_number(judged)
     if raw is None:
         return Score(name=name, raw=None, value=None, measurements=measurements)
     value = raw
@@ -40,8 +40,8 @@ def normalise_score(name: str, given: Any, measurements: tuple[Measurement, ...]
 
 
 def score_of(name: str, judgement: Any) -> Score:
-    """The score of this name in a judgement; where the judge was asked several times, with what
-    each sample gave.
+    """Return the score of this name in a judgement, with its samples if the judge was asked several
+    times.
     """
     score = normalise_score(name, getattr(judgement, name), judgement.measurements.get(name, ()))
     samples = judgement.samples.get(name, ())
@@ -50,18 +50,18 @@ def score_of(name: str, judgement: Any) -> Score:
     return score.model_copy(update={"samples": samples, "spread": spread}) if samples else score
 
 
-def _finite_number(given: Any) -> float | None:
-    if isinstance(given, bool) or not isinstance(given, int | float):
+def _finite_number(number: Any) -> float | None:
+    if isinstance(number, bool) or not isinstance(number, int | float):
         return None
     try:
-        value = float(given)
-    except OverflowError:  # JSON sets no bound to the digits of a number
+        value = float(number)
+    except OverflowError:  # JSON doesn't limit the digits of a number
         return None
     return value if math.isfinite(value) else None
 
 
 def multiply_score(score: Score, factor: float, *, rule: str, why: str) -> Score:
-    """The score times a penalty factor; unchanged where it is unscored or the factor is 1."""
+    """Return the score times a penalty factor; unchanged if it is unscored or the factor is 1."""
     if score.value is None or factor == 1.0:
         return score
     after = max(0.0, min(score.value * factor, 1.0))
@@ -69,7 +69,7 @@ def multiply_score(score: Score, factor: float, *, rule: str, why: str) -> Score
 
 
 def cap_score(score: Score, cap: float, *, rule: str, why: str) -> Score:
-    """The score, at most ``cap``; the rule is recorded only where it changed something."""
+    """Return the score, at most ``cap``; the rule is recorded only if it changed the score."""
     if score.value is None or score.value <= cap:
         return score
     return _with_rule(score, cap, FiredRule(rule=rule, before=score.value, after=cap, why=why))

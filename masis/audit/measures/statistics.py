@@ -1,4 +1,4 @@
-"""Percentiles and intervals, computed in one way everywhere."""
+"""Percentiles and confidence intervals, computed the same way everywhere."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from numpy.typing import ArrayLike
 
 
 def percentile(values: ArrayLike, percent: int) -> float:
-    """Return the smallest value that so many percent of the values don't exceed: one that occurred
-    (nearest rank).
+    """Return the nearest-rank percentile: the smallest value that this percentage of values don't
+    exceed.
     """
     ordered = np.sort(np.asarray(values, dtype=float))
+    # -(-a // b) divides integers and rounds up, without the error of a float.
     return float(ordered[max(0, -(-len(ordered) * percent // 100) - 1)])
 
 
 def interval(estimates: ArrayLike) -> tuple[float, float]:
-    """Return the 95% interval of estimates from resamples: their 2.5th and 97.5th percentile,
+    """Return the 95% interval of resampled estimates: their 2.5th and 97.5th percentiles,
     interpolated.
     """
     low, high = np.percentile(np.asarray(estimates, dtype=float), (2.5, 97.5))
@@ -23,8 +24,8 @@ def interval(estimates: ArrayLike) -> tuple[float, float]:
 
 
 def exact_bounds(hits: float, of: float, error: float = 0.05) -> tuple[float, float]:
-    """Return the two-sided Clopper-Pearson interval at certainty ``1 - error``; it covers at least
-    that often.
+    """Return the two-sided Clopper-Pearson interval, which covers the true share at least ``1 -
+    error`` of the time.
     """
     from scipy.special import betaincinv
 

@@ -1,1 +1,1 @@
-"""How a text is read before anybody judges it: what asserts, quotes, instructions, its language."""
+"""Analyses of text before it is judged: assertions, quotes, instructions and language."""

@@ -1,6 +1,4 @@
-"""Which sentences of an answer assert something, and a stretch of one as a claim with its markers
-and citations.
-"""
+"""Finds the sentences of an answer that assert something, and turns parts of them into claims."""
 
 from __future__ import annotations
 
@@ -14,39 +12,37 @@ from masis.schema.audit import Citation, CitationAudit, Claim, Sentence
 _ASKS_FOR_CITATION = re.compile(re.escape(CITATION_NEEDED), re.IGNORECASE)
 
 
-def asserts(sentence: Sentence) -> bool:
-    """Whether the sentence says something that evidence could support or contradict."""
+def is_assertion(sentence: Sentence) -> bool:
+    """Return whether the sentence says something that evidence could support or contradict."""
     return sentence.status != "exempt" or sentence.why == COVERED_BY_LEAD_IN
 
 
 def citations_by_sentence(audit: CitationAudit) -> Mapping[int, Sequence[Citation]]:
-    """The references that stand in each sentence, by the sentence's number; none for
-    one without.
-    """
-    inside: dict[int, list[Citation]] = defaultdict(list)
+    """Return the citations in each sentence, by the sentence's number."""
+    citations: dict[int, list[Citation]] = defaultdict(list)
     for citation in audit.citations:
         if citation.sentence is not None:
-            inside[citation.sentence].append(citation)
-    return inside
+            citations[citation.sentence].append(citation)
+    return citations
 
 
 def sentence_claims(audit: CitationAudit) -> tuple[Claim, ...]:
     """Return a claim for each sentence that asserts something, with what it cites."""
-    inside = citations_by_sentence(audit)
+    citations = citations_by_sentence(audit)
     return tuple(
-        claim_within(number, sentence.text, sentence.start, inside[number])
+        claim_within(number, sentence.text, sentence.start, citations[number])
         for number, sentence in enumerate(audit.sentences)
-        if asserts(sentence)
+        if is_assertion(sentence)
     )
 
 
 def claim_within(
     number: int, text: str, start: int, inside: Sequence[Citation], statement: str = ""
 ) -> Claim:
-    """A stretch of sentence ``number`` that begins at ``start`` as a claim.
+    """Return a part of sentence ``number`` that begins at ``start`` as a claim.
 
-    What the sentence cites counts as cited for each stretch of it: a marker at its end stands for
-    the whole.
+    The citations of the sentence count for each part of it, because a marker at its end covers the
+    whole sentence.
     """
     end = start + len(text)
     markers = dict.fromkeys(
@@ -54,7 +50,7 @@ def claim_within(
         for citation in inside
         if citation.marker_start < end and citation.marker_end > start
     )
-    markers |= dict.fromkeys(found.span() for found in _ASKS_FOR_CITATION.finditer(text))
+    markers |= dict.fromkeys(match.span() for match in _ASKS_FOR_CITATION.finditer(text))
     return Claim(
         text=text,
         statement=statement,

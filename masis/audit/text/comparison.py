@@ -1,9 +1,9 @@
-"""The comparison form of text: what two texts may differ in and still say the same.
+"""The comparison form of text: the differences that two texts may have and still say the same.
 
-Copies, quotations and the identity of issues compare texts in this form. It folds what ``FOLDS``
-declares and nothing else: whatever is in no entry of that table is compared as it stands, above all
-signs, superscripts, brackets, units, the case of letters and punctuation. The form knows the place
-of each of its characters in the text it was made from. Linear in the length of the text.
+Copies, quotations and the identity of issues compare texts in this form. It folds the differences
+that ``FOLDS`` declares and nothing else. Signs, superscripts, brackets, units, case and punctuation
+that no entry names are compared unchanged. The form records the original position of each
+character. It is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 Scope = Literal["text", "sentence", "quotation"]
-"""Where a fold applies: in every form; only in the form of a sentence; only in the form for
-quotations.
+"""Where a fold applies: in every form, only in that of a sentence, or only in that
+for quotations.
 """
 
 
 class FoldEdit(NamedTuple):
-    """A stretch of a text, end excluded, and what stands there instead."""
+    """A span of a text, end excluded, and its replacement."""
 
     start: int
     end: int
@@ -36,14 +36,13 @@ class Fold:
 
     Attributes:
         name: The name of the fold.
-        what: What is folded.
-        why: Why this loses no meaning.
-        same: Two texts that differ in this alone and are equal in the form.
-        different: Two texts that look much like that and stay different.
+        what: The difference.
+        why: Why folding it loses no meaning.
+        same: Two texts that differ only in this and are equal in the form.
+        different: Two similar texts that stay different.
         edits: Yields the edits for a text, in order and without overlap.
         scope: Where the fold applies.
-        signs: Characters one of which a text has if there is anything to fold; empty where any text
-            may.
+        signs: Characters of which a text must have one for the fold to apply; empty for any text.
 
     """
 
@@ -58,10 +57,9 @@ class Fold:
 
 
 class ComparisonForm(NamedTuple):
-    """A text in the form in which it is compared.
+    """A text in its comparison form.
 
-    ``starts`` and ``ends`` give for each character of ``text`` the stretch of the original that it
-    stands for.
+    ``starts`` and ``ends`` give the original span of each character of ``text``.
     """
 
     text: str
@@ -69,16 +67,14 @@ class ComparisonForm(NamedTuple):
     ends: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the stretch of the original that a stretch of the form, not empty, stands for."""
+        """Return the original span of a non-empty span of the form."""
         return self.starts[start], self.ends[end - 1]
 
 
 def _pattern(
     pattern: str, new: str | Callable[[re.Match[str]], str]
 ) -> Callable[[str], Iterator[FoldEdit]]:
-    """Return a function that yields an edit for each match of a regular expression that changes
-    anything.
-    """
+    """Return a function that yields an edit for each match of a pattern, if it changes the text."""
     compiled = re.compile(pattern)
 
     def edits(text: str) -> Iterator[FoldEdit]:
@@ -91,43 +87,51 @@ def _pattern(
 
 
 def _compose(text: str) -> Iterator[FoldEdit]:
-    """Yield the composed form of each letter whose marks are characters of their own."""
+    """Yield the composed form of each letter whose accents are separate characters."""
     if unicodedata.is_normalized("NFC", text):
         return
     start = 0
-    for at in range(1, len(text) + 1):
-        if at < len(text) and _composes_with_previous(text[at]) and at - start < _MOST_MARKS:
+    for position in range(1, len(text) + 1):
+        if (
+            position < len(text)
+            and _composes_with_previous(text[position])
+            and position - start < _MAX_MARKS
+        ):
             continue
-        if (composed := unicodedata.normalize("NFC", text[start:at])) != text[start:at]:
-            yield FoldEdit(start, at, composed)
-        start = at
+        if (composed := unicodedata.normalize("NFC", text[start:position])) != text[start:position]:
+            yield FoldEdit(start, position, composed)
+        start = position
 
 
-_MOST_MARKS = 31
-"""Characters that are composed at once, a letter and its marks: the limit of Unicode's stream-safe
-format (UAX 15).
+_MAX_MARKS = 31
+"""The most characters that are composed at once, a letter and its marks.
 
-Marks are sorted when they are composed, in time that grows with the square of their number.
+It is the limit of Unicode's stream-safe format (UAX 15): marks are sorted when they are composed,
+in time that grows with the square of their number.
 """
 
 
 def _composes_with_previous(character: str) -> bool:
-    """Return whether a character may be composed with the one before it: marks, and the later parts
-    of a Hangul.
+    """Return whether a character may combine with the one before it: marks, and later parts of
+    Hangul.
     """
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
-_INVISIBLE = "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069\ufe0e\ufe0f\ufeff"
+_INVISIBLE = (
+    "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069"
+    "\ufe0e\ufe0f\ufeff"
+)
 LIGATURES = str.maketrans(
     {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 )
 """The typographic ligatures, for `str.translate`."""
 
-# A pair of markers with text between them: the opening one stands before a word and not within or
-# behind one, the closing one behind a word. "A*", "*args", "a*b", "10**8" and "FY_22" have no such
-# pair, "__init__" is a name. The text between holds no further marker, so that each marker is
-# looked at once: nested emphasis of one kind is not folded.
+# A pair of markers with text between them: the opening one is before a word and not inside or after
+# one, the closing one after a word. "A*", "*args", "a*b", "10**8" and "FY_22" have no such pair,
+# and "__init__" is a name. The text between has no further marker, so that each marker is read only
+# once; nested emphasis of one kind is not folded. Possessive quantifiers (++, *+) don't backtrack,
+# which keeps the search linear.
 _EMPHASIS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -139,19 +143,21 @@ _EMPHASIS = tuple(
 )
 
 
-def _emphasis(text: str) -> Iterator[FoldEdit]:
+def _drop_emphasis(text: str) -> Iterator[FoldEdit]:
     if not any(marker in text for marker in "*_`"):
         return
-    found: list[FoldEdit] = []
+    edits: list[FoldEdit] = []
     for pattern in _EMPHASIS:
         for match in pattern.finditer(text):
             if any(map(str.isalpha, match[2])) or len(match[1]) > 1:  # 2 *3* 4 may be a product
-                found.append(FoldEdit(match.start(1), match.end(1), ""))
-                found.append(FoldEdit(match.end(2), match.end(), ""))
-    yield from sorted(found)
+                edits.append(FoldEdit(match.start(1), match.end(1), ""))
+                edits.append(FoldEdit(match.end(2), match.end(), ""))
+    yield from sorted(edits)
 
 
+# A hyphen at the end of a line, with a letter at the beginning of the next: "may-\nor".
 _LINE_BREAK = re.compile(r"[-‐][ \t]*+\r?\n[ \t]*+(?=[^\W\d_])")
+# The part of the word before such a hyphen.
 _BEFORE_BREAK = re.compile(r"[^\W\d_]{2,}$")
 _COMPOUND_STARTS = frozenset(
     """
@@ -161,81 +167,78 @@ _COMPOUND_STARTS = frozenset(
         tri two ultra un under up well wide with
     """.split()
 )
-"""What a compound may begin with that means another thing without its hyphen, "re-signed" and
-"resigned", or that is written with one more often than not, "well-known": broken behind it, a word
-keeps the hyphen."""
+"""First parts of compounds that mean something else without a hyphen, "re-signed" and "resigned",
+or that usually have one, "well-known". A word broken after one keeps its hyphen.
+"""
 
 
-def _broken_words(text: str) -> Iterator[FoldEdit]:
-    """Yield nothing in the place of the hyphen at which a word was broken; a compound keeps its
-    own.
-    """
+def _join_broken_words(text: str) -> Iterator[FoldEdit]:
+    """Yield the removal of hyphens at which a word was broken; a compound keeps its hyphen."""
     for match in _LINE_BREAK.finditer(text):
         before = _BEFORE_BREAK.search(text, max(0, match.start() - 20), match.start())
-        known = before is not None and before.group().islower() and text[match.end()].islower()
-        joined = known and before is not None and before.group() not in _COMPOUND_STARTS
-        yield FoldEdit(match.start(), match.end(), "" if joined else "-")
+        is_word = before is not None and before.group().islower() and text[match.end()].islower()
+        is_joined = is_word and before is not None and before.group() not in _COMPOUND_STARTS
+        yield FoldEdit(match.start(), match.end(), "" if is_joined else "-")
 
 
 _DOUBLE = frozenset('"“”„‟«»「」『』″')
 _SINGLE = frozenset("'‘’‚‛‹›`´ʼ′")
+# Quotation marks and primes; and an empty line, at which no quotation stays open.
 _MARK = re.compile(r"[\"'“”„‟«»「」『』‘’‚‛‹›`´ʼ′″‴]|\n\s*\n")
 _OPENERS = frozenset("“„«‹「『‘‚")
 _TRUE_PRIMES = frozenset("′″‴")
 _LONGEST_QUOTATION = 2_000
-"""Characters behind which a quotation mark that was never closed counts as no opening
-one any more.
-"""
+"""The length after which an unclosed quotation mark no longer counts as opening."""
 
 
-def _quotation_marks(text: str) -> Iterator[FoldEdit]:
-    """Yield nothing for marks around words, the typewriter's apostrophe within a word, and primes
-    behind figures.
+def _fold_quotation_marks(text: str) -> Iterator[FoldEdit]:
+    """Yield edits that drop marks around words, unify apostrophes in words, and turn marks after
+    figures into primes.
 
-    A mark behind a figure or a single letter is a prime (5′, 5″, f′) unless it closes a quotation.
-    Marks with nothing between them, as of an empty string in code, stay.
+    A mark after a figure or a single letter is a prime (5′, 5″, f′) unless it closes a quotation.
+    Marks without text between them, such as an empty string in code, stay.
     """
     opened: dict[str, int] = {}
-    used = 0
+    last_end = 0
     for match in _MARK.finditer(text):
         at, mark = match.start(), match.group()
         if mark[0] == "\n":
             opened.clear()
             continue
-        if at < used:
+        if at < last_end:
             continue
         kind = "″" if mark in _DOUBLE else "′"
-        before, behind = text[at - 1 : at], text[at + 1 : at + 2]
-        if kind == "′" and before.isalnum() and behind.isalpha() and mark not in _TRUE_PRIMES:
+        before, after = text[at - 1 : at], text[at + 1 : at + 2]
+        if kind == "′" and before.isalnum() and after.isalpha() and mark not in _TRUE_PRIMES:
             if not (before.isdigit() or mark == "'"):
                 yield FoldEdit(at, at + 1, "'")
             continue
         if mark in _TRUE_PRIMES and before == mark == "′":
             continue
         end = at + 1
-        # two single marks are a double one: 3'' is 3″, ''quoted'' is "quoted"
-        if kind == "′" and behind == mark:
+        # Two single marks are a double one: 3'' is 3″, ''quoted'' is "quoted".
+        if kind == "′" and after == mark:
             kind, end = "″", at + 2
-            behind = text[end : end + 1]
-        used = end
+            after = text[end : end + 1]
+        last_end = end
         is_open = kind in opened and at - opened[kind] <= _LONGEST_QUOTATION
         if mark in _TRUE_PRIMES or (not is_open and _takes_prime(text, at)):
             prime = "‴" if mark == "‴" else kind
             if text[at:end] != prime:
                 yield FoldEdit(at, end, prime)
         elif is_open:
-            if opened.pop(kind) < at:  # else nothing stands between the two
+            if opened.pop(kind) < at:  # otherwise nothing is between the two
                 yield FoldEdit(at, end, "")
         elif kind == "′" and before.isalnum():
             if text[at:end] != "'":
                 yield FoldEdit(
                     at, end, "'"
                 )  # an apostrophe at the end of a word: the workers' union
-        elif kind == "′" and behind.isdigit() and mark not in _OPENERS:
+        elif kind == "′" and after.isdigit() and mark not in _OPENERS:
             if text[at:end] != "'":
                 yield FoldEdit(at, end, "'")  # an apostrophe in front of a figure: '90s
-        elif mark in _OPENERS or (behind and not behind.isspace()):
-            if behind and _quote_kind(behind) == kind:
+        elif mark in _OPENERS or (after and not after.isspace()):
+            if after and _quote_kind(after) == kind:
                 opened[kind] = end  # an empty string
                 continue
             opened[kind] = at
@@ -249,8 +252,8 @@ def _quote_kind(mark: str) -> str:
 
 
 def _takes_prime(text: str, at: int) -> bool:
-    """Return whether a mark stands behind a figure, or behind a letter or bracket that is a word
-    alone.
+    """Return whether a mark is after a figure, or after a letter or bracket that is a
+    word alone.
     """
     before = text[at - 1 : at]
     if before.isdigit() or before in ("°", ")", "]") or before in _TRUE_PRIMES:
@@ -262,45 +265,48 @@ def _takes_prime(text: str, at: int) -> bool:
     )
 
 
+# Several blanks, or a single one that isn't a plain space.
 _BLANKS = re.compile(r"\s{2,}+|[^\S ]")
 
 
-def _blanks(text: str) -> Iterator[FoldEdit]:
-    # a blank is the only one of its kind that counts as printable
+def _fold_blanks(text: str) -> Iterator[FoldEdit]:
+    # The space is the only blank character that counts as printable.
     if text.isprintable() and "  " not in text:
         return
     for match in _BLANKS.finditer(text):
         yield FoldEdit(match.start(), match.end(), " ")
 
 
+# A dash between two words, with or without spaces: "a - b", "a—b", "a--b". A typographic hyphen
+# elsewhere.
 _DASH = re.compile(r"(?<=[^\W_])(?: ?[‐‑–—―-] ?| ?-- ?)(?=[^\W_])|[‐‑﹣]")
 _LAST_WORD = re.compile(r"[^\W_]++$")
 _NEXT_WORD = re.compile(r"[^\W_]++")
 _SUSPENDED = frozenset("and or to nor but und oder et ou y o".split())
-"""What follows a hyphen that stands for the rest of a compound: "short- and long-term"."""
+"""Words after a hyphen that replaces the rest of a compound: "short- and long-term"."""
 _LONGEST_WORD = 40
 
 
-def _dashes(text: str) -> Iterator[FoldEdit]:
-    """Yield a hyphen for each dash between two words; a dash before or between figures may be a
-    sign, and is left.
+def _fold_dashes(text: str) -> Iterator[FoldEdit]:
+    """Yield a hyphen for each dash between two words; next to figures a dash may be a sign and is
+    left.
     """
     for match in _DASH.finditer(text):
-        found, start, end = match.group(), match.start(), match.end()
-        dash = found.strip()
-        between = (
+        written, start, end = match.group(), match.start(), match.end()
+        dash = written.strip()
+        is_between_words = (
             start > 0 and text[start - 1].isalnum() and end < len(text) and text[end].isalnum()
         )
-        if not between:
+        if not is_between_words:
             yield FoldEdit(start, end, "-")
             continue
         if text[start - 1].isdigit() and text[end].isdigit():
             continue
         before = _LAST_WORD.search(text, max(0, start - _LONGEST_WORD), start)
-        behind = _NEXT_WORD.match(text, end, end + _LONGEST_WORD)
-        words = [word.group() for word in (before, behind) if word]
-        blanks = (found[0] == " ", found[-1] == " ")
-        # "hyper- active"; not of a rating (A- since), nor of "short- and long-term"
+        after = _NEXT_WORD.match(text, end, end + _LONGEST_WORD)
+        words = [word.group() for word in (before, after) if word]
+        blanks = (written[0] == " ", written[-1] == " ")
+        # "hyper- active", but not a rating (A- since) or "short- and long-term".
         if blanks == (False, True):
             joined = (
                 all(len(word) > 1 and word.islower() for word in words)
@@ -311,11 +317,13 @@ def _dashes(text: str) -> Iterator[FoldEdit]:
         else:  # "a - b" and "a--b" may be formulas
             joined = blanks == (False, False) and dash != "--"
             joined = joined or any(len(word) > 2 and word.isalpha() for word in words)
-        if (joined or dash in "—―") and found != "-":
+        if (joined or dash in "—―") and written != "-":
             yield FoldEdit(start, end, "-")
 
 
+# A comma with the one or two words after it, which decide whether it may be dropped.
 _COMMA = re.compile(r"(?<=[\w)]), (?=([^\W\d_]++)(?: (\d{4}\b|[^\W\d_]++))?)")
+# Commas after a negation stay, because they may change the meaning.
 _NEGATION = re.compile(
     r"\b(?:cannot|not|no|never|none|nor|neither|only|just|hardly|without)\b", re.IGNORECASE
 )
@@ -333,8 +341,8 @@ _CLAUSES = frozenset("after although before but if though unless until when whil
 _VERBS = frozenset("is are was were has have had will would can could may might does did".split())
 
 
-def _commas(text: str) -> Iterator[FoldEdit]:
-    """Yield a blank for a comma behind an introduction, "In May, the", and before a clause or a
+def _drop_commas(text: str) -> Iterator[FoldEdit]:
+    """Yield a space for a comma after an introduction, "In May, the", and before a clause or a
     year, "..., but".
     """
     first = text.partition(" ")[0]
@@ -349,32 +357,38 @@ def _commas(text: str) -> Iterator[FoldEdit]:
             yield FoldEdit(match.start(), match.end(), " ")
 
 
+# The dash between two figures: "5-10", "5 – 10".
 _RANGE = re.compile(r"(?<=\d)(?:[-–]| – )(?=\d)")
+# A figure that begins after a space or bracket: "$5" of "$5-10", but not "555" of "1-555-10".
 _FIGURE_BEFORE = re.compile(r"(?:^|(?<=[\s(\[]))[$€£¥]?\d[\d.,]*+$")
+# A figure that no further part follows, or one with its unit: "10" or "10mg", but not "10-3".
 _FIGURE_BEHIND = re.compile(r"\d[\d.,]*+(?![-–/:\w])|\d[\d.,]*+(?=[a-zA-Zµμ°%]++(?![\w/-]))")
 _LONGEST_FIGURE = 24
 
 
-def _ranges(text: str) -> Iterator[FoldEdit]:
-    """Yield "to" for the dash between two figures; not in a number of several parts, such as an
+def _spell_ranges(text: str) -> Iterator[FoldEdit]:
+    """Yield "to" for the dash between two figures, but not in a number of several parts, such as an
     ISBN.
     """
     for match in _RANGE.finditer(text):
-        begin = max(0, match.start() - _LONGEST_FIGURE)
-        before = _FIGURE_BEFORE.search(text[begin : match.start()])
-        whole = before is not None and (before.start() > 0 or begin == 0)
-        if whole and _FIGURE_BEHIND.match(text, match.end(), match.end() + _LONGEST_FIGURE + 1):
+        window_start = max(0, match.start() - _LONGEST_FIGURE)
+        before = _FIGURE_BEFORE.search(text[window_start : match.start()])
+        is_whole_figure = before is not None and (before.start() > 0 or window_start == 0)
+        if is_whole_figure and _FIGURE_BEHIND.match(
+            text, match.end(), match.end() + _LONGEST_FIGURE + 1
+        ):
             yield FoldEdit(match.start(), match.end(), " to ")
 
 
+# "1,500" and "1,500,000"; not "1,50", and not a list such as "[1,500,200]".
 _THOUSANDS = re.compile(r"(?<![\w.,\[])\d{1,3}(?:,\d{3})++(?![\w,]|\.\d++,)(?!\d)")
 
 
-def _thousands(text: str) -> Iterator[FoldEdit]:
+def _drop_grouping_commas(text: str) -> Iterator[FoldEdit]:
     for match in _THOUSANDS.finditer(text):
-        for at in range(match.start(), match.end()):
-            if text[at] == ",":
-                yield FoldEdit(at, at + 1, "")
+        for position in range(match.start(), match.end()):
+            if text[position] == ",":
+                yield FoldEdit(position, position + 1, "")
 
 
 NUMBER_WORDS = {
@@ -392,7 +406,7 @@ NUMBER_WORDS = {
         strict=True,
     )
 )
-"""Words below a hundred that add up to a number."""
+"""Number words below a hundred, which add up to a number."""
 _TENS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 20)
 _DIGITS = "|".join(word for word, value in NUMBER_WORDS.items() if 0 < value < 10)
 _OTHERS = "|".join(word for word, value in NUMBER_WORDS.items() if value < 20 and word != "one")
@@ -420,26 +434,27 @@ _SHORT_WORDS = frozenset(
         We Who Why Yet You
     """.split()
 )
-"""Words of up to three letters that begin sentences; others of that length may be units
-and codes.
+"""Words of up to three letters that begin sentences; others of that length may be
+units or codes.
 """
 
 
-def _final_stop(text: str) -> Iterator[FoldEdit]:
+def _drop_final_stop(text: str) -> Iterator[FoldEdit]:
     before = text[:-1]
     stops = text[-1:] in (".", "。") and before and not before.endswith(".")
     if stops or (text[-1:] in ("!", "！") and before[-2:].isalpha() and len(before) > 1):
         yield FoldEdit(len(before), len(text), "")
 
 
+# The first word without figures; "B2B" isn't one.
 _FIRST_WORD = re.compile(r"[^\W\d_]++(?![\d_])")
 
 
 def without_capital(word: str, following: str = "") -> str:
-    """Return the first word of a sentence as it is within one: with a small first letter where the
-    rest is small.
+    """Return the first word of a sentence with a lower-case first letter, if the rest is lower
+    case.
 
-    ``following`` is the word behind it: "A is 5" begins with a name, "A dam is" with an article.
+    ``following`` is the next word: "A is 5" begins with a name, "A dam is" with an article.
     """
     match = _FIRST_WORD.match(word)
     if not match or not _is_ordinary(match.group()) or (word == "A" and following in _VERBS):
@@ -447,15 +462,15 @@ def without_capital(word: str, following: str = "") -> str:
     return word[0].lower() + word[1:]
 
 
-def _sentence_start(text: str) -> Iterator[FoldEdit]:
+def _lower_sentence_start(text: str) -> Iterator[FoldEdit]:
     first, second, *_ = (*text.split(" ", 2), "")
     if (new := without_capital(first, second)) != first:
         yield FoldEdit(0, len(first), new)
 
 
 def _is_ordinary(word: str) -> bool:
-    """Return whether a word has a capital only as its first letter, and is no unit or code by its
-    length.
+    """Return whether only the first letter is a capital and the word isn't short like a unit or
+    code.
     """
     return word in _SHORT_WORDS or (len(word) > 3 and word[0].isupper() and word[1:].islower())
 
@@ -524,7 +539,7 @@ FOLDS: tuple[Fold, ...] = (
         "they change how words look; a single marker may be a sign (A*, *args, a*b, FY_22)",
         ("The **dam** is _safe_.", "The dam is safe."),
         ("The D* search is fast.", "The D search is fast."),
-        _emphasis,
+        _drop_emphasis,
         signs="*_`",
     ),
     Fold(
@@ -535,7 +550,7 @@ FOLDS: tuple[Fold, ...] = (
         " re-signed is not resigned",
         ("The may-\nor opened it.", "The mayor opened it."),
         ("The mayor re-\nsigned.", "The mayor resigned."),
-        _broken_words,
+        _join_broken_words,
         signs="\n",
     ),
     Fold(
@@ -546,7 +561,7 @@ FOLDS: tuple[Fold, ...] = (
         " figure they are primes",
         ("The ‘dam’ isn’t “safe”.", "The 'dam' isn't \"safe\"."),
         ("It is 5″ wide.", "It is 5′ wide."),
-        _quotation_marks,
+        _fold_quotation_marks,
         signs="".join(_DOUBLE | _SINGLE | {"‴"}),
     ),
     Fold(
@@ -555,7 +570,7 @@ FOLDS: tuple[Fold, ...] = (
         "they lay out the text; none and one stay different",
         ("The\u00a0dam  is\nsafe.", "The dam is safe."),
         ("The dam is under ground.", "The dam is underground."),
-        _blanks,
+        _fold_blanks,
     ),
     Fold(
         "dashes",
@@ -567,7 +582,7 @@ FOLDS: tuple[Fold, ...] = (
             "The dam - a well-known one - is safe.",
         ),
         ("The men re-signed.", "The men resigned."),
-        _dashes,
+        _fold_dashes,
         signs="-‐‑–—―﹣",
     ),
     Fold(
@@ -587,7 +602,7 @@ FOLDS: tuple[Fold, ...] = (
         "both name the two ends; numbers of more parts, dates and formulas are left",
         ("It takes 5–10 minutes.", "It takes 5 to 10 minutes."),
         ("It takes 5-10 minutes.", "It takes 5 10 minutes."),
-        _ranges,
+        _spell_ranges,
         signs="-–",
     ),
     Fold(
@@ -596,7 +611,7 @@ FOLDS: tuple[Fold, ...] = (
         "English separates thousands so; a list in square brackets is left",
         ("It cost 1,500 euros.", "It cost 1500 euros."),
         ("It cost 1,50 euros.", "It cost 150 euros."),
-        _thousands,
+        _drop_grouping_commas,
         signs=",",
     ),
     Fold(
@@ -615,7 +630,7 @@ FOLDS: tuple[Fold, ...] = (
         "a sentence begins with a capital whatever the word; mRNA, pH and mW are left",
         ("The dam is safe.", "the dam is safe."),
         ("MW are its unit.", "mW are its unit."),
-        _sentence_start,
+        _lower_sentence_start,
         "sentence",
     ),
     Fold(
@@ -708,7 +723,7 @@ FOLDS: tuple[Fold, ...] = (
             "In May the dam was closed but it is safe.",
         ),
         ("He thanked the men, who lied.", "He thanked the men who lied."),
-        _commas,
+        _drop_commas,
         "sentence",
         signs=",",
     ),
@@ -719,19 +734,20 @@ FOLDS: tuple[Fold, ...] = (
         " factorial",
         ("The dam is safe!", "The dam is safe."),
         ("There are 5!", "There are 5."),
-        _final_stop,
+        _drop_final_stop,
         "sentence",
     ),
 )
-"""All differences that are folded, in the order in which they are."""
+"""All differences that are folded, in order of application."""
 
 
 def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> ComparisonForm:
-    """Return the form in which a text of any length is compared, with the place of each character.
+    """Return the comparison form of a text of any length, with the original position of each
+    character.
 
     Args:
         text: Any text.
-        ignoring: Stretches that count as a blank, such as citation markers.
+        ignoring: Spans that count as a space, such as citation markers.
 
     """
     return _form_of(text, _blank_edits(text, ignoring), quotation=False)
@@ -740,10 +756,10 @@ def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> Comp
 def quotation_forms(
     text: str, ignoring: Iterable[tuple[int, int]] = ()
 ) -> tuple[ComparisonForm, ...]:
-    """Return the forms in which a quotation is looked up in a text: one, or more where lines are
-    broken at hyphens.
+    """Return the forms in which a quotation is searched in a text: one, or more with broken lines.
 
-    Such a hyphen may be the typesetter's or the word's own, so each reading is a form.
+    A hyphen at the end of a line may be the typesetter's or the word's own, so each reading is a
+    form.
     """
     spans = tuple(ignoring)
     readings: list[Iterator[FoldEdit]] = [_blank_edits(text, spans)]
@@ -754,7 +770,7 @@ def quotation_forms(
 
 
 def quotation_key(text: str) -> str:
-    """Return what is equal of two quotations of the same words, so that they can be found by it."""
+    """Return a key that is equal for two quotations of the same words."""
     return quotation_forms(text)[0].text.strip()
 
 
@@ -773,16 +789,14 @@ def _form_of(text: str, before: Iterator[FoldEdit], *, quotation: bool) -> Compa
 
 
 def _may_apply(fold: Fold, characters: Set[str]) -> bool:
-    """Return whether a text of these characters may have anything to fold: looking closely costs
-    time.
+    """Return whether the fold may apply to a text of these characters, since
+    searching it is slow.
     """
     return not fold.signs or not characters.isdisjoint(fold.signs)
 
 
 def sentence_form(sentence: str) -> str:
-    """Return the form in which one sentence is compared with another: they say the same where it is
-    equal.
-    """
+    """Return the comparison form of a sentence; two sentences with equal forms say the same."""
     text = sentence.strip()
     characters = set(text)
     for fold in FOLDS:
@@ -796,19 +810,17 @@ def sentence_form(sentence: str) -> str:
 def _blank_edits(
     text: str, spans: Iterable[tuple[int, int]], hyphen: str | None = None
 ) -> Iterator[FoldEdit]:
-    """Yield a blank for each stretch, and where it is given the hyphen for each one that a line is
-    broken at.
-    """
-    found = [FoldEdit(start, end, " ") for start, end in spans if 0 <= start < end <= len(text)]
+    """Yield a space for each span and, if given, the hyphen for each one at a line break."""
+    edits = [FoldEdit(start, end, " ") for start, end in spans if 0 <= start < end <= len(text)]
     if hyphen is not None:
-        found += [
+        edits += [
             FoldEdit(match.start(), match.end(), hyphen) for match in _LINE_BREAK.finditer(text)
         ]
-    at = 0
-    for edit in sorted(found):
-        if edit.end > at:
-            yield edit._replace(start=max(at, edit.start))
-            at = edit.end
+    position = 0
+    for edit in sorted(edits):
+        if edit.end > position:
+            yield edit._replace(start=max(position, edit.start))
+            position = edit.end
 
 
 def _apply_edits(form: ComparisonForm, edits: Iterator[FoldEdit]) -> ComparisonForm:
@@ -817,31 +829,31 @@ def _apply_edits(form: ComparisonForm, edits: Iterator[FoldEdit]) -> ComparisonF
         return form
     pieces: list[str] = []
     starts, ends = array("I"), array("I")
-    at = 0
+    position = 0
     for edit in chain([first], edits):
-        pieces += (form.text[at : edit.start], edit.new)
-        kept = slice(at, edit.start)
+        pieces += (form.text[position : edit.start], edit.new)
+        unchanged = slice(position, edit.start)
         same_length = len(edit.new) == edit.end - edit.start
-        own = slice(edit.start, edit.end)
-        starts.extend(form.starts[kept])
-        ends.extend(form.ends[kept])
+        edited = slice(edit.start, edit.end)
+        starts.extend(form.starts[unchanged])
+        ends.extend(form.ends[unchanged])
         if same_length:
-            starts.extend(form.starts[own])
-            ends.extend(form.ends[own])
+            starts.extend(form.starts[edited])
+            ends.extend(form.ends[edited])
         else:
             starts.extend([form.starts[edit.start]] * len(edit.new))
             ends.extend([form.ends[edit.end - 1]] * len(edit.new))
-        at = edit.end
-    pieces.append(form.text[at:])
-    starts.extend(form.starts[at:])
-    ends.extend(form.ends[at:])
+        position = edit.end
+    pieces.append(form.text[position:])
+    starts.extend(form.starts[position:])
+    ends.extend(form.ends[position:])
     return ComparisonForm("".join(pieces), starts, ends)
 
 
 def _edited_text(text: str, edits: Iterator[FoldEdit]) -> str:
     pieces: list[str] = []
-    at = 0
+    position = 0
     for edit in edits:
-        pieces += (text[at : edit.start], edit.new)
-        at = edit.end
-    return "".join((*pieces, text[at:])) if pieces else text
+        pieces += (text[position : edit.start], edit.new)
+        position = edit.end
+    return "".join((*pieces, text[position:])) if pieces else text

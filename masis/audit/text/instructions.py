@@ -1,13 +1,13 @@
-"""Find text that instructs its reader, a model or a tool, in an answer or in evidence.
+"""Finds text that instructs its reader, a model or a tool, in an answer or in evidence.
 
-Evidence is fetched from anywhere and answers are written by models that read it. Text such as
-"ignore previous instructions", "SYSTEM:", "send the password to ..." or the tokens of a chat
-template is no evidence and no answer: whoever finds it can certify nothing (docs/trust.md).
+Evidence comes from anywhere, and models that read it write the answers. Text such as "ignore
+previous instructions", "SYSTEM:", "send the password to ..." or the tokens of a chat template is
+neither evidence nor an answer, so an answer with it is never certified (docs/trust.md).
 ``instructions.toml`` holds the patterns, so that they can be read and extended without code.
 
-What is only quoted is no instruction: a security article that puts an attack into quotation marks
-and speaks about it is harmless. What evades these patterns meets two more walls: models get every
-text in fences, and acceptance asks for support in the evidence.
+Quoted instructions don't count: a security article that puts an attack in quotation marks and
+speaks about it is harmless. Two other defenses remain for text that evades these patterns: models
+get every text in fences, and acceptance requires support in the evidence.
 """
 
 from __future__ import annotations
@@ -25,21 +25,19 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from masis.audit.claims import withheld
+from masis.audit.claims import withhold_verdict
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Evidence
 from masis.schema.wording import shorten
 
-QUOTE_MOST = 300
-"""Characters of an instruction that a record or a page repeats."""
-AROUND = 160
-"""Characters on both sides of a cue in which patterns are tried; the longest spans of the patterns
-are shorter.
-"""
+MAX_QUOTE = 300
+"""The most characters of an instruction that a record or a page repeats."""
+CONTEXT_CHARACTERS = 160
+"""The characters on both sides of a cue in which patterns are tried; pattern spans are shorter."""
 
 
 class Instruction(NamedTuple):
-    """A stretch ``text[start:end]`` that instructs somebody; ``kind`` is a table of
+    """A span ``text[start:end]`` that instructs somebody; ``kind`` is a table of
     ``instructions.toml``.
     """
 
@@ -49,7 +47,7 @@ class Instruction(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What kind of instruction it is, in words."""
+        """The kind of instruction, in words."""
         return LABEL.get(self.kind, f"an order in {self.kind.capitalize()}")
 
 
@@ -69,15 +67,13 @@ LABEL = {
 }
 
 
-def instruction_text(text: str, found: Instruction) -> str:
-    """Return the instruction for people: invisible characters written out, blanks single, cut where
-    it is long.
-    """
+def instruction_text(text: str, instruction: Instruction) -> str:
+    """Return the instruction for people, shortened, with invisible characters written out."""
     words = _INVISIBLE.sub(
-        lambda sign: f"\\u{ord(sign.group()):04x}", text[found.start : found.end]
+        lambda sign: f"\\u{ord(sign.group()):04x}", text[instruction.start : instruction.end]
     )
     words = " ".join(_TAGS.sub("(invisible characters)", words).split())
-    return shorten(words, QUOTE_MOST)
+    return shorten(words, MAX_QUOTE)
 
 
 REASON = "This instructs a reader, a model or a tool; such a text confirms nothing."
@@ -86,29 +82,35 @@ REASON = "This instructs a reader, a model or a tool; such a text confirms nothi
 def withdraw_instruction_support(
     checks: Sequence[ClaimCheck], answer: str, evidence: Sequence[Evidence]
 ) -> tuple[ClaimCheck, ...]:
-    """Return the checks, unverifiable where a claim is an instruction or only an instruction
-    supports it.
+    """Return the checks, without verdict if a claim is an instruction or only instructions support
+    it.
 
-    Whoever the verifier is: words that were put into the evidence in order to be repeated are no
+    This holds for any verifier, because words planted in the evidence to be repeated are no
     support.
     """
-    orders = find_instructions(answer)
-    by_chunk = {chunk.id: found for chunk in evidence if (found := find_instructions(chunk.text))}
-    if not orders and not by_chunk:
+    answer_instructions = find_instructions(answer)
+    by_chunk = {
+        chunk.id: instructions
+        for chunk in evidence
+        if (instructions := find_instructions(chunk.text))
+    }
+    if not answer_instructions and not by_chunk:
         return tuple(checks)
     return tuple(
-        withheld(check, "instruction", REASON)
-        if _rests_on_instruction(check, orders, by_chunk)
+        withhold_verdict(check, "instruction", REASON)
+        if _rests_on_instruction(check, answer_instructions, by_chunk)
         else check
         for check in checks
     )
 
 
 def _rests_on_instruction(
-    check: ClaimCheck, orders: Sequence[Instruction], by_chunk: Mapping[str, Sequence[Instruction]]
+    check: ClaimCheck,
+    answer_instructions: Sequence[Instruction],
+    by_chunk: Mapping[str, Sequence[Instruction]],
 ) -> bool:
-    """Return whether a confirmed claim is an instruction itself, or nothing but instructions
-    confirms it.
+    """Return whether a confirmed claim is an instruction itself, or only instructions
+    confirm it.
     """
     if check.verdict not in ("supported", "partial"):
         return False
@@ -116,7 +118,10 @@ def _rests_on_instruction(
     if (
         start is not None
         and end is not None
-        and any(o.start < end and start < o.end for o in orders)
+        and any(
+            instruction.start < end and start < instruction.end
+            for instruction in answer_instructions
+        )
     ):
         return True
     if not any(source in by_chunk for source in check.sources):
@@ -125,14 +130,17 @@ def _rests_on_instruction(
         return all(source in by_chunk for source in check.sources)
     return all(
         any(
-            o.start < quote.end and quote.start < o.end for o in by_chunk.get(quote.evidence_id, ())
+            instruction.start < quote.end and quote.start < instruction.end
+            for instruction in by_chunk.get(quote.evidence_id, ())
         )
         for quote in check.quotes
     )
 
 
 class _Family(NamedTuple):
-    """One kind of instruction: its patterns, and what a text must hold for them to be tried."""
+    """One kind of instruction: its patterns, and the cue that a text must have for them to be
+    tried.
+    """
 
     kind: str
     cue: re.Pattern[str]
@@ -153,7 +161,7 @@ def _families() -> tuple[_Family, ...]:
 def _family(kind: str, table: dict[str, Any], words: dict[str, str]) -> _Family:
     patterns = []
     for line in table["patterns"].strip().splitlines():
-        for _ in range(2):  # words may hold words
+        for _ in range(2):  # words may contain words
             for name, pattern in words.items():
                 line = line.replace(f"{{{name}}}", pattern)
         patterns.append(re.compile(line))
@@ -162,36 +170,36 @@ def _family(kind: str, table: dict[str, Any], words: dict[str, str]) -> _Family:
 
 @lru_cache(maxsize=4096)
 def find_instructions(text: str) -> tuple[Instruction, ...]:
-    """Return the stretches of a text that instruct a reader, a model or a tool, in order and
-    without overlaps.
+    """Return the spans of a text that instruct a reader, a model or a tool, in order, without
+    overlaps.
 
-    The results for the last texts are remembered: evidence is read in every iteration.
+    Results are cached, because evidence is read in every iteration.
     """
-    # Letters of the block of tags are shown nowhere; only flags of regions have a use for them.
-    found = [Instruction(*run.span(), "hidden") for run in _TAGS.finditer(text)]
+    # Characters of the Unicode tag block are invisible, and only flags of regions use them.
+    instructions = [Instruction(*run.span(), "hidden") for run in _TAGS.finditer(text)]
     for reading in _pattern_texts(text):
-        found += _family_matches(reading, text)
-    found += _encoded_instructions(text)
-    return _merge_overlapping(found)
+        instructions += _family_matches(reading, text)
+    instructions += _encoded_instructions(text)
+    return _merge_overlapping(instructions)
 
 
-def _merge_overlapping(found: Sequence[Instruction]) -> tuple[Instruction, ...]:
-    """Return one instruction for those that overlap, under the name of the first."""
-    kept: list[Instruction] = []
-    for each in sorted(found):
-        if kept and each.start < kept[-1].end:
-            kept[-1] = kept[-1]._replace(end=max(each.end, kept[-1].end))
+def _merge_overlapping(instructions: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """Merge overlapping instructions into one, with the kind of the first."""
+    merged: list[Instruction] = []
+    for instruction in sorted(instructions):
+        if merged and instruction.start < merged[-1].end:
+            merged[-1] = merged[-1]._replace(end=max(instruction.end, merged[-1].end))
         else:
-            kept.append(each)
-    return tuple(kept)
+            merged.append(instruction)
+    return tuple(merged)
 
 
-# Readings: the text as a model may read it, with the place of every character.
+# Readings of the text as a model may read it, with the original position of each character.
 
 
 class _PatternText(NamedTuple):
-    """A text in the form in which patterns are tried; ``places[i]`` is where character ``i`` stands
-    in the original.
+    """A text in the form that patterns are applied to; ``places[i]`` is the original position of
+    ``i``.
     """
 
     text: str
@@ -200,25 +208,34 @@ class _PatternText(NamedTuple):
     def replace(
         self, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]
     ) -> _PatternText:
-        """Return the text with what each match means in its place, all of which stands where the
-        match begins.
+        """Return the text with each match replaced by its meaning, at the position where the match
+        begins.
         """
         pieces: list[str] = []
         places: list[int] = []
-        at = 0
-        for found in pattern.finditer(self.text):
-            means = meaning(found)
-            pieces += self.text[at : found.start()], means
-            places += [*self.places[at : found.start()], *[self.places[found.start()]] * len(means)]
-            at = found.end()
-        return _PatternText("".join([*pieces, self.text[at:]]), [*places, *self.places[at:]])
+        position = 0
+        for match in pattern.finditer(self.text):
+            replacement = meaning(match)
+            pieces += self.text[position : match.start()], replacement
+            places += [
+                *self.places[position : match.start()],
+                *[self.places[match.start()]] * len(replacement),
+            ]
+            position = match.end()
+        return _PatternText(
+            "".join([*pieces, self.text[position:]]), [*places, *self.places[position:]]
+        )
 
 
+# Characters without a glyph: soft hyphens, zero-width and direction marks, variation selectors.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
 )
+# Three or more characters of the Unicode tag block, except in the flag of a region, which begins
+# with a black flag (U+1F3F4).
 _TAGS = re.compile("(?<!\U0001f3f4)[\U000e0020-\U000e007e]{3,}")
+# Cyrillic and Greek letters that look like Latin ones.
 _LOOKALIKES = str.maketrans(
     "аесорхуіјѕԁһкмнтвгіїοαενικρτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧАВЕКМНОРСТУХІЈЅ",
     "aecopxyijsdhkmhtbriioaevikptuxyabezhikmnoptyxabekmhopctyxijs",
@@ -226,18 +243,22 @@ _LOOKALIKES = str.maketrans(
 _LATIN, _FOREIGN = re.compile("[a-z]"), re.compile("[\u0370-\u03ff\u0400-\u052f]")
 _WORD = re.compile(r"\w+")
 _LEET = str.maketrans("013457@$", "oieastas")
+# A word with both letters and figures, such as "1gn0r3".
 _LEET_WORD = re.compile(
     r"(?<![\w@$])(?=[013457@$]{0,40}[a-z])(?=[a-z]{0,40}[013457@$])[a-z013457@$]{3,40}(?![\w@$])"
 )
+# A word whose letters are separated by the same sign: "i g n o r e", "i-g-n-o-r-e".
 _SPACED = re.compile(r"(?<![\w])[a-z](?:([ ._*-])[a-z])(?:\1[a-z]){3,}(?![\w])")
 _BLANKS = re.compile(r"[^\S\n]+")
+# "&#105;", "\u0069", "%69", and tags or comments inside a word: "ig<b></b>nore".
 _ESCAPED = re.compile(
     r"""(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});)
       | (?P<code>\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})) | (?P<percent>%[2-7][0-9a-fA-F])
       | (?P<tags>(?<=\w)(?:</?[a-zA-Z][^<>]{0,40}>|<!--[^<>]{0,80}-->){1,4}(?=\w))""",
     re.VERBOSE,
 )
-"""Characters written out for a parser, and tags that stand inside of a word."""
+"""Characters escaped for a parser, and tags inside a word."""
+# Typical words of instructions, written backwards.
 _BACKWARDS = re.compile(
     r"\b(?:erongi|suoiverp|snoitcurtsni|tpmorp|metsys|drager?sid|rewsna|evorppa|detroppus|tegrof)\b"
 )
@@ -246,20 +267,20 @@ _BACKWARDS = re.compile(
 def _pattern_texts(text: str) -> Iterator[_PatternText]:
     plain = _fold_for_patterns(text)
     yield plain
-    written_out = _PatternText(text, range(len(text))).replace(_ESCAPED, _unescape_match)
-    if written_out.text != text:
-        read = _fold_for_patterns(written_out.text)
-        yield _PatternText(read.text, [written_out.places[at] for at in read.places])
+    unescaped = _PatternText(text, range(len(text))).replace(_ESCAPED, _unescape_match)
+    if unescaped.text != text:
+        read = _fold_for_patterns(unescaped.text)
+        yield _PatternText(read.text, [unescaped.places[at] for at in read.places])
     if len(_BACKWARDS.findall(plain.text)) > 1:
         yield _PatternText(plain.text[::-1], plain.places[::-1])
     if len(_LEET_WORD.findall(plain.text)) > 1:
         yield _PatternText(
             _LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.places
         )
-    if apart := {
+    if separators := {
         at for run in _SPACED.finditer(plain.text) for at in range(run.start() + 1, run.end(), 2)
     }:
-        letters = [at for at in range(len(plain.text)) if at not in apart]  # i g n o r e
+        letters = [at for at in range(len(plain.text)) if at not in separators]  # i g n o r e
         yield _PatternText(
             "".join(plain.text[at] for at in letters), [plain.places[at] for at in letters]
         )
@@ -267,57 +288,61 @@ def _pattern_texts(text: str) -> Iterator[_PatternText]:
         yield _PatternText(plain.text[::-1], plain.places[::-1])
 
 
-def _unescape_match(found: re.Match[str]) -> str:
-    """Return what a browser or a parser hands to the next reader: a character for ``%49``, nothing
+def _unescape_match(match: re.Match[str]) -> str:
+    """Return what the next reader sees after a browser or parser: a character for ``%49``, nothing
     for a tag.
     """
-    if found["code"] or found["percent"]:
-        return chr(int(found.group().lstrip("\\%ux"), 16))
-    return html.unescape(found.group()) if found["entity"] else ""
+    if match["code"] or match["percent"]:
+        return chr(int(match.group().lstrip("\\%ux"), 16))
+    return html.unescape(match.group()) if match["entity"] else ""
 
 
 def _fold_for_patterns(text: str) -> _PatternText:
-    """Return the text in lower case and compatibility form, without what can't be seen, look-alike
-    letters replaced.
+    """Return the text in lower case and compatibility form, without invisible or look-alike
+    characters.
     """
     if text.isascii():
-        low = text.lower()
+        lowered = text.lower()
         places: Sequence[int] = range(len(text))
     else:
         characters: list[str] = []
         origin: list[int] = []
-        for at, character in enumerate(text):
+        for position, character in enumerate(text):
             if not character.isascii():
                 if _INVISIBLE.match(character) or "\U000e0000" <= character <= "\U000e007f":
                     continue
                 for part in unicodedata.normalize("NFKC", character).casefold():
                     characters.append("'" if part in "’‘" else part)
-                    origin.append(at)
+                    origin.append(position)
                 continue
             characters.append(character.lower())
-            origin.append(at)
-        low, places = "".join(characters), origin
-        if _FOREIGN.search(low) and _LATIN.search(low):
-            low = _WORD.sub(_to_latin, low)
-    if not _BLANKS.search(low) or ("  " not in low and "\t" not in low and low.isascii()):
-        return _PatternText(low, places)
-    return _PatternText(low, places).replace(_BLANKS, lambda blank: " ")
+            origin.append(position)
+        lowered, places = "".join(characters), origin
+        if _FOREIGN.search(lowered) and _LATIN.search(lowered):
+            lowered = _WORD.sub(_to_latin, lowered)
+    if not _BLANKS.search(lowered) or (
+        "  " not in lowered and "\t" not in lowered and lowered.isascii()
+    ):
+        return _PatternText(lowered, places)
+    return _PatternText(lowered, places).replace(_BLANKS, lambda blank: " ")
 
 
 def _to_latin(word: re.Match[str]) -> str:
-    """Return a word of two alphabets in one: ``ign\u043ere`` with a Cyrillic o is written to be
+    """Return a word of two alphabets in one: ``ign\u043ere`` with a Cyrillic o is meant to be
     overlooked.
     """
     text = word.group()
     return text.translate(_LOOKALIKES) if _LATIN.search(text) and _FOREIGN.search(text) else text
 
 
-# Matching, and what is only quoted.
+# Matching, and the exception for quoted text.
 
+# Text in quotation marks or code marks; an apostrophe inside a word is not a mark.
 _QUOTED = re.compile(
     r"`[^`\n]{1,300}`|\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^»\n]{1,300}»|(?<!\w)'[^'\n]{4,300}'(?!\w)"
 )
 _SENTENCE_EDGE = re.compile(r"[.!?]\s|\n")
+# Words of a sentence that reports an attack instead of making one.
 _SPEAKS_ABOUT = re.compile(
     r"\b(?:attack\w*|inject\w*|jailbreak\w*|phish\w*|malicious\w*|adversar\w*|exploit\w*|poison\w*|researcher\w*|phrases?|"
     r"sentences?|wrote|writes?|written|such"
@@ -347,51 +372,50 @@ def _family_matches(reading: _PatternText, text: str) -> Iterator[Instruction]:
 
 
 def _cue_windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the stretches around the cues, since every pattern on every character of long evidence
-    takes too long.
-    """
+    """Yield the spans around the cues; every pattern on all of a long text would take too long."""
     begin = end = -1
     for hit in cue.finditer(text):
-        if hit.start() - AROUND > end:
+        if hit.start() - CONTEXT_CHARACTERS > end:
             if end >= 0:
                 yield begin, min(end, len(text))
-            begin = max(0, hit.start() - AROUND)
-        end = hit.end() + AROUND
+            begin = max(0, hit.start() - CONTEXT_CHARACTERS)
+        end = hit.end() + CONTEXT_CHARACTERS
     if end >= 0:
         yield begin, min(end, len(text))
 
 
 def _match_start(match: re.Match[str]) -> int:
-    """Return where the match begins, less the sign and the blanks that lead up to it."""
+    """Return the start of the match without leading punctuation and spaces."""
     text = match.group()
     return match.start() + len(text) - len(text.lstrip(' \t\n.!?:;>])}|*#="“”„«(—–…。，：！-'))
 
 
 def _is_mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, int]]) -> bool:
-    """Return whether the match only stands in quotation marks, in a sentence that
-    speaks about it.
-    """
-    at = bisect_right(quotes, (start, len(text))) - 1
-    if at < 0 or not quotes[at][0] <= start < quotes[at][1] or end > quotes[at][1] + 1:
+    """Return whether the match is only in quotation marks, in a sentence that speaks about it."""
+    index = bisect_right(quotes, (start, len(text))) - 1
+    if index < 0 or not quotes[index][0] <= start < quotes[index][1] or end > quotes[index][1] + 1:
         return False
-    opens, closes = quotes[at]
-    before = text[max(0, opens - 200) : opens]
-    edges = list(_SENTENCE_EDGE.finditer(before))
-    before = before[edges[-1].end() :] if edges else before
-    after = _SENTENCE_EDGE.split(text[closes : closes + 200], maxsplit=1)[0]
+    quote_start, quote_end = quotes[index]
+    before = text[max(0, quote_start - 200) : quote_start]
+    sentence_edges = list(_SENTENCE_EDGE.finditer(before))
+    before = before[sentence_edges[-1].end() :] if sentence_edges else before
+    after = _SENTENCE_EDGE.split(text[quote_end : quote_end + 200], maxsplit=1)[0]
     return _SPEAKS_ABOUT.search(f"{before} {after}") is not None
 
 
-# Encoded instructions: what decodes to one is one.
+# Encoded instructions: text that decodes to an instruction counts as one.
 
+# Base64 of at least 20 characters, possibly padded.
 _BASE64 = re.compile(
     r"(?<![\w+/=])(?:[A-Za-z0-9+/]{4}){5,400}(?:[A-Za-z0-9+/]{2,3}={1,2}|[A-Za-z0-9+/]{2,3})?(?![\w+/])"
 )
+# At least 16 bytes in hexadecimal digits.
 _HEX = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){16,800}(?!\w)")
 _ROT13 = re.compile(
     r"\brot ?-?13\b|\b(?:vtaber|qvfertneq|vafgehpgvbaf?|cerivbhf|sbetrg|bireevqr)\b", re.IGNORECASE
 )
-"""The word, or one that orders begin with, in that code."""
+"""The word "rot13", or in that code a word that orders begin with."""
+# Most texts have no run of letters and digits this long, and need no search for encodings.
 _RUN = re.compile(r"[A-Za-z0-9+/]{22}")
 
 
@@ -400,10 +424,10 @@ def _encoded_instructions(text: str) -> Iterator[Instruction]:
         yield Instruction(0, len(text), "encoded")
     if not _RUN.search(text):
         return
-    for pattern, decoded in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
-        for found in pattern.finditer(text):
-            if _instructs(decoded(found.group()).decode("utf-8", errors="replace")):
-                yield Instruction(found.start(), found.end(), "encoded")
+    for pattern, decode in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
+        for match in pattern.finditer(text):
+            if _instructs(decode(match.group()).decode("utf-8", errors="replace")):
+                yield Instruction(match.start(), match.end(), "encoded")
 
 
 def _from_base64(text: str) -> bytes:

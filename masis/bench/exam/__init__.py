@@ -1,13 +1,12 @@
-"""The exam of a model: 32 short answers, half of them with one known fault, audited by the real
-roles.
+"""The exam of a model: 32 short answers, half with one known fault, audited by the real roles.
 
     result = take_exam(exam_settings(settings, "openai:gpt-4o-mini"))
     result.passed, result.shortfalls
 
-A model that judges answers well enough on other people's benchmarks may still accept what this
-workbench must not accept, or reply in a form that can't be read. The exam measures just that, with
-the prompts, the code and the acceptance rule that will be used. ``cases.jsonl`` was written for it:
-invented subjects, so that no model knows the answers, and kinds of faults in equal numbers.
+A model that judges well on public benchmarks may still accept answers that this workbench must not
+accept, or reply in an unreadable form. The exam measures exactly that, with the prompts, code and
+acceptance rule of real audits. ``cases.jsonl`` was written for it, with invented subjects, so that
+no model knows the answers, and with kinds of faults in equal numbers.
 """
 
 from __future__ import annotations
@@ -45,26 +44,24 @@ SETTINGS_OF_THE_EXAM = {
     "review_revised": True,
     "accept_without_exam": True,
 }
-"""Only the original answer is judged: revising it costs calls and says nothing about
+"""Only the original answer is judged; revising it costs calls and says nothing about
 the verdict.
 """
 
 ANSWERS_WITHOUT_REPLY = 2
-"""After so many answers the exam ends if no call got a reply: a wrong key or address fails every
-call alike.
+"""The number of answers after which the exam ends if no call got a reply.
+
+A wrong key or address fails every call alike.
 """
 
 NO_REPLY: tuple[CallOutcome, ...] = ("failed", "out_of_time", "stopped")
-"""Outcomes that say something about the server or the connection, and nothing about how the model
-judges.
-"""
+"""Outcomes that are due to the server or the connection and not to the model's judgement."""
 
 
 class ExamCase(NamedTuple):
     """One answer of the exam.
 
-    ``fault`` are the words at fault, empty where the answer is sound; they occur once in the
-    answer.
+    ``fault`` are the faulty words, which occur once in the answer; empty if the answer is sound.
     """
 
     case: Case
@@ -78,7 +75,7 @@ class ExamCase(NamedTuple):
 
 
 class MarkedAnswer(NamedTuple):
-    """What the audit did with one answer of the exam."""
+    """The result of the audit of one exam answer."""
 
     asked: ExamCase
     accepted: bool
@@ -90,23 +87,24 @@ class MarkedAnswer(NamedTuple):
 def exam_cases() -> tuple[ExamCase, ...]:
     """Return the answers of the exam, in a fixed order."""
     text = resources.files(__package__).joinpath("cases.jsonl").read_text(encoding="utf-8")
-    found = []
+    cases = []
     for line in text.splitlines():
         row = json.loads(line)
-        about = row["metadata"]["exam"]
-        found.append(ExamCase(Case.model_validate(row), about["kind"], about.get("fault", "")))
-    return tuple(found)
+        exam_data = row["metadata"]["exam"]
+        cases.append(
+            ExamCase(Case.model_validate(row), exam_data["kind"], exam_data.get("fault", ""))
+        )
+    return tuple(cases)
 
 
 def exam_settings(settings: Settings, model: str = "") -> Settings:
-    """Return the settings under which the exam is taken.
+    """Return the settings for taking the exam.
 
     Args:
-        settings: Who fills the roles where no model is named; providers, prices, limits and
-            thresholds.
+        settings: The roles if no model is named; providers, prices, limits and thresholds.
         model: A model that fills every judging role. One that only verifies (``local:...``)
             verifies beside the offline critic and evaluator. Of two verifiers in a row
-            (``offline,MODEL``) the second fills the others.
+            (``offline,MODEL``), the second fills the other roles.
 
     Raises:
         SettingsError: A model can't be asked.
@@ -115,17 +113,17 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
     roles = {"drafter": OFFLINE, "reviser": OFFLINE}
     if model:
         staged = stages(model, "verifier")
-        alone = staged[1] if staged else model
-        others = OFFLINE if fillable(alone) == ("verifier",) else alone
-        roles |= {"verifier": model, "critic": others, "evaluator": others}
+        last_model = staged[1] if staged else model
+        other_roles = OFFLINE if fillable(last_model) == ("verifier",) else last_model
+        roles |= {"verifier": model, "critic": other_roles, "evaluator": other_roles}
     return pin_versions(settings.with_values({**SETTINGS_OF_THE_EXAM, **roles}))
 
 
 def estimate_exam(settings: Settings) -> CostEstimate:
-    """Return the calls, tokens and US dollars that the exam takes at most under the settings of an
-    exam.
-    """
-    return reduce(CostEstimate.plus, (estimate(each.case, settings) for each in exam_cases()))
+    """Return the most calls, tokens and US dollars that the exam may need under these settings."""
+    return reduce(
+        CostEstimate.plus, (estimate(exam_case.case, settings) for exam_case in exam_cases())
+    )
 
 
 def take_exam(
@@ -136,36 +134,36 @@ def take_exam(
     now: Callable[[], str] = utc_now,
     seconds: Callable[[], float] = time.monotonic,
 ) -> ExamResult | None:
-    """Have every answer of the exam audited, and return the result; nothing is stored.
+    """Audit every answer of the exam and return the result; nothing is stored.
 
     Args:
-        settings: Who judges, as ``exam_settings`` returns them.
-        on_progress: Called with the number of answers judged and their total.
-        stopped: Asked between answers; once true the exam ends.
-        now: The time that the result carries.
-        seconds: A clock for the time the exam took.
+        settings: The judging roles, as from ``exam_settings``.
+        on_progress: Called with the number of judged answers and their total.
+        stopped: Called between answers; the exam ends once it returns true.
+        now: Returns the time for the result.
+        seconds: A clock for the duration of the exam.
 
     Returns:
-        The result, which says in words what kept the model from passing; None if the exam was
-        stopped, since half an exam says nothing.
+        The result, with the reasons if the model didn't pass; None if the exam was stopped, since
+        half an exam says nothing.
 
     Raises:
         SettingsError: The model can't be asked.
-        InputError: Too many calls got no reply at all, so that the result would be about the server
-            and not about the model. It names the error of most of them.
+        InputError: Too many calls got no reply, so that the result would be about the server and
+            not the model. The error quotes the most frequent error of those calls.
 
     """
-    asked = exam_cases()
-    jobs = [BatchItem(number, each.case) for number, each in enumerate(asked)]
+    questions = exam_cases()
+    jobs = [BatchItem(number, exam_case.case) for number, exam_case in enumerate(questions)]
     started = seconds()
     runs: list[Run] = []
 
     def audit(job: BatchItem, cancelled: Callable[[], bool]) -> Run:
-        work = audit_events(job.case, settings, cancelled)
-        return observation.run_to_completion(work, None, observation.AuditStart(job.case))
+        events = audit_events(job.case, settings, cancelled)
+        return observation.run_to_completion(events, None, observation.AuditStart(job.case))
 
     def stopping() -> bool:
-        return stopped() or (len(runs) <= ANSWERS_WITHOUT_REPLY and _nobody_replies(runs))
+        return stopped() or (len(runs) <= ANSWERS_WITHOUT_REPLY and _no_call_replied(runs))
 
     on_progress(0, len(jobs))
     for _, outcome in audit_in_threads(
@@ -177,12 +175,12 @@ def take_exam(
     _check_replies(runs)
     if len(runs) < len(jobs):
         return None
-    marked = [mark(each, run) for each, run in zip(asked, runs, strict=True)]
+    marked = [mark_answer(exam_case, run) for exam_case, run in zip(questions, runs, strict=True)]
     return _exam_result(settings, marked, runs, taken_at=now(), took=seconds() - started)
 
 
-def _nobody_replies(runs: Sequence[Run]) -> bool:
-    """Return whether the first answers are audited and not one of their calls got a reply."""
+def _no_call_replied(runs: Sequence[Run]) -> bool:
+    """Return whether the first answers are audited and none of their calls got a reply."""
     calls = [call for run in runs for call in run.calls]
     return (
         len(runs) >= ANSWERS_WITHOUT_REPLY
@@ -192,16 +190,15 @@ def _nobody_replies(runs: Sequence[Run]) -> bool:
 
 
 def _check_replies(runs: Sequence[Run]) -> None:
-    """Raise InputError where more calls got no reply at all than a model may leave unreadable."""
+    """Raise InputError if more calls got no reply than a model may leave unreadable."""
     calls = [call for run in runs for call in run.calls]
     errors = Counter(call.error for call in calls if call.outcome in NO_REPLY)
     if errors.total() <= FAILED_CALLS_MOST * len(calls):
         return
-    ((most, _),) = errors.most_common(1)
+    ((most_frequent, _),) = errors.most_common(1)
+    problem = f"{errors.total()} of {len(calls)} calls got no reply: {most_frequent}"
     raise InputError(
-        f"The exam was not finished: {errors.total()} of {len(calls)} calls got no reply: {most}".rstrip(
-            ". "
-        ),
+        f"The exam was not finished: {problem}".rstrip(". "),
         hint=(
             "Test the model on the page Health or with `masis health`, then start the exam again."
             " Give a slow server more time with the setting call_deadline_s."
@@ -209,8 +206,8 @@ def _check_replies(runs: Sequence[Run]) -> None:
     )
 
 
-def mark(asked: ExamCase, run: Run) -> MarkedAnswer:
-    """Return what an audit did with an answer of the exam."""
+def mark_answer(asked: ExamCase, run: Run) -> MarkedAnswer:
+    """Return the result of the audit of one exam answer."""
     flagged = any(reason.code in MUST_LOOK for reason in run.review_reasons)
     supported = bool(run.iterations) and _supports_fault(asked, run.iterations[0])
     return MarkedAnswer(
@@ -222,10 +219,10 @@ def mark(asked: ExamCase, run: Run) -> MarkedAnswer:
 
 
 def _supports_fault(asked: ExamCase, iteration: Iteration) -> bool:
-    """Return whether every claim about the words at fault is called supported."""
+    """Return whether every claim about the faulty words is called supported."""
     start = iteration.answer.find(asked.fault)
     end = start + len(asked.fault)
-    touching = [
+    checks = [
         check
         for check in iteration.claims
         if check.claim.start is not None
@@ -233,7 +230,7 @@ def _supports_fault(asked: ExamCase, iteration: Iteration) -> bool:
         and check.claim.start < end
         and check.claim.end > start
     ]
-    return bool(touching) and all(check.verdict == "supported" for check in touching)
+    return bool(checks) and all(check.verdict == "supported" for check in checks)
 
 
 def _exam_result(
@@ -244,26 +241,26 @@ def _exam_result(
     taken_at: str,
     took: float,
 ) -> ExamResult:
-    faulty = [each for each in marked if each.asked.faulty]
-    sound = [each for each in marked if not each.asked.faulty]
+    faulty = [item for item in marked if item.asked.faulty]
+    sound = [item for item in marked if not item.asked.faulty]
     calls = [call for run in runs for call in run.calls]
     usage = [run.usage for run in runs]
     examinee = examinee_of_run(runs[0], settings)
-    costs = [each.cost_usd for each in usage]
+    costs = [item.cost_usd for item in usage]
     return ExamResult(
         models=examinee.models,
         addresses={role: address or "" for role, address in examinee.addresses.items()},
         prompts=examinee.prompts,
         exam_version=EXAM_VERSION,
         taken_at=taken_at,
-        accepted=_exam_count(each.accepted for each in faulty),
-        found=_exam_count(each.flagged for each in faulty),
-        confirmed=_exam_count(each.confirmed for each in faulty),
-        flagged=_exam_count(each.flagged for each in sound),
-        kinds=tuple(_by_kind(marked)),
+        accepted=_exam_count(item.accepted for item in faulty),
+        found=_exam_count(item.flagged for item in faulty),
+        confirmed=_exam_count(item.confirmed for item in faulty),
+        flagged=_exam_count(item.flagged for item in sound),
+        kinds=tuple(_results_by_kind(marked)),
         calls=len(calls),
         failed_calls=sum(call.outcome != "answered" for call in calls),
-        tokens=sum(each.prompt_tokens + each.completion_tokens for each in usage),
+        tokens=sum(item.prompt_tokens + item.completion_tokens for item in usage),
         cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
         seconds=round(took, 1),
     )
@@ -275,16 +272,16 @@ def _exam_count(hits: Iterator[bool]) -> ExamCount:
     return ExamCount(count=sum(values), of=len(values), low=low, high=high)
 
 
-def _by_kind(marked: Sequence[MarkedAnswer]) -> Iterator[ExamKindResult]:
-    for kind in dict.fromkeys(each.asked.kind for each in marked):
-        group = [each for each in marked if each.asked.kind == kind]
-        faulty = [each for each in group if each.asked.faulty]
-        sound = [each for each in group if not each.asked.faulty]
+def _results_by_kind(marked: Sequence[MarkedAnswer]) -> Iterator[ExamKindResult]:
+    for kind in dict.fromkeys(answer.asked.kind for answer in marked):
+        group = [answer for answer in marked if answer.asked.kind == kind]
+        faulty = [answer for answer in group if answer.asked.faulty]
+        sound = [answer for answer in group if not answer.asked.faulty]
         yield ExamKindResult(
             kind=kind,
             faulty=len(faulty),
-            found=sum(each.flagged for each in faulty),
-            accepted=sum(each.accepted for each in faulty),
+            found=sum(answer.flagged for answer in faulty),
+            accepted=sum(answer.accepted for answer in faulty),
             sound=len(sound),
-            flagged=sum(each.flagged for each in sound),
+            flagged=sum(answer.flagged for answer in sound),
         )

@@ -628,5 +628,5 @@ class MultiAgentCriticLoop(dspy.Module):
                 "reviser": reviser.judged_by.model,
             },
             prompts=roles.prompts | {"critic": critic.version, "reviser": reviser.version},
-            waits=True,
+            calls_models=True,
         )

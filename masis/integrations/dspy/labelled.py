@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from masis.api.audits import audit_citations
 from masis.bench.outcomes import place_of
-from masis.bench.rows import groups
+from masis.bench.rows import group_keys
 from masis.errors import InputError, StoreError
 from masis.schema.case import Case, Evidence, GoldLabels
 from masis.schema.review import Decision
@@ -117,7 +117,7 @@ def split_by_question(
     Answers to one question, or from one text, go to the same part; flawed and clean ones are spread
     over both. Raises InputError where that leaves a part empty.
     """
-    names = groups(
+    names = group_keys(
         [
             (f"query:{case.query}", *(chunk.text for chunk in case.evidence if chunk.text))
             for case in cases

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.api.audits import run_audit
-from masis.api.batch import AUDITS_A_CALL
+from masis.api.batch import AUDITS_PER_CALL
 from masis.api.roles import calls_at_once, estimate, uses_models, with_concurrency
 from masis.datasets.lake import RecordOrigin, audited_row, failed_row
 from masis.datasets.mapping.profile import Profile
@@ -194,7 +194,7 @@ def _plan_workers(job: RayAudit, cores: int) -> tuple[RayAudit, int, int]:
     each = math.ceil(calls / workers)
     return (
         job._replace(settings=with_concurrency(job.settings, each)),
-        each * AUDITS_A_CALL,
+        each * AUDITS_PER_CALL,
         workers,
     )
 

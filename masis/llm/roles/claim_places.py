@@ -17,7 +17,12 @@ from typing import NamedTuple
 
 from masis.audit.languages import is_function_word, is_negation
 from masis.audit.revision import content_keys
-from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within, plain_claim
+from masis.audit.text.assertions import (
+    citations_by_sentence,
+    claim_within,
+    is_assertion,
+    plain_claim,
+)
 from masis.audit.text.comparison import sentence_form
 from masis.audit.text.quotes import QuotePosition, locate_quote
 from masis.llm.roles.replies import JudgedClaim, ListedClaim
@@ -78,7 +83,7 @@ def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
     said_by: dict[tuple[Claim, ...], _ClaimWords] = {}  # a claim over many sentences is read once
     gaps = []
     for number, sentence in enumerate(audit.sentences):
-        if not asserts(sentence):
+        if not is_assertion(sentence):
             continue
         whole = claim_within(number, sentence.text, sentence.start, inside[number])
         within = tuple(by_sentence[number])

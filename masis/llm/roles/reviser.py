@@ -15,7 +15,7 @@ from typing import Any
 from masis.audit.context import AuditContext
 from masis.audit.issues import GROUNDLESS
 from masis.audit.measures.scores import normalise_score
-from masis.audit.text.assertions import asserts
+from masis.audit.text.assertions import is_assertion
 from masis.audit.text.quotes import locate_quote
 from masis.errors import BadReply, InvalidRevision, ReviserFailed
 from masis.llm.roles.prompting import (
@@ -221,7 +221,7 @@ def _preserved_sentences(context: AuditContext, new: str) -> tuple[str, ...]:
     """The sentences of the old answer that say something and stand in the new one, word
     for word.
     """
-    kept = (each.text.strip() for each in context.citation_audit.sentences if asserts(each))
+    kept = (each.text.strip() for each in context.citation_audit.sentences if is_assertion(each))
     return tuple(dict.fromkeys(text for text in kept if text in new))[:PRESERVED_MOST]
 
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from masis.audit.calculations import computes
+from masis.audit.calculations import has_valid_calculation
 from masis.audit.claims import ClaimResults
 from masis.audit.control.concurrency import run_concurrently
 from masis.audit.measures.scores import normalise_score
-from masis.audit.text.assertions import asserts
+from masis.audit.text.assertions import is_assertion
 from masis.audit.text.quotes import locate_quote
 from masis.errors import ContextFull, StepError
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
@@ -186,7 +186,7 @@ class ModelVerifier:
         claims came.
         """
         known = Chunks(evidence)
-        sentences = sum(map(asserts, audit.sentences))
+        sentences = sum(map(is_assertion, audit.sentences))
         fits = 0 < sentences <= self.settings.claims_batch
         if fits and known.readable and self.settings.check_factual and not self.in_steps:
             # in steps, each claim goes with as much of the evidence as fits
@@ -244,7 +244,9 @@ class ModelVerifier:
         if self.absent_figures is None:
             return tuple(checks)
         plain = [
-            check for check in checks if check.verdict == "supported" and not computes(check.steps)
+            check
+            for check in checks
+            if check.verdict == "supported" and not has_valid_calculation(check.steps)
         ]
         found = self.absent_figures([check.claim for check in plain], evidence) if plain else ()
         marked = dict(zip([check.claim for check in plain], found, strict=True))
@@ -416,7 +418,7 @@ def sentence_rows(audit: CitationAudit, *, cites: bool) -> Section:
         row: dict[str, Any] = {"sentence": number, "text": sentence.text}
         if cites and sentence.citation_ids:
             row["cites"] = sentence.citation_ids
-        listed.append(row if asserts(sentence) else row | {"asserts": False})
+        listed.append(row if is_assertion(sentence) else row | {"asserts": False})
     return rows("ANSWER", listed)
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from masis.audit.acceptance import (
     RULE_VERSION,
     Acceptability,
-    coverable,
     drawn_for_spot_check,
+    is_coverable,
     waive,
 )
 from masis.schema.case import Case
@@ -159,7 +159,7 @@ class Guarantees:
         if score.version and run.iterations:
             noted = {"score": score.version, "fault_probability": self._probability(run, score)}
             assessed = assessed._replace(acceptance=assessed.acceptance.model_copy(update=noted))
-        if not assessed.reasons or not coverable(run) or case.evidence_outcome is not None:
+        if not assessed.reasons or not is_coverable(run) or case.evidence_outcome is not None:
             return assessed
         watched = self.watch(review)
         if watched is None or watched.lapsed:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import Any
 
-from masis.audit.acceptance import coverable, disagreement, fault_probability
+from masis.audit.acceptance import disagreement, fault_probability, is_coverable
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.run import (
@@ -95,7 +95,7 @@ def figures(run: Run) -> dict[str, Any]:
         "rule": run.acceptance.rule,
         "auditor": run.auditor,
         "likely": likely,
-        "coverable": coverable(run),
+        "coverable": is_coverable(run),
         "headline": list_line(run),
         "worded": wording_version(),
         "severity": severity,
