@@ -96,13 +96,13 @@ ACTS: tuple[Act, ...] = (
         "page overview, page queue, page review, page new, page import, page screening, page"
         " compare, page decisions, page team, page metrics, page trust, page settings, page health,"
         " page datasets, page retention, address media, address static, address configuration,"
-        " address websocket, drafts.get, drafts.begun, cases.open_for, cases.find_for,"
-        " cases.facets_for, cases.standings_for, cases.values_for, cases.blinded,"
+        " address websocket, drafts.get, drafts.with_drafts, cases.open_for, cases.find_for,"
+        " cases.facets_for, cases.standings_for, cases.values_for, cases.blind_filter,"
         " cases.hides_machine_from, reviews.decided_answer, cases.hides_figures_from, team.work,"
-        " team.share_out, team.next_open, team.open_to, team.count_open, team.why_empty,"
+        " team.share_out, team.next_open, team.open_to, team.count_open, team.explain_empty_queue,"
         " team.comments, team.machine_hidden, team.leases, team.hides_counts_from,"
-        " team.adjudications, team.to_adjudicate, trust.compare, trust.parts, trust.together,"
-        " trust.decisions_by, trust.counts_in_words, trust.people, trust.missed, trust.yields,"
+        " team.adjudications, team.to_adjudicate, trust.compare, trust.compare_parts, trust.team_stats,"
+        " trust.decisions_by, trust.counts_in_words, trust.people, trust.miss_report, trust.yield_report,"
         " trust.reviewers, trust.drawable, trust.today, planted.recall",
     ),
     Act("type a decision and come back to it", "decide", "drafts.save, drafts.clear, drafts.adopt"),
@@ -119,13 +119,13 @@ ACTS: tuple[Act, ...] = (
     Act(
         "correct grades of a screening, agree with them, take labels from other tools",
         "decide",
-        "screenings.override, screenings.agree, screenings.take_labels",
+        "screenings.override, screenings.agree, screenings.import_labels",
     ),
     Act(
         "upload and import cases and abstracts, add evidence to a case",
         "audit",
         "address upload, address removal of an upload, cases.add, cases.add_one,"
-        " imports.formats_of, imports.sheets_of, imports.look, imports.add_file, lake.bring_in,"
+        " imports.formats_of, imports.sheets_of, imports.preview, imports.add_file, lake.import_cases,"
         " corpora.add, corpora.add_demo, corpora.keep_records, versions.fill_evidence",
     ),
     Act(
@@ -145,14 +145,14 @@ ACTS: tuple[Act, ...] = (
         "export decided cases, the log, screenings, data sets and backups",
         "export",
         "exports.write, exports.write_file, exports.write_log_csv, screenings.export, backups.make,"
-        " datasets.freeze, datasets.write, datasets.zipped",
+        " datasets.freeze, datasets.write, datasets.zip",
     ),
     Act(
         "adjudicate, undo what others decided, assign cases to others",
         "oversee",
         "reviews.adjudicate, reviews.undo, team.assign, team.unassign, team.give",
     ),
-    Act("set policy, rubric and label types", "oversee", "team.set"),
+    Act("set policy, rubric and label types", "oversee", "team.put_in_force"),
     Act(
         "reassess, fit the score, draw, apply and end a guarantee, reset what a screening"
         " remembers",
@@ -162,7 +162,7 @@ ACTS: tuple[Act, ...] = (
     Act(
         "mix copies with planted faults into the queue, withdraw them, count them",
         "oversee",
-        "planted.plant, planted.withdraw, planted.counts",
+        "planted.plant, planted.withdraw, planted.count_copies",
     ),
     Act("remove abstracts and dataset versions", "oversee", "corpora.remove, datasets.remove"),
     Act(

@@ -27,7 +27,7 @@ from masis.store.audits.runs import Runs
 POLICY = Actor(name="acceptance policy")
 """Who accepts the runs that need no person."""
 
-WRITTEN_EVERY_S = 0.3
+WRITE_INTERVAL_S = 0.3
 """Where steps wait for models, events are written this often: a page that watches looks once a
 second.
 """
@@ -57,7 +57,7 @@ class _EventLog:
 
     def write_if_due(self) -> None:
         """Write the pending events unless others were written a moment ago."""
-        if self._pending and time.monotonic() - self._written >= WRITTEN_EVERY_S:
+        if self._pending and time.monotonic() - self._written >= WRITE_INTERVAL_S:
             self.write()
 
     def write(self) -> None:
@@ -176,7 +176,7 @@ class AuditService:
         had finished.
         """
         progress = self._store.runs.resume(run_id)
-        warnings = _warnings_kept(self._store.runs.events(run_id), progress)
+        warnings = _kept_warnings(self._store.runs.events(run_id), progress)
         return loop.AuditProgress(
             progress.draft, progress.iterations, progress.last_event, warnings, progress.steps
         )
@@ -217,7 +217,7 @@ class AuditService:
         return run
 
 
-def _warnings_kept(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
+def _kept_warnings(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:
     """Return the warnings of the steps whose results were kept; a step that is done again warns
     again.
     """

@@ -47,7 +47,7 @@ class BackgroundTask:
         raise NotImplementedError
 
     @property
-    def says(self) -> str:
+    def progress_text(self) -> str:
         """How much is done, in words."""
         raise NotImplementedError
 

@@ -65,27 +65,33 @@ class CaseView(NamedTuple):
         return self.summary.state
 
 
-FOUND: tuple[Standing, ...] = ("failed", "no_answer", "wrong", "not_confirmed", "nothing_found")
+AUDIT_STANDINGS: tuple[Standing, ...] = (
+    "failed",
+    "no_answer",
+    "wrong",
+    "not_confirmed",
+    "nothing_found",
+)
 """Where cases stand by what their audit found. Who may not see that sees ``to_review`` in place of
 all of them.
 """
 
 
-BY_AUDIT = ("flags", "reasons", "tiers", "severities", "models")
+AUDIT_FILTERS = ("flags", "reasons", "tiers", "severities", "models")
 """The fields of a filter that go by what audits found."""
 
 
-def _passed_as_waiting(states: Mapping[str, int]) -> dict[str, int]:
+def _count_accepted_as_waiting(states: Mapping[str, int]) -> dict[str, int]:
     """Count auto-accepted cases as cases that need review, for who may not see that they passed."""
     kept = {name: count for name, count in states.items() if name != "accepted"}
     waiting = states.get("needs_review", 0) + states.get("accepted", 0)
     return kept | ({"needs_review": waiting} if waiting else {})
 
 
-def _found_as_one(standings: Mapping[str, int]) -> dict[str, int]:
+def _merge_audit_standings(standings: Mapping[str, int]) -> dict[str, int]:
     """Count what audits found as one, for who may not see it."""
-    kept = {name: count for name, count in standings.items() if name not in FOUND}
-    return {**kept, "to_review": sum(standings.get(each, 0) for each in FOUND)}
+    kept = {name: count for name, count in standings.items() if name not in AUDIT_STANDINGS}
+    return {**kept, "to_review": sum(standings.get(each, 0) for each in AUDIT_STANDINGS)}
 
 
 def waiting_in(case_filter: CaseFilter) -> CaseFilter:
@@ -95,8 +101,10 @@ def waiting_in(case_filter: CaseFilter) -> CaseFilter:
     Auto-accepted cases wait for nobody, and are left in where the filter asks for what nothing was
     found in.
     """
-    standings = tuple(each for each in ("not_audited", *FOUND) if each in case_filter.standings)
-    every = len(standings) == len(FOUND) + 1  # no case that waits stands elsewhere
+    standings = tuple(
+        each for each in ("not_audited", *AUDIT_STANDINGS) if each in case_filter.standings
+    )
+    every = len(standings) == len(AUDIT_STANDINGS) + 1  # no case that waits stands elsewhere
     asked = case_filter.states == ("accepted",) or (not every and "nothing_found" in standings)
     every_state: tuple[CaseState, ...] = (*WAITING, *(("accepted",) if asked else ()))
     states = tuple(
@@ -145,7 +153,7 @@ def _without_machine(summary: CaseSummary) -> CaseSummary:
         ("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity")
     )
     hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
-    if summary.standing in FOUND:
+    if summary.standing in AUDIT_STANDINGS:
         hidden["standing"] = "to_review"
     state = "needs_review" if summary.state == "accepted" else summary.state
     if summary.state == "accepted":
@@ -153,7 +161,7 @@ def _without_machine(summary: CaseSummary) -> CaseSummary:
     return summary.model_copy(update=hidden | {"state": state})
 
 
-def _by_machine(entry: LogEntry | None) -> bool:
+def _is_policy_accept(entry: LogEntry | None) -> bool:
     return (
         entry is not None and entry.decision is not None and entry.decision.kind == "policy_accept"
     )
@@ -269,8 +277,8 @@ class CaseService(Service):
             summary=_without_machine(view.summary),
             runs=(),
             run=None,
-            decision=None if _by_machine(view.decision) else view.decision,
-            history=tuple(entry for entry in view.history if not _by_machine(entry)),
+            decision=None if _is_policy_accept(view.decision) else view.decision,
+            history=tuple(entry for entry in view.history if not _is_policy_accept(entry)),
             machine_hidden=True,
         )
 
@@ -314,10 +322,10 @@ class CaseService(Service):
         if not self.hides_machine_from(actor):
             return case_filter
         policy = self._store.team.in_force(QueuePolicy)
-        update: dict[str, Any] = dict.fromkeys(BY_AUDIT, ())
-        if set(FOUND) & set(case_filter.standings):
+        update: dict[str, Any] = dict.fromkeys(AUDIT_FILTERS, ())
+        if set(AUDIT_STANDINGS) & set(case_filter.standings):
             update["standings"] = tuple(
-                each for each in NOT_DECIDED if each in (*case_filter.standings, *FOUND)
+                each for each in NOT_DECIDED if each in (*case_filter.standings, *AUDIT_STANDINGS)
             )
             update["standings"] += ("decided",) * ("decided" in case_filter.standings)
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
@@ -337,7 +345,7 @@ class CaseService(Service):
         found = self._store.cases.standings(
             self.blind_filter(actor, case_filter.model_copy(update={"viewer": actor.name}))
         )
-        return (_found_as_one(found[0]), 0) if self.hides_machine_from(actor) else found
+        return (_merge_audit_standings(found[0]), 0) if self.hides_machine_from(actor) else found
 
     def facets_for(self, actor: Actor) -> Facets:
         """Count the cases by each value that this reviewer may filter by now.
@@ -347,7 +355,10 @@ class CaseService(Service):
         facets = self._store.cases.facets(actor.name)
         if not self.hides_machine_from(actor):
             return facets
-        standings, states = _found_as_one(facets.standings), _passed_as_waiting(facets.states)
+        standings, states = (
+            _merge_audit_standings(facets.standings),
+            _count_accepted_as_waiting(facets.states),
+        )
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
         shown = {"standings": standings, "states": states, "reviewers": reviewers}
         return facets.model_copy(update={**shown, "flags": {}, "lesser": 0})
@@ -362,5 +373,9 @@ class CaseService(Service):
             return found
         found.pop(POLICY.name, None)
         return (
-            {} if field in BY_AUDIT else _passed_as_waiting(found) if field == "states" else found
+            {}
+            if field in AUDIT_FILTERS
+            else _count_accepted_as_waiting(found)
+            if field == "states"
+            else found
         )

@@ -63,7 +63,7 @@ LabelRecord = Mapping[str, Any]
 they stand twice; with ``severity`` it reports an issue of one of the team's types, on the whole
 answer where it has no ``text``."""
 
-_ROW = {
+_ROW_FIELDS = {
     *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
     *("machine_shown", "reviewer", "token", "acknowledge", "version", "line"),
 }
@@ -271,9 +271,9 @@ class Desk:
         _check_verdict(verdict)
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
-        answer = _answer_decided_about(view, run, iteration)
-        serious = _serious(run, iteration)
-        extra: dict[str, Any] = {"answer": _answer_named(view, run, iteration)}
+        answer = _decided_text(view, run, iteration)
+        serious = _open_serious_issues(run, iteration)
+        extra: dict[str, Any] = {"answer": _answer_name(view, run, iteration)}
         if verdict == "approve" and acknowledge:
             extra |= seen_issues(serious)
         words, code = _reason_and_code(verdict, reason)
@@ -384,8 +384,8 @@ class Desk:
         try:
             with self.workbench.store.transaction():
                 found += self._decide_each(rows)
-                raise _TakenBack
-        except _TakenBack:
+                raise _DryRunRollback
+        except _DryRunRollback:
             yield from found
 
     def _decide_each(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[DecisionRowResult]:
@@ -410,16 +410,16 @@ class Desk:
                 f"is {kind_of(row)}, must be an object",
                 hint='Write {"case": "...", "verdict": "..."}.',
             )
-        if unknown := [str(key) for key in row if key not in _ROW]:
+        if unknown := [str(key) for key in row if key not in _ROW_FIELDS]:
             raise InputError(
                 "is no part of a decision",
-                hint=f"There are: {', '.join(sorted(_ROW))}.",
+                hint=f"There are: {', '.join(sorted(_ROW_FIELDS))}.",
                 field=unknown[0],
             )
         case_id = id_text(row.get("case", row.get("case_id")))
         if not isinstance(case_id, str) or not case_id:
             raise InputError("is missing", hint='Name the case as "case": "...".', field="case")
-        case_id = self._case_written(case_id)
+        case_id = self._resolve_case_id(case_id)
         _check_verdict(row.get("verdict"))
         given = {
             key: value
@@ -434,7 +434,7 @@ class Desk:
         )
         return desk.decide(case_id, **given)
 
-    def _case_written(self, written: str) -> str:
+    def _resolve_case_id(self, written: str) -> str:
         """Return the id of a case that a row names: a spreadsheet writes ``2.0`` for the case
         ``2``.
         """
@@ -462,7 +462,7 @@ def _check_verdict(given: object) -> None:
         raise InputError(f"is {str(given)[:40]!r}, which is no verdict", hint=hint, field="verdict")
 
 
-class _TakenBack(Exception):
+class _DryRunRollback(Exception):
     """Ends a dry run: its transaction is rolled back."""
 
 
@@ -473,7 +473,7 @@ def _row_token(row: Mapping[str, Any], reviewer: str) -> str:
     return f"row:{hashlib.sha256(content.encode(errors='surrogatepass')).hexdigest()[:40]}"
 
 
-def _answer_decided_about(view: CaseView, run: Run | None, iteration: int) -> str:
+def _decided_text(view: CaseView, run: Run | None, iteration: int) -> str:
     if run is None or view.machine_hidden:
         if iteration != 1:
             raise InputError(
@@ -488,14 +488,14 @@ def _answer_decided_about(view: CaseView, run: Run | None, iteration: int) -> st
     return run.iterations[iteration - 1].answer
 
 
-def _serious(run: Run | None, iteration: int) -> tuple[Issue, ...]:
+def _open_serious_issues(run: Run | None, iteration: int) -> tuple[Issue, ...]:
     """Return the serious issues that are open in an answer."""
     return (
         tuple(issue for issue in run.iterations[iteration - 1].issues if issue.major) if run else ()
     )
 
 
-def _answer_named(view: CaseView, run: Run | None, iteration: int) -> str:
+def _answer_name(view: CaseView, run: Run | None, iteration: int) -> str:
     """Return the name of the answer that is decided about, as the entry records it."""
     drafted = run is not None and run.draft is not None
     return answer_name(iteration if run else None, drafted=drafted)

@@ -15,14 +15,14 @@ from masis.services.access import Service
 from masis.services.records import ReviewDraft
 
 Form = TypeVar("Form", bound=BaseModel)
-_UNKEPT = re.compile("[\x00\ud800-\udfff]")
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(value: object, longest: int) -> str:
     """Return text as it can be stored: no null byte, no half of a surrogate pair, not longer than
     allowed.
     """
-    return _UNKEPT.sub("", value)[:longest] if isinstance(value, str) else ""
+    return _NOT_STORABLE.sub("", value)[:longest] if isinstance(value, str) else ""
 
 
 def read_form(form: type[Form], posted: object) -> Form:

@@ -41,7 +41,7 @@ class ExamUnderWay(BackgroundTask):
         return self.done / self.total if self.total else 0.0
 
     @property
-    def says(self) -> str:
+    def progress_text(self) -> str:
         """How many of the answers are judged, in words."""
         return (
             f"{self.name}: {self.done} of {self.total} answers judged"

@@ -65,7 +65,7 @@ UNAUDITED: tuple[CaseState, ...] = ("new", "interrupted")
 NICENESS = 10
 """Workers step back behind the pages where both want a core."""
 
-LAST_WORDS_S = 1.0
+SHUTDOWN_GRACE_S = 1.0
 """How long the end of a worker waits for what it has left to send; the server waits twice as long
 for the worker.
 """
@@ -118,7 +118,7 @@ class BatchProgress:
     cases: Iterator[str | None]
     day: str = ""
     """Of the batch that goes on for ever: the day whose costs it counts."""
-    held: str | None = None
+    waiting_case: str | None = None
     """The next case, which has to wait until what is under way has shown its cost."""
     done: int = 0
     failed: int = 0
@@ -128,7 +128,7 @@ class BatchProgress:
     running: set[str] = field(default_factory=set)
     stopping: bool = False
     exhausted: bool = False
-    looked: int = -1
+    checked_at: int = -1
     """At which state of the queue no case of it could begin: it is looked at again once that has
     changed.
     """
@@ -327,8 +327,8 @@ class Jobs:
                 return held.job.id
             self._failed.pop(job.key, None)
             self._jobs[job.key] = _QueueEntry(job)
-            if self._batch is not None and self._batch.held == job.subject:
-                self._batch.held = None
+            if self._batch is not None and self._batch.waiting_case == job.subject:
+                self._batch.waiting_case = None
             self._announce()
         return job.id
 
@@ -339,12 +339,12 @@ class Jobs:
         with self._changed:
             return next((held.job for held in self._jobs.values() if held.job.id == job_id), None)
 
-    def auditing(self, case_id: str) -> bool:
+    def is_auditing(self, case_id: str) -> bool:
         """Whether an audit of the case waits or runs in this server."""
         with self._changed:
             return ("audit", case_id) in self._jobs
 
-    def ahead(self, job_id: str) -> int | None:
+    def count_ahead(self, job_id: str) -> int | None:
         """How many jobs of the same kind wait before this one; None where it does not wait."""
         with self._changed:
             waiting = [held.job for held in self._jobs.values() if not held.running]
@@ -402,7 +402,7 @@ class Jobs:
         elif run_id := self.workbench.runs.under_way(subject):
             self.workbench.audits.cancel(actor, run_id)
 
-    def cancelling(self, kind: JobKind, job_id: str) -> bool:
+    def is_cancelling(self, kind: JobKind, job_id: str) -> bool:
         """Whether a job under way, here or in another process, has been asked to stop."""
         with self._changed:
             if any(held.cancelled for held in self._jobs.values() if held.job.id == job_id):
@@ -451,15 +451,15 @@ class Jobs:
         """Run jobs of one kind, one at a time; this thread only waits: for jobs, and for a worker's
         replies.
         """
-        while (held := self._next(kind)) is not None:
+        while (held := self._wait_for_job(kind)) is not None:
             job, worker = held.job, None
             try:
-                worker = self._worker(held)
+                worker = self._worker_for(held)
                 error = worker.run(job)
             except (WorkerDied, OSError) as died:
                 with self._changed:
                     self._workers -= {worker}
-                error = f"{died} {self._what_is_stored(job)}".strip()
+                error = f"{died} {self._resume_hint(job)}".strip()
             else:
                 self._release(worker)
             self._finish(job, error)
@@ -469,7 +469,7 @@ class Jobs:
         self._changes += 1
         self._changed.notify_all()
 
-    def _next(self, kind: JobKind) -> _QueueEntry | None:
+    def _wait_for_job(self, kind: JobKind) -> _QueueEntry | None:
         """Wait for the next job of a kind; None once the server is closing."""
         while True:
             with self._changed:
@@ -477,19 +477,19 @@ class Jobs:
                     if (held := self._first_waiting(kind)) is not None:
                         held.running = True
                         return held
-                    if kind == "audit" and (batch := self._batch_to_look_at()) is not None:
+                    if kind == "audit" and (batch := self._ready_batch()) is not None:
                         break
                     self._changed.wait()
                 else:
                     return None
                 self._picking, seen = True, self._changes
-            picked = self._pick(batch)
+            picked = self._read_next_case(batch)
             with self._changed:
                 self._picking = False
                 if (held := self._first_waiting(kind)) is None:
-                    held = self._begin_picked(batch, picked, seen)
+                    held = self._enqueue_next_case(batch, picked, seen)
                 elif picked is not None:  # what a person has started meanwhile goes first
-                    batch.held = picked.case_id
+                    batch.waiting_case = picked.case_id
                 self._changed.notify_all()  # another thread may look for the next one now
                 if held is not None:
                     held.running = True
@@ -502,7 +502,7 @@ class Jobs:
             None,
         )
 
-    def _worker(self, held: _QueueEntry) -> WorkerProcess:
+    def _worker_for(self, held: _QueueEntry) -> WorkerProcess:
         with self._changed:
             if self._closed:
                 raise WorkerDied("The server is closing.")
@@ -526,7 +526,7 @@ class Jobs:
             self._workers.discard(worker)
         worker.close()
 
-    def _what_is_stored(self, job: QueuedJob) -> str:
+    def _resume_hint(self, job: QueuedJob) -> str:
         if self._closed:
             return ""
         try:
@@ -560,7 +560,7 @@ class Jobs:
 
     # the batch
 
-    def _batch_to_look_at(self) -> BatchProgress | None:
+    def _ready_batch(self) -> BatchProgress | None:
         """Return the batch if its next case may be read now. Called with the lock held."""
         batch = self._batch
         if (
@@ -568,17 +568,17 @@ class Jobs:
             or self._picking
             or batch.stopping
             or batch.exhausted
-            or batch.looked == self._changes
+            or batch.checked_at == self._changes
         ):
             return None
         return batch
 
-    def _pick(self, batch: BatchProgress) -> _NextCase | None:
+    def _read_next_case(self, batch: BatchProgress) -> _NextCase | None:
         """Read the next case of a batch; None where there is none. One thread at a time, without
         the lock.
         """
         try:
-            case_id = batch.held or next(batch.cases, None)
+            case_id = batch.waiting_case or next(batch.cases, None)
         except Exception:
             log.exception("the batch of audits stopped: the database could not be read")
             if batch.day:
@@ -597,7 +597,7 @@ class Jobs:
             log.exception("case %s could not be read", case_id)
             return _NextCase(case_id, error=f"{type(error).__name__}: {error}")
 
-    def _begin_picked(
+    def _enqueue_next_case(
         self, batch: BatchProgress, picked: _NextCase | None, seen: int
     ) -> _QueueEntry | None:
         """Put the audit of a case that was picked into the queue, if it may begin. Called with the
@@ -612,20 +612,20 @@ class Jobs:
             batch.exhausted = batch.exhausted or seen == self._changes
             return None
         if ("audit", picked.case_id) in self._jobs:  # somebody has started it
-            batch.held = None
+            batch.waiting_case = None
             return None
         if picked.error is not None:  # that case alone: the others are audited all the same
-            batch.held = None
+            batch.waiting_case = None
             batch.done += 1
             batch.failed += 1
             self._note_failure(("audit", picked.case_id), picked.error)
             return None
         if picked.case is not None and not batch.budget.begin(picked.case):
-            batch.held, batch.looked = picked.case_id, seen
+            batch.waiting_case, batch.checked_at = picked.case_id, seen
             # if not, it may begin once the cost of others is known
             batch.exhausted = batch.budget.exhausted
             return None
-        batch.held = None
+        batch.waiting_case = None
         batch.running.add(picked.run_id)
         job = QueuedJob("audit", picked.run_id, picked.case_id, batch.settings, batch.actor)
         held = self._jobs[job.key] = _QueueEntry(job)
@@ -732,7 +732,7 @@ class WorkerProcess:
             assert self._process.stdout is not None
             reply = self._process.stdout.readline()
         if not reply:
-            raise self._death(job.kind)
+            raise self._death_error(job.kind)
         error: str | None = json.loads(reply)
         return error
 
@@ -748,7 +748,7 @@ class WorkerProcess:
                 self._process.stdin.close()
         self._process.terminate()  # what it was writing is stored completely or not at all
         try:
-            self._process.wait(timeout=2 * LAST_WORDS_S)
+            self._process.wait(timeout=2 * SHUTDOWN_GRACE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -762,9 +762,9 @@ class WorkerProcess:
                 self._process.stdin.write(json.dumps(order) + "\n")
                 self._process.stdin.flush()
             except (OSError, ValueError) as error:  # ValueError: closed meanwhile
-                raise self._death(kind) from error
+                raise self._death_error(kind) from error
 
-    def _death(self, kind: str) -> WorkerDied:
+    def _death_error(self, kind: str) -> WorkerDied:
         self.close()
         code = self._process.returncode
         how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
@@ -827,29 +827,30 @@ def _listen(lines: TextIO, orders: queue.SimpleQueue[Any], cancelled: set[str]) 
         else:
             orders.put(order["run"])
     # the server is gone; the job under way is marked interrupted by whoever opens the database next
-    leave()
+    exit_worker()
 
 
-_at_the_end: list[Callable[[float], object]] = []
-_leaving = threading.Lock()
+_exit_callbacks: list[Callable[[float], object]] = []
+_exiting = threading.Lock()
 
 
-def at_the_end(send: Callable[[float], object]) -> None:
+def on_worker_exit(send: Callable[[float], object]) -> None:
     """Have a worker process call this before it ends, also when terminated; it is given the seconds
     it may take.
     """
-    if send not in _at_the_end:
-        _at_the_end.append(send)
+    if send not in _exit_callbacks:
+        _exit_callbacks.append(send)
     signal.signal(
-        signal.SIGTERM, lambda number, frame: None if _leaving.locked() else leave(128 + number)
+        signal.SIGTERM,
+        lambda number, frame: None if _exiting.locked() else exit_worker(128 + number),
     )
 
 
-def leave(status: int = 0) -> NoReturn:
+def exit_worker(status: int = 0) -> NoReturn:
     """End this worker process at once, after what ``at_the_end`` named, for a second at most."""
-    if _leaving.acquire(blocking=False):
-        for send in _at_the_end:
-            send(LAST_WORDS_S)
+    if _exiting.acquire(blocking=False):
+        for send in _exit_callbacks:
+            send(SHUTDOWN_GRACE_S)
         os._exit(status)
-    time.sleep(2 * LAST_WORDS_S)  # another thread is at it
+    time.sleep(2 * SHUTDOWN_GRACE_S)  # another thread is at it
     os._exit(status)

@@ -166,7 +166,7 @@ class PlantedService(Service):
             )
         seed = secrets.randbits(32) if seed is None else seed
         draw = random.Random(f"planted:{seed}")
-        sound = self._sound(case_filter)
+        sound = self._sound_ids(case_filter)
         if not sound:
             raise InputError(
                 "there is no sound answer to copy",
@@ -234,9 +234,9 @@ class PlantedService(Service):
         decisions = [each for each in self._store.planted.decisions() if not each.simulated]
         mine = [each for each in decisions if lead or each.reviewer == actor.name]
         names = sorted({each.reviewer for each in mine})
-        reviewers = [_of_reviewer(name, mine, copies) for name in names]
+        reviewers = [_reviewer_recall(name, mine, copies) for name in names]
         if lead and len(names) > 1:
-            reviewers.insert(0, _of_reviewer("", mine, copies))
+            reviewers.insert(0, _reviewer_recall("", mine, copies))
         # of a copy with a newer version the newest one counts
         measured = [
             copy
@@ -250,7 +250,7 @@ class PlantedService(Service):
             if copy.decided and (lead or _is_decided_copy(copy, mine))
         ]
         return RecallReport(
-            _of_audit(copies, outcomes) if lead else None,
+            _audit_recall(copies, outcomes) if lead else None,
             tuple(reviewers),
             tuple(_with_finders(copy, outcomes[copy.case_id], mine) for copy in shown),
         )
@@ -265,7 +265,7 @@ class PlantedService(Service):
         except Removed:
             return None
 
-    def _sound(self, case_filter: CaseFilter | None) -> list[str]:
+    def _sound_ids(self, case_filter: CaseFilter | None) -> list[str]:
         """Return the ids of sound answers: approved by a person, the original answer."""
         reviews = ReviewService(self._store, self._access)
         found = []
@@ -278,7 +278,7 @@ class PlantedService(Service):
 
     def _unused_id(self, case: Case, answer: str, draw: random.Random) -> str:
         taken = self._store.planted.taken_ids
-        for candidate in alike_ids(case, answer, taken, draw):
+        for candidate in similar_ids(case, answer, taken, draw):
             if candidate not in taken(candidate):
                 return candidate
         raise AssertionError("the last candidates are random")
@@ -344,7 +344,7 @@ _NUMBER = re.compile(r"\d+")
 _HEXADECIMAL = re.compile(r"(?<![0-9a-z])[0-9a-f-]{8,}(?![0-9a-z])")
 
 
-def alike_ids(
+def similar_ids(
     case: Case, answer: str, taken: Callable[[str], Sequence[str]], draw: random.Random
 ) -> Iterator[str]:
     """Yield ids for a copy that look like the id of its source: the next number where ids count,
@@ -385,7 +385,7 @@ def alike_ids(
 # figures
 
 
-def _of_reviewer(
+def _reviewer_recall(
     name: str, decisions: Sequence[PlantedDecision], copies: Mapping[str, PlantedCopy]
 ) -> ReviewerRecall:
     own = [each for each in decisions if name in ("", each.reviewer)]
@@ -401,7 +401,7 @@ def _of_reviewer(
     )
 
 
-def _of_audit(
+def _audit_recall(
     copies: Mapping[str, PlantedCopy], outcomes: Mapping[str, AuditOutcome | None]
 ) -> AuditRecall:
     known = {case_id: outcome for case_id, outcome in outcomes.items() if outcome is not None}

@@ -48,7 +48,7 @@ class Reassessment:
     done: int = 0
     to_review: int = 0
     to_accepted: int = 0
-    left: int = 0
+    skipped: int = 0
     reasons: Counter[ReviewCode] = field(default_factory=Counter)
     applied: bool = False
 
@@ -103,17 +103,17 @@ class ReassessmentService:
             after = batch[-1].case_seq
             with self._store.transaction() if apply else nullcontext():
                 for each in batch:
-                    self._one(each, found, name)
+                    self._reassess_case(each, found, name)
             if on_progress is not None:
                 on_progress(found)
         return found
 
-    def _one(self, each: AssessedCase, counts: Reassessment, name: str) -> None:
+    def _reassess_case(self, each: AssessedCase, counts: Reassessment, name: str) -> None:
         counts.done += 1
         try:
             run, case = self._store.runs.get(each.run_id), self._store.cases.get(each.case_id)
         except (Removed, StoreError):
-            counts.left += 1
+            counts.skipped += 1
             return
         found = acceptance.assess(
             run.iterations,
@@ -130,9 +130,9 @@ class ReassessmentService:
         waits = not each.accepted and not each.touched
         entry: Decision | None = None
         if each.accepted and not assessed.acceptance.passed:
-            entry = _no_longer(each, assessed, name)
+            entry = _revoke_acceptance(each, assessed, name)
         elif waits and assessed.acceptance.passed and not drawn:
-            entry = _accepted_now(each, run, name, assessed)
+            entry = _accept_by_rule(each, run, name, assessed)
         if counts.applied:
             try:
                 if entry is not None:
@@ -141,7 +141,7 @@ class ReassessmentService:
                     each.run_id, assessed.acceptance, assessed.reasons, drawn=waits and drawn
                 )
             except StaleVersion:
-                counts.left += 1
+                counts.skipped += 1
                 return
         if entry is None:
             return
@@ -152,7 +152,7 @@ class ReassessmentService:
             counts.to_accepted += 1
 
 
-def _no_longer(each: AssessedCase, assessed: Acceptability, name: str) -> Decision:
+def _revoke_acceptance(each: AssessedCase, assessed: Acceptability, name: str) -> Decision:
     """Return the entry that undoes an acceptance; it names no run, so that retention counts it as
     nobody's decision.
     """
@@ -174,7 +174,7 @@ def _no_longer(each: AssessedCase, assessed: Acceptability, name: str) -> Decisi
     )
 
 
-def _accepted_now(each: AssessedCase, run: Run, name: str, assessed: Acceptability) -> Decision:
+def _accept_by_rule(each: AssessedCase, run: Run, name: str, assessed: Acceptability) -> Decision:
     entry = acceptance_entry(run.model_copy(update={"acceptance": assessed.acceptance}))
     return entry.model_copy(
         update={
@@ -185,7 +185,7 @@ def _accepted_now(each: AssessedCase, run: Run, name: str, assessed: Acceptabili
     )
 
 
-def in_words(found: Reassessment) -> list[str]:
+def result_lines(found: Reassessment) -> list[str]:
     """Return what a reassessment changed or would change, a line each."""
     review, accepted = "now need review", "now auto-accepted"
     if not found.applied:
@@ -198,6 +198,8 @@ def in_words(found: Reassessment) -> list[str]:
         f"{count_noun(found.to_review, 'auto-accepted answer')} {review}.",
         f"{count_noun(found.to_accepted, 'answer')} that needed review {accepted}.",
     ]
-    if found.left:
-        lines.append(f"{count_noun(found.left, 'case')} left: not readable, or changed meanwhile.")
+    if found.skipped:
+        lines.append(
+            f"{count_noun(found.skipped, 'case')} left: not readable, or changed meanwhile."
+        )
     return lines

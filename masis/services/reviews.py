@@ -108,7 +108,7 @@ class ReviewService(Service):
                         " decide."
                     )
                 self._assert_valid(actor, own)
-                own = own.model_copy(update=self._as_the_rules_say(actor, own))
+                own = own.model_copy(update=self._policy_and_rubric(actor, own))
             if fresh:
                 own = self._with_seconds(self._with_label_types(own))
             entry = self._store.decisions.append(own, seen_version=seen_version)
@@ -130,7 +130,7 @@ class ReviewService(Service):
         Raises UnknownRecord, and StoreError where the run is of another case.
         """
         final = decision.kind == "adjudication"
-        why = self.why_reason(decision.case_id, decision.verdict) if final else ""
+        why = self.explain_needed_reason(decision.case_id, decision.verdict) if final else ""
         try:
             text, iteration = self._answer_and_iteration(decision)
         except Removed:
@@ -215,7 +215,7 @@ class ReviewService(Service):
             update={"versions": decision.versions | {"label_types": str(types.version)}}
         )
 
-    def _as_the_rules_say(self, actor: Actor, decision: Decision) -> dict[str, Any]:
+    def _policy_and_rubric(self, actor: Actor, decision: Decision) -> dict[str, Any]:
         """What policy and rubric add to a decision: that nothing of the machine was shown, and the
         rubric's version.
 
@@ -297,7 +297,7 @@ class ReviewService(Service):
             == (final.verdict, answer_decided(final.model_dump_json()))
         )
 
-    def why_reason(self, case_id: str, verdict: Verdict | None) -> str:
+    def explain_needed_reason(self, case_id: str, verdict: Verdict | None) -> str:
         """Say why a final verdict on a case has to give a reason; "" where it need not. Raises
         UnknownRecord.
 

@@ -68,7 +68,7 @@ CONTINUES = "continues"
 """Names, in the first event of a screening, the finished one that it goes on from."""
 CARRIED_FROM = "carried_from"
 """Names, in an override of a screening that goes on from another one, the one it was made in."""
-WATCHED = timedelta(seconds=0.5)
+CANCEL_CHECK_INTERVAL = timedelta(seconds=0.5)
 """How often a screening with models looks whether a person wants it to stop."""
 
 
@@ -97,13 +97,13 @@ class MemoryView(NamedTuple):
     on: bool
 
 
-class LabelsTaken(NamedTuple):
+class LabelImport(NamedTuple):
     """What came of another tool's decisions: grades changed, as they were, without a decision, not
     in the screening.
     """
 
     changed: int
-    alike: int
+    unchanged: int
     undecided: int
     unknown: int
 
@@ -115,8 +115,8 @@ class DriftSeries(NamedTuple):
     ``what`` has the counts: grades changed, of those judged.
     """
 
-    who: str
-    what: str
+    name: str
+    counts: str
     drift: Drift
 
 
@@ -335,7 +335,7 @@ class ScreeningService:
         waits = PUBMED in sources or grader_names(settings) != (OFFLINE,)
         try:
             with (
-                RepeatedTask(lambda _: stop(), WATCHED, "screening watch")
+                RepeatedTask(lambda _: stop(), CANCEL_CHECK_INTERVAL, "screening watch")
                 if waits
                 else nullcontext()
             ):
@@ -346,7 +346,7 @@ class ScreeningService:
             )
             raise
         self.store_screening(actor, screening)
-        self._carry(actor, screening_id)
+        self._carry_over_overrides(actor, screening_id)
         return screening
 
     def begin_further(
@@ -477,7 +477,7 @@ class ScreeningService:
             actor, begun.question, begun.sources, screening_id=further, on_event=on_event
         )
 
-    def _carry(self, actor: Actor, screening_id: str) -> None:
+    def _carry_over_overrides(self, actor: Actor, screening_id: str) -> None:
         """Carry people's overrides into a screening that goes on from another one, each an entry
         that says so.
         """
@@ -586,14 +586,14 @@ class ScreeningService:
             self._store.acceptances.replace(screening_id, acceptances(opened.screening))
         return opened
 
-    def take_labels(
+    def import_labels(
         self,
         actor: Actor,
         screening_id: str,
         records: Iterable[Abstract],
         *,
         every: Recommendation | None = None,
-    ) -> LabelsTaken:
+    ) -> LabelImport:
         """Record what people decided in another tool as overrides of the recommendation; returns
         the counts.
 
@@ -632,7 +632,7 @@ class ScreeningService:
                     reason=reason,
                 )
                 changed += 1
-        return LabelsTaken(changed, alike, undecided, unknown)
+        return LabelImport(changed, alike, undecided, unknown)
 
     def agree(
         self,
@@ -778,7 +778,7 @@ class ScreeningService:
                 continue
             said.pop(judged, None)
             said[judged] = agrees, fields
-        machine = cache(self._machine)
+        machine = cache(self._machine_result)
         for (reviewer, screening_id, abstract_id), (agrees, fields) in said.items():
             found = machine(screening_id)
             grade = found.grade(abstract_id) if found and (fields or agrees) else None
@@ -786,7 +786,7 @@ class ScreeningService:
                 differs = any(getattr(grade, name, None) != value for name, value in fields.items())
                 yield reviewer, grade.judged_by.model, float(differs)
 
-    def _machine(self, screening_id: str) -> Screening | None:
+    def _machine_result(self, screening_id: str) -> Screening | None:
         """Return the machine's result; None where retention has removed it."""
         try:
             return self._store.screenings.get(screening_id)

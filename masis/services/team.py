@@ -175,9 +175,9 @@ class TeamService(Service):
         """Return the filter of the cases of a queue that wait and that this reviewer
         may take now.
         """
-        return self._waiting(actor, case_filter).model_copy(update={"open_to": actor.name})
+        return self._waiting_filter(actor, case_filter).model_copy(update={"open_to": actor.name})
 
-    def _waiting(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
+    def _waiting_filter(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter of the cases of a queue that wait.
 
         A list of auto-accepted cases is a queue, too: who opened it looks at them one after the
@@ -214,12 +214,12 @@ class TeamService(Service):
             return CasePage(rows=(), total=0)
         return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
 
-    def why_empty(self, actor: Actor, case_filter: CaseFilter) -> EmptyQueue:
+    def explain_empty_queue(self, actor: Actor, case_filter: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
         page = self._store.cases.search(
-            self._waiting(actor, case_filter).model_copy(update={"page": 1, "size": 1000})
+            self._waiting_filter(actor, case_filter).model_copy(update={"page": 1, "size": 1000})
         )
-        everywhere = self._store.cases.count_matching(self._waiting(actor, CaseFilter()))
+        everywhere = self._store.cases.count_matching(self._waiting_filter(actor, CaseFilter()))
         works = [self._store.team.work(row.id) for row in page.rows]
         leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
         assigned: dict[str, int] = {}
@@ -241,18 +241,18 @@ class TeamService(Service):
         """Assign cases to reviewers; returns how many. Raises InputError, UnknownRecord and
         NotAllowed.
         """
-        self._require_over(actor, reviewers)
-        return self._enter(
-            actor, case_ids, "assign", assignees=_person_names(reviewers, "a reviewer", 200)
+        self._require_assigner(actor, reviewers)
+        return self._log_for_cases(
+            actor, case_ids, "assign", assignees=_clean_names(reviewers, "a reviewer", 200)
         )
 
     def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
         """Take assignments back; returns how many cases. Raises InputError, UnknownRecord and
         NotAllowed.
         """
-        self._require_over(actor, reviewers)
-        return self._enter(
-            actor, case_ids, "unassign", assignees=_person_names(reviewers, "a reviewer", 200)
+        self._require_assigner(actor, reviewers)
+        return self._log_for_cases(
+            actor, case_ids, "unassign", assignees=_clean_names(reviewers, "a reviewer", 200)
         )
 
     def share_out(
@@ -301,7 +301,7 @@ class TeamService(Service):
             for name, cases in given.items():
                 (self.unassign if back else self.assign)(actor, cases, [name])
 
-    def _require_over(self, actor: Actor, reviewers: Sequence[str]) -> None:
+    def _require_assigner(self, actor: Actor, reviewers: Sequence[str]) -> None:
         """Require the role that assigns work to these people: whoever decides may take work on
         themselves.
         """
@@ -309,18 +309,22 @@ class TeamService(Service):
 
     def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
         """Give cases tags; returns how many cases. Raises InputError, UnknownRecord."""
-        return self._enter(actor, case_ids, "tag", tags=_person_names(tags, "a tag", LONGEST_TAG))
+        return self._log_for_cases(
+            actor, case_ids, "tag", tags=_clean_names(tags, "a tag", LONGEST_TAG)
+        )
 
     def untag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
         """Take tags from cases; returns how many cases. Raises InputError, UnknownRecord."""
-        return self._enter(actor, case_ids, "untag", tags=_person_names(tags, "a tag", LONGEST_TAG))
+        return self._log_for_cases(
+            actor, case_ids, "untag", tags=_clean_names(tags, "a tag", LONGEST_TAG)
+        )
 
     def skip(self, actor: Actor, case_ids: Sequence[str]) -> int:
         """Leave cases undecided and give them back; they come last for this reviewer, and others
         see nothing of it.
         """
         with self._store.transaction():
-            done = self._enter(actor, case_ids, "skip")
+            done = self._log_for_cases(actor, case_ids, "skip")
             for case_id in case_ids:
                 self._store.team.release(case_id, actor.name)
         return done
@@ -348,7 +352,7 @@ class TeamService(Service):
         rows = self._store.decisions.entries(log_filter).rows
         return tuple((entry.at, entry.decision) for entry in rows if entry.decision is not None)
 
-    def _enter(
+    def _log_for_cases(
         self,
         actor: Actor,
         case_ids: Sequence[str],
@@ -398,7 +402,7 @@ class TeamService(Service):
         InputError, NotAllowed.
         """
         self._access.require(actor, "decide")
-        (title,) = _person_names([name], "a view", LONGEST_TAG)
+        (title,) = _clean_names([name], "a view", LONGEST_TAG)
         owner = "" if shared else name_of(actor)
         self._store.team.save_view(
             name_of(actor), SavedView(name=title, owner=owner, parameters=parameters)
@@ -428,7 +432,7 @@ class TeamService(Service):
         return {name: given.get(name, 0) for name in self.reviewers()}
 
 
-def _person_names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
+def _clean_names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(" ".join(name.split()) for name in given if name.strip()))
     if not names:
         raise InputError(f"{noun} is missing", hint=f"Name {noun}.")

@@ -290,7 +290,9 @@ class ReviewerAgreement(NamedTuple):
     ac1: AgreementEstimate
 
 
-def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> ReviewerAgreement:
+def measure_agreement(
+    ratings: Ints, clusters: ArrayLike, categories: Sequence[str]
+) -> ReviewerAgreement:
     """Measure the agreement of any number of raters, some of whom may not have rated some units.
 
     ``ratings`` has a row for each unit and a column for each rater: the number of the category, in
@@ -341,7 +343,7 @@ class Pair(NamedTuple):
         return self.raw.n - len(self.differ)
 
 
-def pairs(
+def reviewer_pairs(
     ratings: Ints,
     raters: Sequence[str],
     clusters: ArrayLike,

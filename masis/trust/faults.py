@@ -26,17 +26,19 @@ def audit_outcome(run: Run, fault: PlantedFault) -> AuditOutcome | None:
         return None
     original = run.iterations[0]
     for issue in original.issues:
-        if issue.rule not in NEUTRAL_RULES and _meet(issue.start, issue.end, fault):
+        if issue.rule not in NEUTRAL_RULES and _overlaps_fault(issue.start, issue.end, fault):
             return "flagged"
     for check in original.claims:
         at = check.claim.start
         for figure in check.figures if at is not None else ():
-            if at is not None and _meet(at + figure.claim_start, at + figure.claim_end, fault):
+            if at is not None and _overlaps_fault(
+                at + figure.claim_start, at + figure.claim_end, fault
+            ):
                 return "flagged"
     return "left_to_people" if run.needs_review else "accepted"
 
 
-def _meet(start: int | None, end: int | None, fault: PlantedFault) -> bool:
+def _overlaps_fault(start: int | None, end: int | None, fault: PlantedFault) -> bool:
     return start is not None and end is not None and start < fault.end and fault.start < end
 
 
@@ -51,7 +53,7 @@ def reviewer_found(decision: Decision, fault: PlantedFault) -> bool | None:
         return None
     if decision.verdict == "reject":
         return True
-    if any(_meet(label.start, label.end, fault) for label in decision.reported):
+    if any(_overlaps_fault(label.start, label.end, fault) for label in decision.reported):
         return True
     if decision.verdict == "override":
         corrected = " ".join((decision.corrected_answer or "").split())

@@ -93,7 +93,7 @@ def thresholds_for(pool: Floats, draws: int, tolerance: float, error: float) -> 
     return tuple(sorted(set(found)))
 
 
-def expected_cut(pool: Floats, tolerance: float) -> float:
+def expected_threshold(pool: Floats, tolerance: float) -> float:
     """Return the loosest threshold whose answers are expected to hold half the tolerance, by the
     score itself.
 
@@ -143,12 +143,12 @@ def try_thresholds(
     return found
 
 
-def loosest(tested: Sequence[ThresholdTest]) -> ThresholdTest | None:
+def loosest_valid(tested: Sequence[ThresholdTest]) -> ThresholdTest | None:
     """Return the loosest threshold that holds; None where none does."""
     return next((each for each in reversed(tested) if each.holds), None)
 
 
-ALARM = 20.0
+ALARM_EVIDENCE = 20.0
 """Evidence against a guarantee from which it no longer holds: a false alarm, ever, at most once in
 20 guarantees.
 """

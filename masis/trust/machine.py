@@ -43,7 +43,7 @@ FORM_ONLY = frozenset({"unclear", "uncited"})
 (``masis/services/decision_rules.py``): the answer counts as right. Any other reason, words of the
 reviewer's own included, counts as a factual one."""
 
-FOUND = ("must_look", "not_certified", "nothing found")
+AUDIT_VERDICTS = ("must_look", "not_certified", "nothing found")
 """What the audit says of an answer: something is wrong, it could not be confirmed, or nothing was
 found.
 """
@@ -56,14 +56,14 @@ def frame_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns.items()})
 
 
-ACCUSING = frozenset(
+FLAGGING_ISSUES = frozenset(
     {"invalid_reference", "contradicted", "unsupported", "partial", "hallucination"}
 )
 """Flags of the original answer that say something is wrong: people judge that answer, while the
 tier of a run is about the chosen one, in which a revision may have put it right."""
 
 
-def _having(lists: pd.Series[Any], names: frozenset[str]) -> NDArray[np.bool_]:
+def _rows_with_any(lists: pd.Series[Any], names: frozenset[str]) -> NDArray[np.bool_]:
     """Return which rows hold one of the names, from JSON lists of few different texts."""
     texts, place = np.unique(lists.to_numpy(dtype=str), return_inverse=True)
     return np.array([not names.isdisjoint(json.loads(text)) for text in texts], dtype=bool)[place]
@@ -76,7 +76,7 @@ def truth_of(state: str, reason_code: str | None) -> bool | None:
     return {"rejected": True, "approved": False}.get(state)
 
 
-def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
+def answer_rows(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     """Return one row an answer that a decision settles and an audit judged, from the columns of the
     store.
 
@@ -100,7 +100,7 @@ def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     )
 
 
-def gold_answers(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
+def gold_answer_rows(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     """Return one row an audited answer with gold or imported labels: ``labels.clean``, else all its
     claims.
     """
@@ -110,8 +110,12 @@ def gold_answers(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
 
 
 def _judge_frame(frame: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    accused = _having(frame["flags"], ACCUSING)
-    tier = frame["tier"].where(frame["tier"].notna(), FOUND[2]).where(~accused, FOUND[0])
+    accused = _rows_with_any(frame["flags"], FLAGGING_ISSUES)
+    tier = (
+        frame["tier"]
+        .where(frame["tier"].notna(), AUDIT_VERDICTS[2])
+        .where(~accused, AUDIT_VERDICTS[0])
+    )
     columns = {
         name: frame[name].to_numpy()
         for name in ("likely", "confidence", "quality", "disagreement", "uncited")
@@ -201,7 +205,9 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> MachineCompar
         np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4
     )
     names = list(
-        dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]])
+        dict.fromkeys(
+            [*(name for name in AUDIT_VERDICTS if name in set(frame["found"])), *frame["found"]]
+        )
     )
     predicted = (
         frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
@@ -211,7 +217,8 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> MachineCompar
         n=len(frame),
         faulty=share(truth, questions),
         confusion={
-            name: _true_and_false(truth[(frame["found"] == name).to_numpy()]) for name in names
+            name: _count_faulty_and_right(truth[(frame["found"] == name).to_numpy()])
+            for name in names
         },
         precision=share(truth[accusing], questions[accusing]),
         # where only what is accused was checked, every fault found is an accused one: that says
@@ -231,7 +238,7 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> MachineCompar
     )
 
 
-def _true_and_false(truth: np.ndarray[Any, Any]) -> tuple[int, int]:
+def _count_faulty_and_right(truth: np.ndarray[Any, Any]) -> tuple[int, int]:
     return int(truth.sum()), int((~truth).sum())
 
 
@@ -273,7 +280,7 @@ def breakdown(frame: pd.DataFrame, by: str) -> dict[str, MachineComparison]:
 # ------------------------------------------------------------------------------------------
 
 
-def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
+def part_rows(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
     """Return the claims and references that people labelled, each with what the audit found in it.
 
     Labels come with the case (gold, imported) or from a decision. A claim is matched with the
@@ -370,19 +377,19 @@ def _places_overlap(one: Any, other: Any) -> bool:
     return other.start is not None and one.start < other.end and other.start < one.end
 
 
-ACCUSED = {
+FLAGGED_VERDICTS = {
     "claim": ("contradicted", "unsupported", "partial"),
     "reference": ("invalid", "misattributed"),
 }
 """Verdicts that say something is wrong."""
 
 
-def compare_items(frame: pd.DataFrame, level: str) -> MachineComparison:
+def compare_parts(frame: pd.DataFrame, level: str) -> MachineComparison:
     """Compare the verdicts on claims or references with people's; each verdict stands in the table
     of flags.
     """
     rows = frame[frame["level"] == level]
-    accused = rows["found"].isin(ACCUSED[level])
+    accused = rows["found"].isin(FLAGGED_VERDICTS[level])
     verdicts = rows["found"].map(lambda verdict: json.dumps([verdict]))
     found = compare(
         rows.assign(found=accused.map({True: "accused", False: "not accused"}), flags=verdicts),
@@ -390,7 +397,7 @@ def compare_items(frame: pd.DataFrame, level: str) -> MachineComparison:
     )
     truth = rows["faulty"].to_numpy(dtype=bool)
     by_verdict = {
-        str(name): _true_and_false(truth[(rows["found"] == name).to_numpy()])
+        str(name): _count_faulty_and_right(truth[(rows["found"] == name).to_numpy()])
         for name in rows["found"].unique()
     }
     return found._replace(confusion=by_verdict)
@@ -452,10 +459,10 @@ def draws_for_width(rate: AgreementEstimate, width: float) -> int | None:
     if (value := rate.value) is None:
         return None
     return bisect_left(
-        range(1_000_000), True, key=lambda more: _width(value, rate.n + more) <= width
+        range(1_000_000), True, key=lambda more: _interval_width(value, rate.n + more) <= width
     )
 
 
-def _width(rate: float, n: int) -> float:
+def _interval_width(rate: float, n: int) -> float:
     low, high = exact_bounds(math.floor(rate * n + 0.5), n)
     return high - low

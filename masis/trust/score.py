@@ -213,7 +213,7 @@ def calibration_error(truth: NDArray[np.bool_], predicted: Floats) -> float:
     """Return the expected calibration error: the mean distance of predicted and observed over the
     bins, by size.
     """
-    return _distance(_bins(predicted), truth, predicted)
+    return _calibration_distance(_bins(predicted), truth, predicted)
 
 
 def error_floor(predicted: Floats) -> float:
@@ -222,12 +222,13 @@ def error_floor(predicted: Floats) -> float:
     """
     draws, bins = np.random.default_rng(SEED), _bins(predicted)
     errors = [
-        _distance(bins, draws.random(len(predicted)) < predicted, predicted) for _ in range(100)
+        _calibration_distance(bins, draws.random(len(predicted)) < predicted, predicted)
+        for _ in range(100)
     ]
     return float(np.percentile(errors, 95))
 
 
-def _distance(
+def _calibration_distance(
     bins: Sequence[NDArray[np.int64]], truth: NDArray[np.bool_], predicted: Floats
 ) -> float:
     apart = sum(abs(float(predicted[part].sum()) - float(truth[part].sum())) for part in bins)

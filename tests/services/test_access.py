@@ -98,7 +98,9 @@ CALLS: dict[str, Call] = {
     "team.assign": lambda desk, who: desk.team.assign(who, ["case-1"], ["another"]),
     "team.give": lambda desk, who: desk.team.give(who, {"another": ["case-1"]}),
     "team.unassign": lambda desk, who: desk.team.unassign(who, ["case-1"], ["another"]),
-    "team.set": lambda desk, who: desk.team.put_in_force(who, QueuePolicy(lease_minutes=9)),
+    "team.put_in_force": lambda desk, who: desk.team.put_in_force(
+        who, QueuePolicy(lease_minutes=9)
+    ),
     "team.save_view": lambda desk, who: desk.team.save_view(who, "mine", {}),
     "team.remove_view": lambda desk, who: desk.team.remove_view(
         who, SavedView(name="mine", owner="", parameters={})
@@ -124,7 +126,7 @@ CALLS: dict[str, Call] = {
         who, "v1", "claims", Selection(CaseFilter())
     ),
     "datasets.write": lambda desk, who: desk.datasets.write(who, "v1", Path("/dev/null")),
-    "datasets.zipped": lambda desk, who: desk.datasets.zip(who, "v1"),
+    "datasets.zip": lambda desk, who: desk.datasets.zip(who, "v1"),
     "datasets.remove": lambda desk, who: desk.datasets.remove(who, "v1"),
     "corpora.add": lambda desk, who: desk.corpora.add(who, "c", [], source="test"),
     "corpora.add_demo": lambda desk, who: desk.corpora.add_demo(who),
@@ -138,9 +140,11 @@ CALLS: dict[str, Call] = {
     ),
     "imports.formats_of": lambda desk, who: desk.imports.formats_of(who, FILE, name="a.jsonl"),
     "imports.sheets_of": lambda desk, who: desk.imports.sheets_of(who, FILE, name="a.jsonl"),
-    "imports.look": lambda desk, who: desk.imports.look(who, FILE, name="a.jsonl"),
+    "imports.preview": lambda desk, who: desk.imports.preview(who, FILE, name="a.jsonl"),
     "imports.add_file": lambda desk, who: list(desk.imports.add_file(who, FILE, name="a.jsonl")),
-    "lake.bring_in": lambda desk, who: desk.lake.bring_in(who, str(FILE.parent), needs_review=True),
+    "lake.import_cases": lambda desk, who: desk.lake.import_cases(
+        who, str(FILE.parent), needs_review=True
+    ),
     "screenings.cancel": lambda desk, who: desk.screenings.cancel(who, "s"),
     "screenings.override": lambda desk, who: desk.screenings.override(
         who, "s", "a", "recommendation", "keep", reason="r"
@@ -151,12 +155,12 @@ CALLS: dict[str, Call] = {
     "versions.fill_evidence": lambda desk, who: desk.versions.fill_evidence(
         who, "case-1", {"1": "Text."}
     ),
-    "screenings.take_labels": lambda desk, who: desk.screenings.take_labels(who, "s", []),
+    "screenings.import_labels": lambda desk, who: desk.screenings.import_labels(who, "s", []),
     "screenings.agree": lambda desk, who: desk.screenings.agree(who, "s", "a"),
     "screenings.begin_further": lambda desk, who: desk.screenings.begin_further(who, "s", 1),
     "screenings.search_further": lambda desk, who: desk.screenings.search_further(who, "s"),
     "reassessment.run": lambda desk, who: desk.reassessment.run(who, apply=True),
-    "planted.counts": lambda desk, who: desk.planted.count_copies(who),
+    "planted.count_copies": lambda desk, who: desk.planted.count_copies(who),
     "exams.start": lambda desk, who: desk.exams.start(who, "nobody:nothing"),
     "planted.plant": lambda desk, who: desk.planted.plant(who, 1),
     "planted.withdraw": lambda desk, who: desk.planted.withdraw(who),

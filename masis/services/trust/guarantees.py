@@ -120,7 +120,7 @@ class Guarantees:
         truth = [machine.truth_of(state, code) is not False for state, code in settled]
         evidence = tests_of.evidence_against(sum(truth), len(truth), applied.tolerance)
         lapsed = self.lapse_reason(applied.rule, applied.review, applied.score.version, now=now)
-        if evidence >= tests_of.ALARM:
+        if evidence >= tests_of.ALARM_EVIDENCE:
             lapsed = (
                 f"it no longer holds: {sum(truth)} of {len(truth)} spot checks since are faulty"
             )

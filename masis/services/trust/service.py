@@ -32,8 +32,8 @@ from masis.trust.agreement import (
     AgreementEstimate,
     Pair,
     ReviewerAgreement,
-    agreement,
-    pairs,
+    measure_agreement,
+    reviewer_pairs,
     share,
     span_f1,
 )
@@ -93,8 +93,8 @@ class MachineReport(NamedTuple):
 
     answers: machine.MachineComparison
     seen: machine.MachineComparison | None
-    left: Excluded
-    by: dict[str, dict[str, machine.MachineComparison]]
+    excluded: Excluded
+    breakdowns: dict[str, dict[str, machine.MachineComparison]]
     rows: pd.DataFrame
     simulated: int
 
@@ -166,7 +166,7 @@ class ReviewerStats(NamedTuple):
     seconds: float | None
     overrides: AgreementEstimate
     agreed: AgreementEstimate
-    differ: tuple[str, ...] = ()
+    differing: tuple[str, ...] = ()
     adjudications: int = 0
     escalations: int = 0
     whole: int = 0
@@ -176,12 +176,12 @@ class ReviewerStats(NamedTuple):
     with_answer: int = 0
 
     @property
-    def took(self) -> str:
+    def median_time(self) -> str:
         """The median time of a decision in words."""
         return _seconds_text(self.seconds)
 
     @property
-    def adjudication_took(self) -> str:
+    def median_adjudication_time(self) -> str:
         """The median time of an adjudication in words."""
         return _seconds_text(self.adjudication_seconds)
 
@@ -247,7 +247,7 @@ class TrustService:
         """Compare the audit's verdicts on answers with people's."""
         score = self.score()
         if filters.source == "gold":
-            everything = machine.gold_answers(machine.frame_of(self._store.trust.gold()), score)
+            everything = machine.gold_answer_rows(machine.frame_of(self._store.trust.gold()), score)
             if self._hides_open(actor):
                 hidden = {
                     case
@@ -258,7 +258,7 @@ class TrustService:
             unaudited = 0
         else:
             decided = self._decision_frame(settled=self._hides_open(actor))
-            everything = machine.answers(decided, score)
+            everything = machine.answer_rows(decided, score)
             unaudited = int((decided["settles"].astype(bool) & decided["auditor"].isna()).sum())
         rows = _narrow_frame(everything, filters)
         blind, escalated = (
@@ -279,7 +279,9 @@ class TrustService:
             int(kept["simulated"].astype(bool).sum()),
         )
 
-    def parts(self, actor: Actor, level: Literal["claim", "reference"], source: str) -> PartReport:
+    def compare_parts(
+        self, actor: Actor, level: Literal["claim", "reference"], source: str
+    ) -> PartReport:
         """Compare the audit's verdicts on claims or references with labels: gold, or of blind
         decisions.
         """
@@ -289,11 +291,11 @@ class TrustService:
             for each in self._store.trust.labelled_cases()
             if not hides or each.state in machine.SETTLED
         )
-        found = machine.items(labelled)
+        found = machine.part_rows(labelled)
         found = found[
             (found["source"] == source) & found["blind"].astype(bool) & (found["level"] == level)
         ]
-        return PartReport(machine.compare_items(found, level), found)
+        return PartReport(machine.compare_parts(found, level), found)
 
     def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
         """Measure the agreement between reviewers on cases that several of them decided.
@@ -317,7 +319,7 @@ class TrustService:
             shared.drop_duplicates("case_id").sort_values("case_id")["question"].to_numpy(dtype=str)
         )
         shown = [
-            name if names or name == actor.name else f"Reviewer {_letters(n)}"
+            name if names or name == actor.name else f"Reviewer {_letter_label(n)}"
             for n, name in enumerate(people)
         ]
         marked: dict[str, list[list[tuple[int, int]]]] = {}
@@ -334,12 +336,12 @@ class TrustService:
                     ]
                 )
         graded = np.where(ratings == VERDICTS.index("escalate"), -1, ratings)
-        nominal = agreement(ratings, questions, VERDICTS)
+        nominal = measure_agreement(ratings, questions, VERDICTS)
         return PeopleReport(
             nominal._replace(
-                ordinal_alpha=agreement(graded, questions, VERDICTS[:3]).ordinal_alpha
+                ordinal_alpha=measure_agreement(graded, questions, VERDICTS[:3]).ordinal_alpha
             ),
-            pairs(ratings, shown, questions, VERDICTS.index("escalate"), answers),
+            reviewer_pairs(ratings, shown, questions, VERDICTS.index("escalate"), answers),
             span_f1(marked),
             tuple(cases.tolist()),
             int(shared["simulated"].astype(bool).sum()),
@@ -445,7 +447,7 @@ class TrustService:
         found = self._store.trust.pool_ids(auditor, most + len(known), unsettled=hides)
         return min(most, sum(case not in known for case in found))
 
-    def yields(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
+    def yield_report(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
         """Measure how many faults each order of the queue finds by cases read, on questions the
         score has not seen.
 
@@ -490,7 +492,7 @@ class TrustService:
             for name in names
         ]
 
-    def together(self, actor: Actor) -> ReviewerStats:
+    def team_stats(self, actor: Actor) -> ReviewerStats:
         """Return the figures of all reviewers together, of the decisions that this person may
         count.
         """
@@ -558,7 +560,7 @@ class TrustService:
         seen. Raises NotAllowed, and InputError where there are too few decisions.
         """
         self._access.require(actor, "oversee")
-        rows = machine.answers(self._decision_frame(), FaultScore())
+        rows = machine.answer_rows(self._decision_frame(), FaultScore())
         rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn_ids())]
         columns = {name: rows[name].to_numpy() for name in FITTED_ON}
         fitted = fit(columns, rows["faulty"].to_numpy(dtype=bool), rows["question"].tolist()).score
@@ -609,7 +611,7 @@ class TrustService:
             auditor,
             models,
             len(pool),
-            int(_in_review(pool).sum()),
+            int(_needs_review(pool).sum()),
             int(
                 (
                     (decided["auditor"] == auditor) & decided["coverable"].fillna(0).astype(bool)
@@ -617,7 +619,7 @@ class TrustService:
             ),
             tests_of.draws_needed(tolerance, error) if error > 1e-9 else 0,
             (
-                tests_of.expected_cut(pool["probability"].to_numpy(dtype=float), tolerance)
+                tests_of.expected_threshold(pool["probability"].to_numpy(dtype=float), tolerance)
                 if len(pool)
                 else 0.0
             ),
@@ -687,7 +689,7 @@ class TrustService:
         place = np.sort(np.random.default_rng(seed).choice(len(pool), size=draws, replace=False))
         probability = pool["probability"].to_numpy(dtype=float)
         cuts = tests_of.thresholds_for(probability, draws, tolerance, error)
-        waiting = probability[_in_review(pool)]
+        waiting = probability[_needs_review(pool)]
         plan = SamplePlan(
             at=self._store.database.now(),
             by=name_of(actor),
@@ -760,7 +762,7 @@ class TrustService:
                 f"{len(state.open)} of {len(state.outcomes)} drawn answers are not decided",
                 hint="The test is made once, when all are: looking early would weaken it.",
             )
-        best = tests_of.loosest(state.tested)
+        best = tests_of.loosest_valid(state.tested)
         if best is None or state.lapsed:
             first = state.tested[0]
             raise InputError(
@@ -795,7 +797,7 @@ class TrustService:
         """
         self._access.require(actor, "oversee")
         found = self.propose_guarantee()
-        self._enter(
+        self._log_guarantee(
             actor,
             found.model_dump(mode="json"),
             f"At most {found.tolerance:.1%} faulty at {found.certainty:.0%} certainty",
@@ -809,9 +811,9 @@ class TrustService:
         self._access.require(actor, "oversee")
         if not reason.strip():
             raise InputError("say why the guarantee ends", hint="Type a reason.", field="reason")
-        self._enter(actor, None, reason)
+        self._log_guarantee(actor, None, reason)
 
-    def _enter(self, actor: Actor, content: dict[str, Any] | None, reason: str) -> None:
+    def _log_guarantee(self, actor: Actor, content: dict[str, Any] | None, reason: str) -> None:
         plan = self._team.in_force(SamplePlan)
         about = plan.case_ids[-1] if plan.case_ids else ""
         entry = Decision(
@@ -828,7 +830,7 @@ class TrustService:
 _RANKS: dict[str | None, float] = {tier: rank for tier, rank in TIER_RANK.items()}  # noqa: C416 (widens the keys)
 
 
-def _in_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _needs_review(pool: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which answers of a pool need review for a reason: a spot check goes to a person
     whatever is waived.
     """
@@ -846,9 +848,9 @@ def _narrow_frame(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
     return frame[frame["at"] < filters.until] if filters.until else frame
 
 
-def _letters(number: int) -> str:
+def _letter_label(number: int) -> str:
     """Return A to Z, then AA, AB, ..."""
-    return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
+    return (_letter_label(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
 
 
 class _SettledCases(NamedTuple):

@@ -7,7 +7,7 @@ from masis.services.trust.guarantees import GuaranteeWatch
 from masis.services.trust.service import MachineReport, MissReport
 from masis.trust.agreement import AgreementEstimate
 from masis.trust.guarantee import draws_needed
-from masis.trust.machine import FOUND
+from masis.trust.machine import AUDIT_VERDICTS
 from masis.views.numbers import percent
 
 SIMULATED = (
@@ -16,7 +16,7 @@ SIMULATED = (
 )
 
 
-def figure(found: AgreementEstimate, *, share: bool = True, brief: bool = False) -> str:
+def figure_text(found: AgreementEstimate, *, share: bool = True, brief: bool = False) -> str:
     """Return a figure with what it rests on and its interval: "50% (2 of 4; 95% interval 6.8% to
     93%)".
 
@@ -74,7 +74,7 @@ def _strength(value: float) -> str:
     return next(word for bound, word in _STRENGTHS if value <= bound)
 
 
-def in_words(found: AgreementEstimate) -> str:
+def agreement_text(found: AgreementEstimate) -> str:
     """Say how strong an agreement beyond chance is, where it rests on enough cases to tell."""
     if found.value is None:
         return f"agreement beyond chance {found.why}" if found.n else found.why or "undefined"
@@ -94,7 +94,7 @@ def short_answers(
     return {
         "May answers pass without a person?": _auto_accept_summary(missed, watch),
         "How far is the audit right?": agreement_summary(report),
-        "Since when, and by how many decisions?": _since(report, watch),
+        "Since when, and by how many decisions?": _provenance_summary(report, watch),
         "What next?": _next_step(report, missed, watch),
     }
 
@@ -179,7 +179,7 @@ def agreement_summary(report: MachineReport) -> str:
             " misses."
         )
     faulty = {name: count for name, (count, _) in found.confusion.items()}
-    accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
+    accused, unconfirmed, passed = (faulty.get(name, 0) for name in AUDIT_VERDICTS)
     faults = count_noun(accused + unconfirmed + passed, "faulty answer")
     return (
         f"{right} Of {faults} it accused {accused:,}, left {unconfirmed:,} unconfirmed for a"
@@ -187,7 +187,7 @@ def agreement_summary(report: MachineReport) -> str:
     )
 
 
-def _since(report: MachineReport, watch: GuaranteeWatch | None) -> str:
+def _provenance_summary(report: MachineReport, watch: GuaranteeWatch | None) -> str:
     parts = []
     if watch is not None:
         parts.append(f"The guarantee was applied by {watch.by} on {watch.at[:10]}.")
@@ -226,7 +226,9 @@ def _next_step(report: MachineReport, missed: MissReport, watch: GuaranteeWatch 
             " decisions count."
         )
     if missed.drawable < needed:
-        steps.append(f"Audit more answers for a random sample: {too_few(missed.drawable, needed)}.")
+        steps.append(
+            f"Audit more answers for a random sample: {missing_answers_text(missed.drawable, needed)}."
+        )
     steps.append(
         f"Draw {needed} at random for blind decisions (Guarantee): without a fault among them, at"
         " most 2% of the answers that pass are faulty, with 95% certainty."
@@ -234,6 +236,6 @@ def _next_step(report: MachineReport, missed: MissReport, watch: GuaranteeWatch 
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
 
 
-def too_few(pool: int, needed: int) -> str:
+def missing_answers_text(pool: int, needed: int) -> str:
     """Say how many undecided answers there are, and how many are missing."""
     return f"{pool:,} undecided can be drawn, {needed - pool:,} more are needed"
