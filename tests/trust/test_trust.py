@@ -123,7 +123,7 @@ def test_where_only_accused_answers_were_checked_nobody_knows_what_the_audit_mis
     decided(bench, 2, "escalate", blind=False)
     report = bench.trust.compare(ADA, TrustFilter())
     assert (report.answers.precision.value, report.answers.recall.value) == (1.0, None)
-    assert "nobody knows how many faulty ones it misses" in agreement_summary(report)
+    assert "it's unknown how many faulty ones it misses" in agreement_summary(report)
     assert report.excluded == (0, 1, 0)  # each answer is left out for one reason
     assert report.seen is not None
     assert report.seen.n == 0
@@ -282,7 +282,7 @@ def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Aud
         decided(bench, 1, "approve", reviewer=reviewer)
     assert bench.trust.people(ADA).cases == ("case-1",)
     assert bench.trust.decisions_by(ADA) == {"Bo": 1, "Cy": 1}
-    assert bench.trust.counts_in_words(ADA) == "Of settled cases, and all of your own decisions."
+    assert bench.trust.counts_in_words(ADA) == "Settled cases and all of your own decisions."
 
 
 def test_every_decision_that_counts_is_counted_and_ones_own_always(
@@ -329,7 +329,9 @@ def test_the_miss_rate_weighs_strata_and_says_how_many_draws_are_missing(
     both = miss_rate([Stratum("5%", 900, 20, 0), Stratum("50%", 100, 50, 10)])
     assert both.value == pytest.approx(0.1 * 0.2)
     assert 0 < both.low < 0.02 < both.high < 0.15
-    assert miss_rate([Stratum("5%", 900, 0, 0), Stratum("50%", 100, 50, 10)]).why.startswith("90%")
+    assert miss_rate([Stratum("5%", 900, 0, 0), Stratum("50%", 100, 50, 10)]).why.startswith(
+        "leaves out 90%"
+    )
     assert miss_rate([]).value is None
     one = miss_rate([Stratum("5%", 1000, 20, 1)])
     more = draws_for_width(one, 0.05)
@@ -479,26 +481,26 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     may, far, since, following = short_answers(
         trust.compare(ADA, TrustFilter()), trust.miss_report(ADA), trust.watch()
     ).values()
-    assert may.startswith("No: nothing shows yet that they may")
+    assert may.startswith("No, there is no evidence for it yet.")
     assert "of 6 (the true share may be anything from" in far
-    assert "faulty answers it accused " in far
+    assert "faulty answers it flagged " in far
     assert since.startswith("These figures rest on 12 answers settled by people ")
     assert "Draw 149 at random for blind decisions" in following
     report = trust.compare(ADA, TrustFilter())
     few, enough = (trust.miss_report(ADA)._replace(drawable=count) for count in (18, 149))
     assert (
-        "18 undecided can be drawn, 131 more are needed"
+        "18 undecided answers can be drawn, 131 more are needed"
         in short_answers(report, few, None)["What next?"]
     )
     assert "Audit more answers" not in short_answers(report, enough, None)["What next?"]
     assert "(Team, Policy)" not in following
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
     assert (
-        "(Team, Policy): only such decisions count"
+        "(Team, Policy). Only such decisions count"
         in short_answers(nothing, enough, None)["What next?"]
     )
     assert (
-        "Nobody knows yet"
+        "Unknown so far."
         in short_answers(nothing, trust.miss_report(ADA), None)["How far is the audit right?"]
     )
     assert figure_text(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith(
@@ -761,7 +763,7 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     assert (len(state.open), state.plan.pool, state.tested) == (22, 40, None)
     for number in numbers[:-1]:
         decided(bench, number)
-    with pytest.raises(InputError, match="1 of 22 drawn answers are not decided"):
+    with pytest.raises(InputError, match="1 of 22 drawn answers aren't decided yet"):
         bench.trust.apply(ADA)
     decided(bench, numbers[-1])
     applied = bench.trust.apply(ADA)
@@ -871,7 +873,7 @@ def test_what_counts_as_a_fault(
     if counted == "right":
         assert bench.trust.propose_guarantee().faulty == 0
     else:
-        with pytest.raises(InputError, match="no guarantee"):
+        with pytest.raises(InputError, match="too many for a guarantee"):
             bench.trust.propose_guarantee()
 
 

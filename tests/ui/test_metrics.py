@@ -163,7 +163,7 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
         decide(audited_workbench, case, "reject", iteration=1, machine_shown=["scores"])
     app = open_page("metrics")
     said = texts(app)
-    assert "Nobody knows yet" in said
+    assert "Unknown so far." in said
     assert f":material/warning: 2 answers decided with its verdict in view. {IN_VIEW}" in said
     decide(audited_workbench, AUDITED[2], "escalate", iteration=1, machine_shown=["scores"])
     said = texts(open_page("metrics"))
@@ -173,7 +173,7 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
     )
     app = open_page("metrics")
     drawn = drawn_on(app)
-    assert "unknown: only what it accuses was checked" in drawn
+    assert "unknown: only flagged answers were checked" in drawn
     assert "trust?seen=too&list=must_look" in drawn
 
 
