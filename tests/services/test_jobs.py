@@ -183,7 +183,7 @@ def test_what_waits_is_removed_from_the_queue_and_never_begins(
     assert jobs.get(runs[1]) is jobs.get(screenings[1]) is None
     assert (jobs.count_ahead(runs[2]), jobs.count_ahead(screenings[2])) == (0, 0)
     assert jobs.failure("audit", ids[1]) is None
-    assert "before it began" in (jobs.failure("screening", screenings[1]) or "")
+    assert "before it started" in (jobs.failure("screening", screenings[1]) or "")
     pool.let_go()
     over(jobs, *ids[:3])
     until(lambda: not any(map(jobs.get, screenings)), "the screenings")
@@ -478,7 +478,7 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
         os.kill(workers[0].pid, signal.SIGKILL)
         over(jobs, "long")
         assert workbench.runs.summary(run_id).state == "interrupted"
-        assert "was killed by signal 9. What it had finished is stored: resume it." in (
+        assert "was killed by signal 9. Its finished steps are stored. Resume it." in (
             jobs.failure("audit", "long") or ""
         )
         assert jobs.resume_audit(ADA, run_id) == run_id

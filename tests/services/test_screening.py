@@ -502,7 +502,7 @@ def test_a_question_is_planned_again_with_other_concepts_and_the_rest_as_it_was(
         desk.plan_again("nowhere", {})
     made_from_a_file = found.model_copy(update={"id": "file", "retrievers": ("found.ris",)})
     desk.store_screening(ADA, made_from_a_file, corpus())
-    with pytest.raises(InputError, match="are not stored"):
+    with pytest.raises(InputError, match="aren't stored"):
         desk.plan_again("file", {})
 
 
