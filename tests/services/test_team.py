@@ -476,8 +476,8 @@ def adjudicate(
     [
         (("approve", "reject"), "approve", {}, ""),
         (("reject", "escalate"), "approve", {}, "no reviewer approved the answer"),
-        (("approve", "reject"), "escalate", {}, "every verdict but an approval needs one"),
-        (("reject", "reject"), "approve", {}, "it replaces a verdict that stands"),
+        (("approve", "reject"), "escalate", {}, "every verdict except an approval needs one"),
+        (("reject", "reject"), "approve", {}, "it replaces a verdict in force"),
         (("reject", "reject"), "approve", {"reason": "It holds"}, ""),
         (
             ("approve", "reject"),
