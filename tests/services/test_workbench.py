@@ -282,7 +282,7 @@ def test_a_redacted_decision_is_not_guessed_at(bench: Workbench) -> None:
     run = kept(bench, bridge())
     entry = decide(bench, run.case_id, "override", corrected_answer="Secret.", reason="Secret.")
     bench.store.decisions.redact(entry.id, by="Grace", reason="Held a secret.")
-    with pytest.raises(StoreError, match="redacted. Decide it again"):
+    with pytest.raises(StoreError, match=r"redacted\. Decide it again"):
         bench.reviews.outcome(run.case_id)
 
 
